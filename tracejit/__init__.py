@@ -18,6 +18,8 @@ from tracejit.errors import (
     CacheWarning,
     ChangedTraceWarning,
     CodegenError,
+    DeviceError,
+    DeviceMemoryError,
     DimsError,
     DTypeError,
     ExportError,
@@ -180,7 +182,8 @@ from tracejit.functions.reductions import (
 )
 from tracejit.functions.rng import Generator, RngState
 from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.traces.devices import gather, gpu
 
 methods.install()
 buffers.install()
@@ -195,6 +198,8 @@ __all__ = [
     "CodegenError",
     "CustomGradient",
     "DTypeError",
+    "DeviceError",
+    "DeviceMemoryError",
     "DifferentiableFunction",
     "DimsError",
     "ExportError",
@@ -203,6 +208,7 @@ __all__ = [
     "GradientError",
     "LoadedFunction",
     "LoopKernel",
+    "LossScale",
     "LostChangeWarning",
     "NotAcceleratedWarning",
     "NumpyFunction",
@@ -314,8 +320,10 @@ __all__ = [
     "full_like",
     "fullyconnect",
     "functionlayer",
+    "gather",
     "gelu",
     "glu",
+    "gpu",
     "greater",
     "greater_equal",
     "groupnorm",

@@ -11,6 +11,8 @@
     ├── GradientError (RuntimeError) the requested gradient does not exist
     ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
     ├── CodegenError (RuntimeError)  emitted source could not be compiled, or object code not loaded
+    ├── DeviceError (RuntimeError)   no GPU can be used, or it failed
+    │   └── DeviceMemoryError (MemoryError) the memory of a GPU is full
     ├── CacheError (RuntimeError)    the cache was set up or used wrongly
     └── ExportError (RuntimeError)   a function cannot be exported, or an exported folder cannot be loaded
 
@@ -84,6 +86,14 @@ class RetraceError(TraceJitError, RuntimeError):
 
 class CodegenError(TraceJitError, RuntimeError):
     """Emitted source could not be compiled, or object code not loaded; the message says if this is a defect."""
+
+
+class DeviceError(TraceJitError, RuntimeError):
+    """A GPU cannot be used: there is no driver or device, an array lies on another one, or the device failed."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """There is not enough memory on a GPU."""
 
 
 class CacheError(TraceJitError, RuntimeError):

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import FLOAT32, Aval, Halves, is_half
 from tracejit.ops import OPS, Kind, Op
+from tracejit.ops.halves import takes_halves
 from tracejit.util import html
+from tracejit.util.devices import OnDevice, computed, registered
 
 Where = tuple[str, int] | None  # the user's file and line
 _SHOWN = 60  # nodes of a graph in a notebook
@@ -155,6 +157,8 @@ class Builder:
                 dtypes = [v.dtype for v in inputs if type(v) is Value]
                 values = [v if type(v) is Value else self.constant(weak_array(v, dtypes)) for v in inputs]
                 break
+        if Halves.met and not takes_halves(op):  # an adjoint goes on in float32
+            values = [self._cast(v, FLOAT32) if is_half(v.aval.dtype) else v for v in values]
         return self.append(op, values, params, op.infer(*[v.aval for v in values], **params))
 
     def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
@@ -163,7 +167,10 @@ class Builder:
             dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
             if dtypes is not None:
                 values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
-        result = op.numpy(*[v.data for v in values], **params) if self.compute else None
+        result = None
+        if self.compute:
+            data = [v.data for v in values]
+            result = computed(op, data, params) if registered.in_use else op.numpy(*data, **params)
         return self.node(op, tuple(values), params, avals, result)
 
     def node(
@@ -183,7 +190,7 @@ class Builder:
     def _output(self, aval: Aval, node: Node, data: Any) -> Value:
         if aval.format is not None:
             aval = aval._replace(format=None)
-        if data is not None and type(data) is not np.ndarray:
+        if data is not None and type(data) is not np.ndarray and not isinstance(data, OnDevice):
             data = asarray(data)  # a ufunc gives a scalar for 0-d operands
         return Value(aval, self.owner, node, data)
 
@@ -214,7 +221,7 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
     if kind is float or kind is int or kind is complex:
         for dtype in dtypes:
             if dtype.kind == "c" or (
-                kind is not complex and (dtype.kind == "f" or (kind is int and dtype.kind in "iu"))
+                kind is not complex and (dtype.kind in "fV" or (kind is int and dtype.kind in "iu"))
             ):
                 common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
                 try:

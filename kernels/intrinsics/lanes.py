@@ -14,10 +14,16 @@ by the number of lanes:
     total_sum(v, count)                      the sum of the first `count` lanes; total_max, total_min
     fold_sum_f32(a, v)                       a + v, freely reassociated; fold_max_f32, fold_min_f32; also of numbers
     where(condition, v, w)                   v or w; also of numbers
+    inside_x16(count)                        a condition: whether a lane is below count
+    count_x16(condition)                     the lanes in which a condition holds
+    packed_x16(v, condition)                 the lanes in which a condition holds, side by side; the rest is undefined
+    in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
+    taken_x16(x, at, places, condition)      x[at + place] for each place where a condition holds, else 0
+    places_in_order_x16(v, places)           places in the order of the numbers v beside them, then in their own
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -36,6 +42,7 @@ from .vectors import (
     load_function,
     load_masked,
     mask,
+    shuffle_mask,
     splat,
     store_function,
     store_masked,
@@ -43,6 +50,7 @@ from .vectors import (
 )
 
 LANES = (4, 8, 16)
+SEVERAL = (32, 64)  # lanes of several vectors, which are sorted together
 _SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
 _WORD = ir.IntType(32)
 _ALIGNMENT = 64  # of scratch memory, in bytes
@@ -271,6 +279,130 @@ def _memory(lanes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _inside(lanes: int) -> Any:
+    @intrinsic
+    def inside(typing_context: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return mask(builder, lanes, args[0])
+
+        return signature(Vector(types.boolean, lanes), types.intp), codegen
+
+    return inside
+
+
+def _count(lanes: int) -> Any:
+    @intrinsic
+    def count(typing_context: Any, condition: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            bits = builder.zext(builder.bitcast(args[0], ir.IntType(lanes)), ir.IntType(64))
+            return call(builder, "llvm.ctpop.i64", bits.type, [bits])
+
+        return signature(types.intp, condition), codegen
+
+    return count
+
+
+def _packed(lanes: int) -> Any:
+    @intrinsic
+    def packed(typing_context: Any, value: Any, condition: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            operands = [*args, ir.Constant(args[0].type, ir.Undefined)]
+            return call(builder, f"llvm.experimental.vector.compress.{value.mangled}", args[0].type, operands)
+
+        return signature(value, value, condition), codegen
+
+    return packed
+
+
+def _network(lanes: int) -> Iterator[tuple[int, int]]:
+    """Give the steps of a network that sorts: how long the runs become, and how far apart lanes are compared.
+
+    It is K. E. Batcher's (Sorting networks and their applications, 1968): each lane is compared with the one
+    whose number differs in one bit.
+    """
+    run = 2
+    while run <= lanes:
+        apart = run // 2
+        while apart:
+            yield run, apart
+            apart //= 2
+        run *= 2
+
+
+def _first_of_pairs(lanes: int, run: int, apart: int) -> Any:
+    """Return the mask of the lanes that get the smaller number of a pair."""
+    first = [(lane & apart == 0) == (lane & run == 0) for lane in range(lanes)]
+    return ir.Constant(ir.VectorType(ir.IntType(1), lanes), first)
+
+
+def _in_order(lanes: int) -> Any:
+    @intrinsic
+    def in_order(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            less, greater = _comparison("<"), _comparison(">")
+            (vector,) = args
+            for run, apart in _network(lanes):
+                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
+                other = builder.shuffle_vector(vector, vector, partners)
+                # Of equal numbers, such as -0.0 and 0.0, each lane gets that of the other, so that none is lost.
+                smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
+                larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
+                vector = builder.select(_first_of_pairs(lanes, run, apart), smaller, larger)
+            return vector
+
+        return signature(value, value), codegen
+
+    return in_order
+
+
+def _taken(lanes: int) -> Any:
+    @intrinsic
+    def taken(typing_context: Any, pointer: Any, at: Any, places: Any, condition: Any) -> Any:
+        vector = Vector(pointer.dtype, lanes)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            start = builder.gep(args[0], [args[1]])
+            found = builder.gep(start, [args[2]], source_etype=start.type.pointee)
+            found.type = ir.VectorType(start.type, lanes)
+            return load_masked(builder, vector, found, args[3], pointer.scope)
+
+        return signature(vector, pointer, types.intp, places, condition), codegen
+
+    return taken
+
+
+def _places_in_order(lanes: int) -> Any:
+    @intrinsic
+    def places_in_order(typing_context: Any, value: Any, places: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            less, equal = _comparison("<"), _comparison("==")
+            vector, own = args
+            for run, apart in _network(lanes):
+                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
+                other = builder.shuffle_vector(vector, vector, partners)
+                beside = builder.shuffle_vector(own, own, partners)
+                before = builder.and_(
+                    equal(builder, value.dtype, vector, other), builder.icmp_signed("<", own, beside)
+                )
+                before = builder.or_(less(builder, value.dtype, vector, other), before)
+                stays = builder.xor(before, builder.not_(_first_of_pairs(lanes, run, apart)))
+                vector = builder.select(stays, vector, other)
+                own = builder.select(stays, own, beside)
+            return own
+
+        return signature(places, value, places), codegen
+
+    return places_in_order
+
+
+def _sorting(lanes: int) -> dict[str, Any]:
+    """Return the functions that move numbers between lanes."""
+    return {
+        "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
+        "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
+    }  # fmt: skip
+
+
 def _folded(dtype: Any, accumulator: Any) -> Any:
     """Return the type of a fold of numbers, or of vectors lane by lane."""
     kind = accumulator if isinstance(accumulator, Vector) else dtype
@@ -335,7 +467,13 @@ for _suffix in ("f32", "f64"):
     FUNCTIONS[f"fold_sum_{_suffix}"] = _sum(DTYPES[_suffix])
     FUNCTIONS[f"fold_max_{_suffix}"] = _extremum(DTYPES[_suffix], "maximum")
     FUNCTIONS[f"fold_min_{_suffix}"] = _extremum(DTYPES[_suffix], "minimum")
+for _lanes in SEVERAL:
+    FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
+    FUNCTIONS.update(
+        {f"load_first_x{_lanes}": load_first_function(_lanes), f"store_first_x{_lanes}": _store_first(_lanes)}
+    )
 for _lanes in LANES:
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _memory(_lanes).items()})
+    FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
     for _suffix, _dtype in DTYPES.items():
         FUNCTIONS[f"{_suffix}x{_lanes}"] = _conversion(_dtype, _lanes)

@@ -26,25 +26,65 @@ _UNSIGNED = {"u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64":
 _Emitter = Callable[[ir.IRBuilder, list[ir.Value], bool], ir.Value]
 
 
+# Note [integers divided as floats]
+# A CPU divides integers one by one, in 10 to 20 cycles each, but floats in vectors, and where a loop divides by the
+# same number its reciprocal r is computed once. The product x r, rounded to an integer q, is so near to the quotient of
+# integers of up to 32 bits that the remainder x - q y lies between -y and y; if its sign is not that of y, the quotient
+# rounded down is one less. A quotient of 64 bits differs from x r by up to 2**11, so the remainder is divided likewise,
+# and the quotients are added.
+
+_NEAREST = 1.5 * 2.0**52  # a float that large has no places behind the point
+
+
 def _division(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> tuple[ir.Value, ir.Value]:
     """Return quotient (rounded down) and remainder; both 0 for the divisor 0, as in NumPy."""
     x, y = values
-    zero, one = ir.Constant(y.type, 0), ir.Constant(y.type, 1)
+    narrow = x.type
+    zero, one = ir.Constant(narrow, 0), ir.Constant(narrow, 1)
     by_zero = builder.icmp_unsigned("==", y, zero)
-    if not signed:
+    if narrow.width == 64 and not signed:
         divisor = builder.select(by_zero, one, y)
         quotient, remainder = builder.udiv(x, divisor), builder.urem(x, divisor)
         return builder.select(by_zero, zero, quotient), builder.select(by_zero, zero, remainder)
-    # The smallest integer divided by -1 traps; so for -1 the quotient is a negation that wraps.
-    by_minus_one = builder.icmp_signed("==", y, ir.Constant(y.type, -1))
-    divisor = builder.select(builder.or_(by_zero, by_minus_one), one, y)
-    quotient, remainder = builder.sdiv(x, divisor), builder.srem(x, divisor)
+    x, y = (_extended(builder, value, signed) for value in values)
+    quotient, remainder = _rounded_down(builder, x, y)
+    if x.type != narrow:
+        quotient, remainder = builder.trunc(quotient, narrow), builder.trunc(remainder, narrow)
+    return builder.select(by_zero, zero, quotient), builder.select(by_zero, zero, remainder)
+
+
+def _extended(builder: ir.IRBuilder, value: ir.Value, signed: bool) -> ir.Value:
+    """Return an integer in 32 bits or more, with a sign."""
+    width = value.type.width
+    if signed:
+        return value if width >= 32 else builder.sext(value, ir.IntType(32))
+    return builder.zext(value, ir.IntType(32 if width < 32 else 64))
+
+
+def _rounded_down(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return quotient and remainder for y != 0 (Note [integers divided as floats])."""
+    kind, double = x.type, ir.DoubleType()
+    zero, one, nearest = ir.Constant(kind, 0), ir.Constant(kind, 1), ir.Constant(double, _NEAREST)
+    # The smallest integer has no negative, so the quotient by -1 is one that wraps.
+    by_minus_one = builder.icmp_signed("==", y, ir.Constant(kind, -1))
+    divisor = builder.select(by_minus_one, one, y)
+    inverse = builder.fdiv(ir.Constant(double, 1.0), builder.sitofp(divisor, double))
+    quotient, remainder = zero, x
+    if kind.width == 64:
+        near = builder.fmul(builder.sitofp(x, double), inverse)
+        most = ir.Constant(double, 2.0**63 - 1024.0)
+        near = builder.select(builder.fcmp_ordered("<", near, most), near, most)
+        quotient = builder.fptosi(near, kind)
+        remainder = builder.sub(x, builder.mul(quotient, divisor))
+    near = builder.fmul(builder.sitofp(remainder, double), inverse)
+    step = builder.fptosi(builder.fsub(builder.fadd(near, nearest), nearest), kind)
+    quotient = builder.add(quotient, step)
+    remainder = builder.sub(remainder, builder.mul(step, divisor))
     other_sign = builder.icmp_signed("<", builder.xor(remainder, divisor), zero)
     round_down = builder.and_(builder.icmp_signed("!=", remainder, zero), other_sign)
     quotient = builder.select(round_down, builder.sub(quotient, one), quotient)
     remainder = builder.select(round_down, builder.add(remainder, divisor), remainder)
-    quotient = builder.select(by_minus_one, builder.neg(x), quotient)
-    return builder.select(by_zero, zero, quotient), remainder
+    return builder.select(by_minus_one, builder.neg(x), quotient), remainder
 
 
 def _floordiv(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:

@@ -14,7 +14,20 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
     """y (outer, m, inner) = x at index (m)."""
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
-    for o in range(outer):
+    if inner == 1:
+        # Without branches, so that elements are gathered in vectors.
+        for o in range(outer):
+            wrong = 0
+            for j in range(m if n > 0 else 0):
+                k = index[j]
+                k = k + n if k < 0 else k
+                inside = 0 <= k < n
+                wrong += 0 if inside else 1
+                element = x[o * n + (k if inside else 0)]
+                y[o * m + j] = element if inside else missing
+            if wrong > 0:
+                fault[0] = 1
+    for o in range(outer if inner != 1 or n == 0 else 0):
         for j in range(m):
             k = index[j]
             if k < 0:
@@ -36,8 +49,17 @@ def scatter_add(
     """y = x, to which each v (outer, m, inner) is added at index (m)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
+    if inner == 1:
+        for o in range(outer):
+            for j in range(m):
+                k = index[j]
+                k = k + n if k < 0 else k
+                if 0 <= k < n:
+                    y[o * n + k] = y[o * n + k] + v[o * m + j]
+                else:
+                    fault[0] = 1
     at = 0
-    for o in range(outer):
+    for o in range(outer if inner != 1 else 0):
         for j in range(m):
             k = index[j]
             if k < 0:
@@ -77,19 +99,24 @@ def take_along_axis(
 ) -> None:
     """y (outer, m, inner) = x at index (outer, m, inner)."""
     missing = math.nan if lowest == 1 else float(lowest)
-    at = 0
+    # The inner loop, whichever is longer, has no branches, so that elements are gathered in vectors.
+    rows, columns = (1, m) if inner == 1 else (m, inner)
+    wrong = 0
     for o in range(outer):
-        for _ in range(m):
-            for i in range(inner):
-                k = index[at]
-                if k < 0:
-                    k += n
-                if 0 <= k < n:
-                    y[at] = x[(o * n + k) * inner + i]
+        for j in range(rows):
+            at = (o * rows + j) * columns
+            for i in range(columns):
+                k = index[at + i]
+                k = k + n if k < 0 else k
+                inside = 0 <= k < n
+                wrong += 0 if inside else 1
+                if n > 0:
+                    element = x[(o * n + (k if inside else 0)) * inner + (i if inner > 1 else 0)]
+                    y[at + i] = element if inside else missing
                 else:
-                    fault[0] = 1
-                    y[at] = missing
-                at += 1
+                    y[at + i] = missing
+    if wrong > 0:
+        fault[0] = 1
 
 
 def add_along_axis(

@@ -134,28 +134,30 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
 def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
     """Write to out the place of the first maximum up to each place; a NaN counts as the maximum."""
     for row in range(outer):
-        for column in range(inner):
+        for column in range(inner if n > 0 else 0):
             start = row * n * inner + column
             place = 0
+            best = x[start]
             for i in range(n):
-                best = x[start + place * inner]
                 element = x[start + i * inner]
-                if best == best and (element > best or element != element):  # noqa: PLR0124 (NaN)
-                    place = i
+                better = best == best and (element > best or element != element)  # noqa: PLR0124 (NaN)
+                best = element if better else best
+                place = i if better else place
                 out[start + i * inner] = place
 
 
 def place_of_minimum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
     """Write to out the place of the first minimum up to each place; a NaN counts as the minimum."""
     for row in range(outer):
-        for column in range(inner):
+        for column in range(inner if n > 0 else 0):
             start = row * n * inner + column
             place = 0
+            best = x[start]
             for i in range(n):
-                best = x[start + place * inner]
                 element = x[start + i * inner]
-                if best == best and (element < best or element != element):  # noqa: PLR0124 (NaN)
-                    place = i
+                better = best == best and (element < best or element != element)  # noqa: PLR0124 (NaN)
+                best = element if better else best
+                place = i if better else place
                 out[start + i * inner] = place
 
 

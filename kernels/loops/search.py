@@ -1,44 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Positions of the first extremum along an axis, for arrays seen as (outer, n, inner), and of true elements.
-
-A NaN counts as the extremum, as in NumPy: the search of a row ends at the first NaN (best != best).
-"""
+"""Positions of the first extremum along an axis, for arrays seen as (outer, n, inner), and of true elements."""
 
 from typing import Any
 
 
-def argmax(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out (outer, inner) the position along n of the first maximum."""
+def first_place(outer: int, n: int, inner: int, x: Any, best: Any, out: Any) -> None:
+    """Write to out (outer, inner) the first position along n where x is `best` (outer, inner), or NaN."""
     for row in range(outer):
-        for column in range(inner):
-            start = row * n * inner + column
-            best = x[start]
-            place = 0
-            for i in range(1, n):
-                if best != best:  # noqa: PLR0124 (NaN)
+        if inner > 1:
+            # Backwards along memory, so that the first position is written last.
+            for column in range(inner):
+                out[row * inner + column] = 0
+            for i in range(n - 1, -1, -1):
+                start = (row * n + i) * inner
+                for column in range(inner):
+                    element = x[start + column]
+                    hit = element == best[row * inner + column] or element != element  # noqa: PLR0124 (NaN)
+                    out[row * inner + column] = i if hit else out[row * inner + column]
+        else:
+            wanted = best[row]
+            start = row * n
+            # Blocks are tested as a whole, because a search that ends at a hit takes elements one by one.
+            begin = 0
+            while begin < n:
+                end = min(begin + 64, n)
+                place = n
+                for i in range(begin, end):
+                    element = x[start + i]
+                    hit = element == wanted or element != element  # noqa: PLR0124 (NaN)
+                    place = min(place, i if hit else n)
+                if place < n:
                     break
-                element = x[start + i * inner]
-                if element > best or element != element:  # noqa: PLR0124 (NaN)
-                    best = element
-                    place = i
-            out[row * inner + column] = place
-
-
-def argmin(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out (outer, inner) the position along n of the first minimum."""
-    for row in range(outer):
-        for column in range(inner):
-            start = row * n * inner + column
-            best = x[start]
-            place = 0
-            for i in range(1, n):
-                if best != best:  # noqa: PLR0124 (NaN)
-                    break
-                element = x[start + i * inner]
-                if element < best or element != element:  # noqa: PLR0124 (NaN)
-                    best = element
-                    place = i
-            out[row * inner + column] = place
+                begin = end
+            out[row] = place if begin < n else 0
 
 
 def true_places(n: int, count: int, x: Any, out: Any) -> None:

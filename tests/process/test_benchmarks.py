@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,10 +17,12 @@ from benchmarks import (
     bench_convolution,
     bench_products,
     bench_random,
+    bench_single_ops,
     bench_writes,
     internals,
     report,
     run,
+    single_ops,
 )
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
@@ -135,6 +138,48 @@ def test_a_peer_that_is_wrong_is_shown_as_wrong() -> None:
     ]
 
 
+WRONG = """
+import json, sys
+import numpy as np
+from benchmarks import worker
+from benchmarks.run import OURS
+from benchmarks.workloads import BY_NAME
+
+session = worker.Session(OURS, BY_NAME[sys.argv[4]])
+for line in sys.stdin:
+    answer = session.answer(json.loads(line))
+    if "results" in answer:
+        with np.load(answer["results"]) as file:
+            arrays = dict(file)
+        arrays["loss"] *= 1.01
+        np.savez(answer["results"], **arrays)
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_library_that_computes_something_else_is_not_timed(tmp_path, monkeypatch) -> None:
+    """Its process answers as any other does, and its loss is one hundredth too large."""
+    monkeypatch.setenv("TRACEJIT_BACKEND", "python")
+    python, script = tmp_path / "python", tmp_path / "wrong.py"
+    script.write_text(WRONG)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
+    python.chmod(0o755)
+    absent = tmp_path / "absent"
+    absent.write_text("#!/bin/sh\n")
+    absent.chmod(0o755)
+    settings = Settings(
+        threads=1, rounds=1, turn_s=0.0, compilers=False, pythons={"jax": str(python), "torch": str(absent)}
+    )
+    row = run.measure(BY_NAME["mlp-tiny"], settings)
+    found = row.runs["jax"]
+    assert found.is_wrong and not found.parts_us
+    assert re.fullmatch(r"results differ: loss by \S+ of \S+", found.note)
+    assert row.runs["torch"].note == "the process ended: without a word"
+    assert row.best_peer() is None and row.ratio() is None
+    assert "wrong" in report._times(row, Rates({"float32": 1e9}, 1e9))
+
+
 def test_a_library_may_have_a_python_of_its_own(tmp_path) -> None:
     python, mark = tmp_path / "python", tmp_path / "mark"
     python.write_text(f'#!/bin/sh\ntouch "{mark}"\nexec "{sys.executable}" "$@"\n')
@@ -215,8 +260,8 @@ def test_containers() -> None:
 
 def test_an_unknown_name_is_an_error(capsys) -> None:
     with pytest.raises(SystemExit):
-        main(["nothing"])
-    assert "no workload is called nothing" in capsys.readouterr().err
+        main(["calls", "nothing"])
+    assert "no workload is called nothing;" in capsys.readouterr().err
 
 
 def test_products_are_called_by_a_compiled_loop() -> None:
@@ -245,3 +290,41 @@ def test_the_history_measures_steps_of_the_table() -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == (f"{sum(w.kind != 'sizes' for w in TABLE)} 1\n", "")
+
+
+SINGLE = list(single_ops.rows([100]))
+
+
+def test_calls_of_single_operations_are_complete() -> None:
+    layouts = {row.layout for row in SINGLE}
+    assert layouts == set(single_ops.LAYOUTS)
+    assert len({(row.name, row.layout) for row in SINGLE}) == len(SINGLE)
+    assert {"exp(x)", "np.sort(x)", "np.sum(A, axis=1), tall", "add.at of rows"} <= {
+        row.name for row in SINGLE
+    }
+    assert single_ops.Row.read(SINGLE[0].written()) == SINGLE[0]
+    strided = next(row for row in SINGLE if row.layout == "strided")
+    assert not any(array.flags.c_contiguous for array in single_ops.operands(strided))
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("row", SINGLE, ids=lambda row: f"{row.name}-{row.layout}")
+def test_a_single_operation_is_measured(row: single_ops.Row) -> None:
+    times = bench_single_ops.measure_ours(row, 0.0)
+    assert times["same"], "the results differ"
+    assert min(times[name] for name in ("ours", "uncompiled", "numpy")) > 0
+
+
+def test_the_table_of_single_operations() -> None:
+    some = SINGLE[:2]
+    found = [{"ours": 2.0, "numpy": 4.0, "uncompiled": 3.0, "jax": 8.0, "same": True},
+             {"ours": 2.0, "numpy": 1.0, "uncompiled": 3.0, "same": False}]  # fmt: skip
+    lines = bench_single_ops.table(some, found, behind=True).splitlines()
+    assert len(lines) == 1 + 1 + 3
+    assert lines[1].startswith(some[1].name) and lines[1].endswith(
+        "0.50       -       1.50  THE RESULTS DIFFER"
+    )
+    assert lines[2] == "100 elements, numpy: geometric mean 1.00, 1 of 2 rows behind"
+    faster = bench_single_ops.merged(found[0], {"ours": 1.0, "numpy": 5.0, "uncompiled": 3.0, "same": True})
+    assert bench_single_ops.ratios(faster) == {"numpy": 4.0, "jax": 8.0, "uncompiled": 3.0}

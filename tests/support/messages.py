@@ -17,6 +17,7 @@ import messages_arrays
 import messages_complex
 import messages_convolution
 import messages_derivatives
+import messages_devices
 import messages_functions
 import messages_host
 import messages_layers
@@ -81,6 +82,7 @@ TABLES = (
     messages_complex,
     messages_convolution,
     messages_derivatives,
+    messages_devices,
     messages_functions,
     messages_host,
     messages_layers,

@@ -342,7 +342,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: X.to_device("gpu"),
         ArgumentError,
-        "to_device: device must be 'cpu', not 'gpu'.",
+        "to_device: device must be 'cpu', not 'gpu'; gpu(x) copies an array to the GPU.",
     ),
     (
         lambda: tj.dlarray([1.0]).mT,

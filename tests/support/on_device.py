@@ -9,7 +9,8 @@ import numpy as np
 from ptx_emulator import Kernel, Memory
 
 import tracejit as tj
-from tracejit.compile.device_target import Capability, count_of_words, ptx_of
+from tracejit.compile.capability import Capability, count_of_words
+from tracejit.compile.device_target import ptx_of
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel as Source
 from tracejit.program import Pointer, Program, Row, ScalarArgument

@@ -58,6 +58,16 @@ class Memory:
         self._end = (address + block.size + 4096) // 256 * 256
         return address
 
+    def remove(self, address: int) -> None:
+        """Forget the array at an address, which is an access outside of memory from now on."""
+        number = self._starts.index(address)
+        del self._starts[number], self._blocks[number]
+
+    def copy(self, address: int, size: int) -> np.ndarray:
+        """Return a copy of bytes, written or not."""
+        block, _, at = self._find(np.arange(address, address + size, dtype=np.uint64), 1)
+        return block[at[:, 0]]
+
     def _find(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if (addresses % size).any():
             raise PtxError("an address is not aligned")

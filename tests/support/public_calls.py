@@ -78,6 +78,7 @@ CALLS: dict[str, list[Call]] = {
     "round": [call(A, 1)],
     "where": [call(A > 0.3, A, -A)],
     "leakyrelu": [call(A, 0.1)],
+    "gather": [call({"a": V})],
     "gelu": [call(A, approximation="tanh")],
     "softmax": [call(A, axis=1), call(A, data_format="BC")],
     "logsoftmax": [call(A, axis=1), call(A, data_format="BC")],

@@ -100,7 +100,7 @@ class TestConstructor:
         ("data", "format", "error", "text"),
         [
             (np.zeros(2, "m8[s]"), None, DTypeError, "dlarray: data of type timedelta64"),
-            (np.zeros(2, np.float16), None, DTypeError, "float16"),
+            (np.zeros(2, np.longdouble), None, DTypeError, "float128"),
             ("text", None, DTypeError, "not supported"),
             (object(), None, ArgumentError, "expected an array, a number or a"),
             ([[1], [1, 2]], None, ArgumentError, "cannot make an array of list"),
@@ -567,9 +567,8 @@ def declared_methods() -> dict[str, ast.FunctionDef]:
 
 
 def installed_methods() -> dict[str, ast.FunctionDef]:
-    defined = {
-        node.name: node for node in parsed(Path(methods.__file__)).body if isinstance(node, ast.FunctionDef)
-    }
+    bodies = [parsed(Path(module.__file__)).body for module in (methods, methods.exchange)]
+    defined = {node.name: node for body in bodies for node in body if isinstance(node, ast.FunctionDef)}
     return {name: defined[function.__code__.co_name] for name, function in methods.METHODS.items()}
 
 

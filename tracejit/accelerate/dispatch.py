@@ -19,12 +19,15 @@ from tracejit.errors import BoundsError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces import refusals
-from tracejit.traces.record import record
+from tracejit.traces.placing import placed
+from tracejit.traces.record import Recording, record
+from tracejit.traces.record_on_device import record_on_device
 from tracejit.traces.report import Miss
 from tracejit.traces.stats import Counters, ms
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
+from tracejit.util.devices import registered
 from tracejit.util.room import NoRoomError
 from tracejit.util.text import count
 
@@ -68,7 +71,10 @@ class CallDispatcher:
 
     def keyed(self, args: Any, kwargs: Any) -> Call:
         """Return a call with its key."""
-        return key_call(self._name, (args, kwargs), self.leaf_name)
+        call = key_call(self._name, (args, kwargs), self.leaf_name)
+        if self._options.target == "auto" and not registered.in_use:
+            return call
+        return placed(call, self._options.target, self._name, self.leaf_name)
 
     def leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         """Return the name of a leaf of the arguments."""
@@ -144,7 +150,7 @@ class CallDispatcher:
         try:
             if recorder is not None:
                 call = call._replace(leaves=untraced(call.leaves))
-            recording = record(self._name, self._function, call, recorder, self._options.write_arguments)
+            recording = self._recorded(call, recorder)
         except BaseException as error:
             recorders.unwind(recorder)
             self._log_miss(miss, f" ({type(error).__name__})")
@@ -162,6 +168,11 @@ class CallDispatcher:
         finally:
             recording.commit()  # not before: the guards of other traces are those of the state before the call
         return recording.result
+
+    def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
+        if call.key.device is None:
+            return record(self._name, self._function, call, recorder, self._options.write_arguments)
+        return record_on_device(self._name, self._function, call, self._options.write_arguments)
 
     def _take_in(
         self, call: Call, trace: Trace, failed: Sequence[Trace], audit: bool, miss: Miss, record_ns: int

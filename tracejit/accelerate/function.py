@@ -61,6 +61,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         write_arguments: whether what the function writes into an array that was passed (x += 1, x[0] = y) is in the
             caller's array afterwards, as in NumPy (True, or the setting); a change drops the traces.
         check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
+        target: where calls run: "auto" (where their arrays are), "cpu", or "cuda" (a GPU, to which arrays of the host
+            are copied at each call; results stay there).
 
     Examples:
         >>> import tracejit as tj
@@ -92,6 +94,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         max_variants: int = 8,
         check_every: int = 100,
         write_arguments: bool | None = None,
+        target: str = "auto",
     ) -> None:
         if isinstance(function, AcceleratedFunction):
             raise ArgumentError(
@@ -114,7 +117,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         self._set({
             "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
             "enabled": enabled, "confirm": confirm, "audit": audit, "max_variants": max_variants,
-            "check_every": check_every,
+            "check_every": check_every, "target": target,
             "write_arguments": config.settings.write_arguments if write_arguments is None else write_arguments,
         })  # fmt: skip
 
@@ -200,6 +203,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 call = self._dispatcher.keyed(
                     args, kwargs
                 )  # kept of a recording; it has memory of its own now
+        if recorder is not None and call.key.device is not None:  # operations there are recorded one by one
+            return evaluate(self._function, args, kwargs, self._options.write_arguments)
         with cache.lock:
             call = cache.rekeyed(call)
         return self._dispatcher.serve(call, recorder)  # type: ignore[no-any-return]
@@ -354,7 +359,7 @@ def _without_function() -> AcceleratedFunction[..., Any]:
 def dlaccelerate(
     function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
-    write_arguments: bool | None = None,
+    write_arguments: bool | None = None, target: str = "auto",
 ) -> Callable[[Callable[P, S]], AcceleratedFunction[P, S]]: ...  # fmt: skip
 
 
@@ -362,7 +367,7 @@ def dlaccelerate(
 def dlaccelerate(
     function: Callable[P, S], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
-    write_arguments: bool | None = None,
+    write_arguments: bool | None = None, target: str = "auto",
 ) -> AcceleratedFunction[P, S]: ...  # fmt: skip
 
 
@@ -372,7 +377,8 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
         options: confirm (1), audit (True), max_variants (8), cache_size (50), check_mode ("none"), check_every
-            (100), check_tolerance (1e-4), write_arguments (True), enabled (True): see AcceleratedFunction.
+            (100), check_tolerance (1e-4), write_arguments (True), enabled (True), target ("auto"): see
+            AcceleratedFunction.
 
     Returns:
         An AcceleratedFunction, or, without `function`, a decorator that makes one.

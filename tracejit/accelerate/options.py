@@ -13,9 +13,10 @@ from tracejit.util.arguments import is_option, is_real, real
 from tracejit.util.text import brief
 
 CHECK_MODES = ("none", "tolerance", "sample")
+TARGETS = ("auto", "cpu", "cuda")
 NAMES = (
     "cache_size", "check_every", "check_mode", "check_tolerance", "confirm", "audit", "max_variants", "enabled",
-    "write_arguments",
+    "target", "write_arguments",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ class Options:
     max_variants: int = 8
     check_every: int = 100
     write_arguments: bool = True
+    target: str = "auto"
 
 
 class OptionProperties:
@@ -95,6 +97,18 @@ class OptionProperties:
     def write_arguments(self, value: bool) -> None:
         self._options.write_arguments = _flag("write_arguments", value)
         self._writes_changed()
+
+    @property
+    def target(self) -> str:
+        """ "auto" (where the arrays of a call are), "cpu" or "cuda" (the GPU, to which arrays are copied)."""
+        return self._options.target
+
+    @target.setter
+    def target(self, value: str) -> None:
+        if not is_option(value, TARGETS):
+            raise ArgumentError(f"target: expected one of {TARGETS}, not {brief(value)}.")
+        self._options.target = value
+        self._changed()
 
     @property
     def audit(self) -> bool:

@@ -24,6 +24,7 @@ from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record.memory import is_same_memory
+from tracejit.util.devices import OnDevice
 from tracejit.util.distinct import Detail
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
@@ -41,16 +42,18 @@ _KNOWN_BY_IDENTITY = (
 
 
 class ArrayPart(NamedTuple):
-    """The part of a key for an array; strides in elements, None when contiguous in C order."""
+    """The part of a key for an array; strides in elements, None when contiguous in C order; None for the host."""
 
     shape: tuple[int, ...]
     format: str | None
     dtype: np.dtype
     strides: tuple[int, ...] | None
+    device: str | None = None
 
     def __str__(self) -> str:
         layout = "" if self.strides is None else f" with strides {self.strides}"
-        return f"{describe_shape(self.shape, self.format)} {self.dtype}{layout}"
+        place = "" if self.device is None else f" on {self.device}"
+        return f"{describe_shape(self.shape, self.format)} {self.dtype}{layout}{place}"
 
 
 class ValuePart(NamedTuple):
@@ -89,6 +92,11 @@ class Key(NamedTuple):
     structure: Any
     parts: tuple[ArrayPart | ValuePart | NumberPart, ...]
     orders: tuple[Any, ...] = ()
+
+    @property
+    def device(self) -> str | None:
+        """The device that the arrays lie on, None for the memory of the host."""
+        return next((part.device for part in self.parts if type(part) is ArrayPart and part.device), None)
 
 
 class Call(NamedTuple):
@@ -146,7 +154,9 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             if kind in _ATOMS:
                 parts.append(ValuePart(kind, leaf))
                 continue
-            if kind is not np.ndarray and not hasattr(kind, "__dlpack__"):
+            if kind is not np.ndarray and not (
+                hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__")
+            ):
                 parts.append(_value_part(function, leaf, i, treedef, path_of))
                 continue
             given = leaf
@@ -167,7 +177,8 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
         if i in originals:
             leaf = leaves[i] = _as_before(i, leaves, originals)
             data = leaf._data
-        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
+        device = data.device if isinstance(data, OnDevice) else None
+        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides, device))
         arrays.append(leaf)
     return Call(
         Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals

@@ -19,43 +19,14 @@ import llvmlite.binding as llvm
 from numba.core import types
 
 from tracejit.compile import numba_target
+from tracejit.compile.capability import PTX_VERSIONS, Capability, count_of_words
 from tracejit.compile.llvm import LlvmFunction
-from tracejit.errors import CodegenError
 from tracejit.kernels.device import libm
 from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
-from tracejit.util.named_tuples import NamedTuple
 
-# The oldest versions of PTX that know a capability: older drivers read them. 7.8 is that of CUDA 11.8.
-_PTX_VERSIONS = {(7, 5): 78, (8, 0): 78, (8, 6): 78, (8, 9): 78, (9, 0): 78, (10, 0): 86, (12, 0): 87}
 _TRIPLE = "nvptx64-nvidia-cuda"
-_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
-
-
-class Capability(NamedTuple):
-    """The compute capability of a GPU."""
-
-    major: int
-    minor: int
-
-    @property
-    def known(self) -> "Capability":
-        """The greatest capability that LLVM writes PTX for and whose PTX this one runs.
-
-        Raises:
-            CodegenError: if there is none.
-        """
-        fitting = [Capability(*known) for known in _PTX_VERSIONS if known <= self]
-        if not fitting:
-            least = ".".join(map(str, min(_PTX_VERSIONS)))
-            raise CodegenError(f"compute capability {self.major}.{self.minor}: expected {least} or greater.")
-        return max(fitting)
-
-
-def count_of_words(kernel: Kernel) -> int:
-    """Return how many arguments a kernel takes."""
-    return 1 + max((int(number) for number in _ARGUMENT.findall(kernel.text)), default=-1)
 
 
 def ptx_of(kernel: Kernel, capability: Capability) -> str:
@@ -88,7 +59,7 @@ def _machine(capability: Capability) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(_TRIPLE)
-    features = f"+ptx{_PTX_VERSIONS[capability]}"
+    features = f"+ptx{PTX_VERSIONS[capability]}"
     return target.create_target_machine(
         cpu=f"sm_{capability.major}{capability.minor}", features=features, opt=3
     )

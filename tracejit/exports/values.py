@@ -252,6 +252,8 @@ def encode_part(part: Any) -> list[Any]:
         UnwritableError: if the value cannot be exported.
     """
     if isinstance(part, ArrayPart):
+        if part.device is not None:
+            raise UnwritableError(f"an array on {part.device}; call the function with arrays of the host")
         strides = None if part.strides is None else list(part.strides)
         return ["array", list(part.shape), part.format, str(part.dtype), strides]
     if isinstance(part, NumberPart):
@@ -402,7 +404,7 @@ def _format(value: Any) -> str | None:
 
 
 class Default:
-    """Stands for the default of a parameter; its value is part of the exported program."""
+    """A stand-in for the default of a parameter, whose value is part of the exported program."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -188,9 +188,6 @@ def _search(name: str, function: Any, what: str) -> Op:
     def reference(x: np.ndarray, *, axis: int, keepdims: bool) -> np.ndarray:
         return np.asarray(function(x, axis=axis, keepdims=keepdims), np.int64)
 
-    def numbers(out: Aval, x: Aval, *, axis: int, keepdims: bool) -> tuple[int, int, int]:
-        return (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
-
     return Op(
         name=name,
         doc=f"place of the first {what} along an axis; a NaN counts as the {what}; no derivative",
@@ -198,7 +195,7 @@ def _search(name: str, function: Any, what: str) -> Op:
         infer=infer,
         numpy=reference,
         vjp=None,
-        emit=KernelCall(name, numbers),
+        emit=KernelCall("first_place", _found_with_extremum),
         batch=batch.shifted,
         samples=(
             Sample(((2, 3),), {"axis": 1, "keepdims": False}),
@@ -209,6 +206,26 @@ def _search(name: str, function: Any, what: str) -> Op:
         analytic=False,
         takes_complex=True,
     )
+
+
+def _found_with_extremum(*avals: Any, **params: Any) -> Any:
+    raise AssertionError("the extremum is computed, and then found: passes/graph/simplify.py")
+
+
+def _infer_first_place(x: Aval, best: Aval, *, axis: int, keepdims: bool) -> Aval:
+    return _reduced(x, (axis,), keepdims, np.dtype(np.int64))
+
+
+def _numpy_first_place(x: np.ndarray, best: np.ndarray, *, axis: int, keepdims: bool) -> np.ndarray:
+    shape = tuple([1 if i == axis else extent for i, extent in enumerate(x.shape)])
+    hits = (x == best.reshape(shape)) | (x != x)  # noqa: PLR0124 (NaN)
+    return np.asarray(np.argmax(hits, axis=axis, keepdims=keepdims), np.int64)
+
+
+def _numbers_first_place(
+    out: Aval, x: Aval, best: Aval, *, axis: int, keepdims: bool
+) -> tuple[int, int, int]:
+    return (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]))
 
 
 def _infer_cumsum(x: Aval, *, axis: int, reverse: bool) -> Aval:
@@ -248,6 +265,12 @@ OPS = (
        analytic=False),
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
+    Op(name="first_place", doc="the first place along an axis where x is `best`, one number for each row, or NaN; no "
+       "derivative", kind=Kind.KERNEL, infer=_infer_first_place, numpy=_numpy_first_place, vjp=None, analytic=False,
+       batch=batch.shifted, emit=KernelCall("first_place", _numbers_first_place),
+       samples=(Sample(((2, 3), (2,)), {"axis": 1, "keepdims": False}, dtypes=("int64", "int64"), integer_high=2),
+                Sample(((2, 3, 2), (2, 1, 2)), {"axis": 1, "keepdims": True}, dtypes=("int64", "int64"),
+                       integer_high=2))),
     Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),

@@ -14,6 +14,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.ir import asarray
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
+from tracejit.util.devices import registered
 from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -36,6 +37,8 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
         DTypeError: if its dtype is not supported.
     """
     if not isinstance(x, np.ndarray):
+        if _lies_on_device(x):
+            return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
         x = _made(x, function, argument, array_class)
     if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentError(
@@ -44,6 +47,18 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
         )
     native = check_dtype(function, x.dtype, argument)
     return asarray(x, dtype=native)
+
+
+def _lies_on_device(x: Any) -> bool:
+    """Return whether an object is an array on a GPU; one that says so of its class only is an array of the host."""
+    if not hasattr(type(x), "__cuda_array_interface__"):
+        return False
+    try:
+        return hasattr(x, "__cuda_array_interface__")
+    except Exception as error:  # such as that of PyTorch for a tensor that requires a gradient
+        if is_of_handler(error):
+            raise
+        return False
 
 
 def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
@@ -144,10 +159,10 @@ def check_nesting(x: Any, wanted: type | None = None, around: tuple[int, ...] = 
         return []
     if id(x) in around or len(around) > MOST_AXES:
         raise RecursionError("the list holds itself, or is nested too deeply")
-    found = []
+    instances = []
     for part in x:
         if isinstance(part, _LISTS):
-            found += check_nesting(part, wanted, (*around, id(x)))
+            instances += check_nesting(part, wanted, (*around, id(x)))
         elif type(part) is wanted:
-            found.append(part)
-    return found
+            instances.append(part)
+    return instances

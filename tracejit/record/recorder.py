@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, axes_in, merge_formats
+from tracejit.aval import Aval, Halves, axes_in, merge_formats
 from tracejit.errors import BoundsError, TraceError, TraceJitError
-from tracejit.ir import Builder, Graph, Value, Where, asarray, weak_array
+from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
-from tracejit.record import block, monitor
+from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
@@ -28,6 +28,7 @@ from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
+from tracejit.util.devices import as_data, computed, may_share_memory, on_host
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
@@ -269,8 +270,7 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):
         thread.recorder.state.taken(array._data)
-    data: np.ndarray = array._data
-    return data
+    return on_host(array._data)  # type: ignore[no-any-return]
 
 
 def describe(array: Any) -> str:
@@ -314,7 +314,7 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
                 arrays = _align(arrays)
                 break
     try:
-        return apply_op(op, arrays, params)
+        return halves.apply(op, arrays, params, apply_op) if Halves.met else apply_op(op, arrays, params)
     except TraceJitError:
         raise
     except (MemoryError, ValueError, OverflowError) as error:
@@ -348,13 +348,13 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if current is None:
         refuse_other_thread(op, arrays)
         with np.errstate(all="ignore"):
-            result = op.numpy(*[a._data for a in arrays], **params)
+            result = computed(op, [a._data for a in arrays], params)
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
-                result = asarray(result)
+                result = as_data(result)
             return _array_class._wrap(result, avals.format, None)
         return tuple(
-            _array_class._wrap(asarray(part), aval.format, None)
+            _array_class._wrap(as_data(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
     if current.memories.has_private and _are_private(arrays):
@@ -389,7 +389,7 @@ _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
 def _is_view(result: np.ndarray, x: np.ndarray) -> bool:
     """Return whether what a reshape of an array gave shows its elements; most have the array, or its owner, as base."""
     base = result.base
-    return base is x or (base is not None and base is x.base) or bool(np.may_share_memory(result, x))
+    return base is x or (base is not None and base is x.base) or may_share_memory(result, x)
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

@@ -12,6 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import Change, is_ndarray, is_private, is_same_memory, root_of
+from tracejit.util.devices import OnDevice, may_share_memory
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -100,7 +101,7 @@ def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
 
     Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    return copy(result, order) if np.may_share_memory(result._data, operand._data) else result
+    return copy(result, order) if may_share_memory(result._data, operand._data) else result
 
 
 def assign(array: Any, result: Any, what: str) -> Any:
@@ -171,6 +172,11 @@ def check_writeable(array: Any) -> None:
     Raises:
         WriteError: if it is read-only.
     """
+    if isinstance(array._data, OnDevice):
+        raise WriteError(
+            f"write: {recorder.describe(array)} lies on {array._data.device}, where only accelerated functions write; "
+            "write in a function that dlaccelerate made, or compute a new array (x = x + y, where)."
+        )
     if not array._data.flags.writeable:
         raise WriteError(
             f"write: {recorder.describe(array)} is read-only, as the ndarray that it was made of is; write to a copy "

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.aval import is_half
 from tracejit.codegen.emit import COMMIT, module_source
+from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
@@ -46,6 +48,11 @@ class CheckedPointer:
                 f"emitted code accesses element {at} of an array with {self._elements.size} elements"
             )
         return at
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self._elements.dtype
 
     def span(self, index: Any, length: int) -> np.ndarray:
         """Return a view of `length` adjacent elements."""
@@ -124,6 +131,8 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPoi
         whole = _locate(array, 0, array.dtype)
         start = 2 * whole._start + offset_bytes // dtype.itemsize
         return CheckedPointer(whole._elements.view(dtype), start)
+    if dtype == np.uint16 and is_half(array.dtype):
+        array = array.view(dtype)  # the bits of the numbers
     if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:
@@ -154,6 +163,7 @@ def namespace() -> dict[str, Any]:
                 function = _FUNCTION.fullmatch(op.emit.template)
                 if function is not None:
                     names[f"{function[1]}_{suffix}"] = op.numpy
+    names |= {f"fast_{name}_f32": OPS[name].numpy for name in OF_HALVES}
     names.update(loop_functions())
     names.update(_lanes())
     for count in range(2, ufunc_loops.MOST + 1):
@@ -254,7 +264,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
     for suffix, dtype in DTYPES.items():
         for lanes in _ROWS:
             names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
-    for lanes in _ROWS:
+    for lanes in _LANES:
         names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
     return names
 
@@ -262,7 +272,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
 def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
     def gather(x: CheckedPointer, at: int, stride: int, count: int) -> np.ndarray:
         first = [x[at + lane * stride] for lane in range(count)]
-        vector = _unset(lanes, first[0].dtype)  # lanes beyond the last row are undefined
+        vector = _unset(lanes, x.dtype)  # lanes beyond the last row are undefined
         vector[:count] = first
         return vector
 
@@ -280,6 +290,16 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "store_first": lambda out, at, value, count: scatter(out, at, 1, value, count),
         "load": lambda x, at: x.span(at, lanes).copy(),
         "store": store,
+        "inside": lambda count: np.arange(lanes) < count,
+        "count": lambda condition: int(np.count_nonzero(condition)),
+        "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[
+            :lanes
+        ],
+        "in_order": np.sort,
+        "taken": lambda x, at, places, condition: np.array(
+            [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]
+        ),
+        "places_in_order": lambda value, places: places[np.lexsort((places, value))],
     }
 
 

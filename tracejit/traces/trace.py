@@ -20,6 +20,8 @@ from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import NOTHING, State
+from tracejit.traces import device_arrays
+from tracejit.traces.device_replay import DeviceReplay
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
@@ -56,11 +58,13 @@ class Replayable:
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
-        found = self._fetched()
-        if found is None:
+        state = self._fetched()
+        if state is None:
             return MISS
-        read, objects = found
+        read, objects = state
         effects = self.effects
+        if self.key.device is not None:
+            return self._run_on_device(call, read, objects)
         memory = [*call.memory, *read] if effects.targets else []
         if effects.targets and not effects.fit(memory):
             return MISS
@@ -79,6 +83,30 @@ class Replayable:
             first = len(self.result.formats)
             effects.write(memory, outputs[first : first + len(effects.targets)])
         # Outputs of guards and of checks come last.
+        arrays = [
+            dlarray._wrap(data, format, None)
+            for data, format in zip(outputs, self.result.formats, strict=False)
+        ]
+        return self._stored(self.result.assemble(arrays), call, objects)
+
+    def _run_on_device(self, call: Call, read: Sequence[Any], objects: Sequence[Any]) -> Any:
+        """Return the result as run() does, given the captured arrays and the objects that are stored to."""
+        effects = self.effects
+        memory = [*call.memory, *read]
+        inputs = device_arrays.inputs_of([*[a._data for a in call.arrays], *read], len(call.arrays))
+        if effects.targets and not device_arrays.fit(effects, memory, inputs):
+            return MISS
+        try:
+            outputs = self.replay(inputs)
+        except GuardFailed:
+            return MISS
+        self.state.accepted()
+        first = len(self.result.formats)
+        contents = outputs[first : first + len(effects.targets)]
+        if self.writes_inputs:
+            contents = [inputs[number] for number in effects.targets]
+        for number, content in zip(effects.targets, contents, strict=True):
+            device_arrays.write(memory[number], content)
         arrays = [
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
@@ -172,9 +200,12 @@ class Trace(Replayable):
             first = len(result.formats)
             writes = Writes(dict(enumerate(effects.targets, first)), bool(guards))
             guard = first if guards else None
-        self.replay: Replay = Replay(
-            graph, title, [*layouts(key), *state.layouts], guard=guard, writes=writes
-        )
+        if key.device is None:
+            self.replay: Replay = Replay(
+                graph, title, [*layouts(key), *state.layouts], guard=guard, writes=writes
+            )
+        else:  # captured arrays are copied to the device, or lie there one after the other
+            self.replay = DeviceReplay(graph, title, layouts(key), guard=guard, writes=writes)
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = new_lock()
 
@@ -184,10 +215,10 @@ class Trace(Replayable):
 
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
-        found = self._fetched(within=True)
-        if found is None:
+        state = self._fetched(within=True)
+        if state is None:
             return MISS
-        read, objects = found
+        read, objects = state
         effects = self.effects
         targets = [*call.arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]]
         if effects.targets and not effects.fit([x._data for x in targets]):

@@ -16,7 +16,8 @@ from op_cases import CASES, draw, graph_of
 from ptx_emulator import PtxError
 
 import tracejit as tj
-from tracejit.compile.device_target import Capability, ptx_of
+from tracejit.compile.capability import Capability
+from tracejit.compile.device_target import ptx_of
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Value, evaluate
 from tracejit.ops import Op

@@ -227,11 +227,18 @@ def _integers(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(7)
     edges = [limits.min, limits.min + 1, limits.max, limits.max - 1, 0, 1, 2, 3, 7, 10, 63, 64]
     edges += [-1, -2, -3, -7] if limits.min < 0 else []
+    # A float has 53 bits.
+    far = [2**31, 2**32 - 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62, 2**62 + 1, 2**63 - 1024, 2**63 - 1025]
+    edges += [number for number in (*far, *(-number for number in far)) if limits.min <= number <= limits.max]
     left, right = (part.ravel() for part in np.meshgrid(np.array(edges, dtype), np.array(edges, dtype)))
     x = random.integers(limits.min, limits.max, 3000, dtype, endpoint=True)
     y = random.integers(limits.min, limits.max, 3000, dtype, endpoint=True)
     y[:1500] >>= dtype.type(8 * dtype.itemsize - 5)
-    return np.concatenate([left, x]), np.concatenate([right, y])
+    # Multiples and their neighbours, whose quotients are integers or nearly so.
+    with np.errstate(over="ignore"):
+        exact = x // np.where(y == 0, 1, y).astype(dtype) * y
+        near = [exact, exact + dtype.type(1), exact - dtype.type(1)]
+    return np.concatenate([left, x, *near]), np.concatenate([right, y, y, y, y])
 
 
 @pytest.mark.parametrize("suffix", [*INTEGERS, "b1"])

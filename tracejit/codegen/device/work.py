@@ -43,7 +43,7 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """
     if launch.symbol is not None or launch.epilogue is not None:
         raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
-    text = by_op.kernel(launch)
+    text = None if launch.name in by_op.BESIDE_LOOPS else by_op.kernel(launch)
     if text is not None:
         return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]

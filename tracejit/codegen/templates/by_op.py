@@ -25,14 +25,19 @@ TEXTS = {
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
     "fft_lines": "fourier",
+    "order": "sorting",
+    "sort": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
+BESIDE_LOOPS = ("order", "sort")
+"""Those that have a function in kernels/loops/ too, for other CPUs and devices."""
+
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
-    """Return the kernel of a launch, None if it is not written as text."""
+    """Return the kernel of a launch, None if it is not written as text, or not for this dtype and CPU."""
     name = TEXTS.get(launch.name)
     if name is None:
         return None
-    written: Kernel = import_module(f"tracejit.codegen.templates.{name}").kernel(launch)
+    written: Kernel | None = import_module(f"tracejit.codegen.templates.{name}").kernel(launch)
     return written

@@ -32,7 +32,7 @@ def wide_of(dtype: np.dtype) -> int:
 
 def written(
     stem: str, text: str, dtype: np.dtype, numbers: tuple[str, ...], pointers: str, results: str,
-    sizes: Mapping[str, int], snippets: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int | str], snippets: Mapping[str, str] | None = None,
 ) -> Kernel:  # fmt: skip
     """Return the kernel of a text.
 
@@ -43,7 +43,7 @@ def written(
         numbers: names of the integers.
         pointers: names of what is read, followed by a suffix where the dtype is another, as in ``labels:i64``.
         results: names of what is written, likewise.
-        sizes: more names in capitals, which stand for numbers.
+        sizes: more names in capitals, which stand for numbers, or for names of lanes as X does.
         snippets: lines that stand for a line of the text that is only their name.
     """
     for name, lines in (snippets or {}).items():

@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
-from tracejit.functions.numpy_api import dispatch
+from tracejit.functions.numpy_api import dispatch, exchange
 from tracejit.record import recorder, views
 from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
@@ -361,34 +361,6 @@ def array_namespace(self: dlarray, *, api_version: str | None = None) -> Any:
     return importlib.import_module("tracejit.xp")  # which stands above, as the package does
 
 
-def dlpack(
-    self: dlarray, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-) -> Any:
-    """Return a capsule with the elements, for any library that knows DLPack."""
-    given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-    data = recorder.need_value(self, "__dlpack__()")
-    # Whoever takes it may write to it, and a tape that holds it must not change.
-    source = data if self._value is None else data.copy()
-    return source.__dlpack__(**{name: value for name, value in given.items() if value is not None})
-
-
-def dlpack_device(self: dlarray) -> tuple[int, int]:
-    """Return the kind and the number of the device: the CPU."""
-    return self._data.__dlpack_device__()
-
-
-def device(self: dlarray) -> str:
-    """Return "cpu"."""
-    return "cpu"
-
-
-def to_device(self: dlarray, device: Any, /, *, stream: Any = None) -> dlarray:
-    """Return the array itself: its device is the CPU."""
-    if device != "cpu":
-        raise ArgumentError(f"to_device: device must be 'cpu', not {brief(device)}.")
-    return self
-
-
 def turned_matrices(self: dlarray) -> dlarray:
     """Return the array with its last two axes exchanged."""
     if self.ndim < 2:
@@ -399,11 +371,12 @@ def turned_matrices(self: dlarray) -> dlarray:
 METHODS: dict[str, Callable[..., Any]] = {
     "T": reversed_axes,
     "__array_namespace__": array_namespace,
-    "__dlpack__": dlpack,
-    "__dlpack_device__": dlpack_device,
-    "device": device,
+    "__cuda_array_interface__": exchange.cuda_array_interface,
+    "__dlpack__": exchange.dlpack,
+    "__dlpack_device__": exchange.dlpack_device,
+    "device": exchange.device,
     "mT": turned_matrices,
-    "to_device": to_device,
+    "to_device": exchange.to_device,
     "__array_function__": array_function,
     "__array_ufunc__": array_ufunc,
     "__bytes__": memory,
@@ -456,7 +429,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-SETTERS = {"T": None, "device": None, "mT": None, "real": _set_real, "imag": _set_imag}
+SETTERS: dict[str, Any] = dict.fromkeys(("T", "__cuda_array_interface__", "device", "mT"))
+SETTERS |= {"real": _set_real, "imag": _set_imag}
 """Properties, with the functions that set them."""
 PROPERTIES = tuple(SETTERS)
 _GUARDED = (

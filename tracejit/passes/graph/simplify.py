@@ -7,6 +7,7 @@ signed zeros: x + 0 stays, because it turns -0.0 into 0.0; x * 1 becomes x. Ther
 number is that number, also where NumPy's sum of -0.0 is 0.0.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ Params = dict[str, Any]
 
 _FOLD_LIMIT = 64  # elements; larger constants would cost memory to save a cheap broadcast
 _BROADCAST = OPS["broadcast_to"]
-_POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
+_POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal", 0.5: "sqrt"}
 
 
 def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
@@ -182,7 +183,7 @@ class _Simplifier:
         if exponent.dtype.kind == "c":
             return None
         how = _POWERS.get(float(exponent.data))
-        if how is None or (how == "reciprocal" and aval.dtype.kind != "f"):
+        if how is None or (how in ("reciprocal", "sqrt") and aval.dtype.kind != "f"):
             return None
         if how == "itself":
             return x
@@ -197,6 +198,22 @@ class _Simplifier:
         chosen = inputs[1] if condition.data else inputs[2]
         return chosen if chosen.aval == aval else self.apply("broadcast_to", chosen, shape=aval.shape)
 
+    def search(self, extremum: str, x: Value, params: Params) -> Value | None:
+        """Return the place of an extremum, found where it is equal: an extremum alone is computed in vectors."""
+        if self.keep_stops or x.dtype.kind == "c":
+            return None
+        best = self.apply(extremum, x, axes=(params["axis"],), keepdims=params["keepdims"])
+        return self.apply("first_place", x, best, **params)
+
+    def ordering(self, name: str, x: Value, params: Params, aval: Aval) -> Value | None:
+        """Return a pair of results that are sorted along the last axis, whose elements lie side by side."""
+        axis, last = params["axis"], x.ndim - 1
+        if self.keep_stops or math.prod(x.shape[axis + 1 :]) == 1 or x.dtype.kind == "c":
+            return None
+        axes = (*[i for i in range(x.ndim) if i != axis], axis)
+        sorted_rows = self.apply(name, self.apply("transpose", x, axes=axes), axis=last)
+        return self.apply("transpose", sorted_rows, axes=(0, *[1 + axes.index(i) for i in range(x.ndim)]))
+
     def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         x = inputs[0]
         if any(x.shape[axis] != 1 for axis in params["axes"]):
@@ -207,14 +224,18 @@ class _Simplifier:
 
 # Rewrites by the name of an op. Other ops with axes are reductions.
 _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] = {
+    "argmax": lambda some, inputs, params, _: some.search("max", inputs[0], params),
+    "argmin": lambda some, inputs, params, _: some.search("min", inputs[0], params),
     "broadcast_to": _Simplifier.unchanged,
     "cast": _Simplifier.unchanged,
     "div": _Simplifier.div,
     "mul": _Simplifier.mul,
     "neg": _Simplifier.neg,
+    "order": lambda some, inputs, params, aval: some.ordering("order", inputs[0], params, aval),
     "pow": _Simplifier.power,
     "reshape": _Simplifier.reshape,
     "slice": _Simplifier.slice,
+    "sort": lambda some, inputs, params, aval: some.ordering("sort", inputs[0], params, aval),
     "stop_gradient": _Simplifier.stop_gradient,
     "sub": _Simplifier.sub,
     "transpose": _Simplifier.transpose,

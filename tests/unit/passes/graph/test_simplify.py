@@ -57,7 +57,7 @@ def test_dead_code_and_equal_code_are_removed() -> None:
         (lambda b, x: b.neg(b.neg(x)), []),
         (lambda b, x: b.pow(x, 2.0), ["square"]),
         (lambda b, x: b.pow(x, 3.0), ["square", "mul"]),
-        (lambda b, x: b.pow(x, 0.5), ["pow"]),  # sqrt(-inf) is NaN, (-inf) ** 0.5 is inf
+        (lambda b, x: b.pow(x, 0.5), ["sqrt"]),  # as NumPy does, for which (-inf) ** 0.5 is NaN
         (lambda b, x: b.transpose(b.transpose(x, axes=(1, 0)), axes=(1, 0)), []),
         (lambda b, x: b.reshape(b.reshape(x, shape=(6,)), shape=(2, 3)), []),
         (lambda b, x: b.cast(x, dtype=F64), []),

@@ -268,3 +268,38 @@ def test_many_lengths_share_the_kernels_of_two() -> None:
     of_two = kernels(30) | kernels(90)
     assert set().union(*map(kernels, sweep((3, 4, 5, 8, 17), (*range(3, 40), 100)))) <= of_two
     assert len(of_two) == 7
+
+
+def joined(steps: int, squared: bool) -> Graph:
+    """Return steps that multiply all but the first element by other elements, and their gradients."""
+
+    def loss(b: Builder, x: Value, y: Value) -> list[Value]:
+        def part(value: Value, start: int, stop: int) -> Value:
+            return b.slice(value, starts=(start,), stops=(stop,), steps=(1,))
+
+        h = x
+        for _ in range(steps):
+            h = b.concatenate(part(h, 0, 1), b.mul(part(h, 1, 1000), part(y, 0, 999)), axis=0)
+        total = b.sum(b.square(h) if squared else h, axes=(0,), keepdims=False)
+        return [total, *(v for v in gradient(b, [total], [b.constant(np.ones(()))], [x, y]) if v is not None)]
+
+    return graph_of(loss, normal(1000), normal(1000))
+
+
+@pytest.mark.slow
+def test_the_gradient_of_joined_slices_takes_as_many_kernels_for_any_number_of_steps() -> None:
+    programs = {steps: build(joined(steps, squared=True)) for steps in (10, 20, 50, 100, 200)}
+    assert {steps: len(program.kernels) for steps, program in programs.items()} == dict.fromkeys(programs, 8)
+    launches = {steps: len(program.rows) for steps, program in programs.items()}
+    assert [launches[steps] - launches[steps // 2] for steps in (20, 100, 200)] == [60, 300, 600]
+    memory = {steps: program.arena_bytes for steps, program in programs.items()}
+    assert memory[200] - memory[100] <= 2.1 * (memory[100] - memory[50])
+    names = [{kernel.name for kernel in programs[steps].kernels} for steps in (50, 100, 200)]
+    assert names[0] == names[1] == names[2]
+
+
+@pytest.mark.slow
+def test_a_linear_loss_adds_its_terms_at_once_in_pieces() -> None:
+    """The adjoint does not wait for the values, so that all terms of a sum are added by the same few launches."""
+    kernels = [len(build(joined(steps, squared=False)).kernels) for steps in (10, 20, 50, 100, 200, 400, 800)]
+    assert kernels == [8, 8, 8, 9, 10, 11, 10]

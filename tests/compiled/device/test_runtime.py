@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runtime of GPUs, through a stand-in for NVIDIA's driver that runs kernels by the emulator of PTX."""
+
+import ctypes
+import gc
+import pickle
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from device_cases import FUNCTIONS, Case, agree, run_case
+from fake_driver import FakeLibrary, fake_device
+from on_device import program_of
+from op_cases import CASES, draw, graph_of
+from ptx_emulator import Memory
+
+import tracejit as tj
+from tracejit.compile import device_code, link
+from tracejit.compile.capability import Capability
+from tracejit.errors import BoundsError, CodegenError, DeviceError, DeviceMemoryError
+from tracejit.ir import Builder, evaluate
+from tracejit.ops import Op
+from tracejit.ops.op import Sample
+from tracejit.runtime.cuda import graph
+from tracejit.runtime.cuda.arrays import DeviceArray, uploaded
+from tracejit.runtime.cuda.driver import driver, stream
+from tracejit.runtime.cuda.executable import DeviceExecutable
+from tracejit.traces.devices import compute
+
+F32 = np.float32
+pytestmark = pytest.mark.skipif(
+    llvm.llvm_version_info[0] < 22,
+    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
+)
+
+
+@pytest.fixture(name="fake")
+def fixture_fake() -> Iterator[FakeLibrary]:
+    with fake_device() as fake:
+        yield fake
+
+
+def step(w: Any, b: Any, x: Any) -> tuple[Any, ...]:
+    y = tj.tanh(x @ w + b)
+    loss = (y * y).mean()
+    gw, gb = tj.dlgradient(loss, w, b)
+    return loss, w - 0.1 * gw, b - 0.1 * gb
+
+
+def arrays_of_step() -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(F32) for shape in ((3, 7), (7,), (5, 3))]
+
+
+def address(array: Any) -> int:
+    place: int = array.__cuda_array_interface__["data"][0]
+    return place
+
+
+def foreign(array: Any, **more: Any) -> Any:
+    """Return an array of another library with the elements of one of ours."""
+    interface = {**array.__cuda_array_interface__, **more}
+    return type("Foreign", (), {"__cuda_array_interface__": interface, "keeps": array})()
+
+
+# Programs.
+
+
+@pytest.mark.parametrize(
+    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+)
+@pytest.mark.sampled(by=lambda case: case["op"].name)
+@pytest.mark.slow
+def test_ops(op: Op, sample: Sample, fake: FakeLibrary) -> None:
+    """An operation on arrays of the device is a program of one operation."""
+    if "fft" in op.name:  # lanes without a line compute with what is left in memory
+        fake.memory = Memory(reads_unwritten=True)
+    with np.errstate(all="ignore"):
+        try:
+            arrays = draw(op, sample, "float32")
+            want = evaluate(graph_of(lambda b, *values: _results(b, op, values, sample), arrays), arrays)
+        except tj.DTypeError:
+            pytest.skip("not defined for this dtype")
+    found = compute(op, [uploaded(driver(), array) for array in arrays], dict(sample.params))
+    agree([part.host() for part in (found if isinstance(found, tuple) else (found,))], want)
+
+
+def _results(b: Builder, op: Op, values: Any, sample: Sample) -> list[Any]:
+    result = b.apply(op, values, dict(sample.params))
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def test_a_program_is_a_graph() -> None:
+    program, _ = program_of(lambda x: ((x * 2.0).sum(axis=1) + x[:, 0],), [np.ones((4, 70), F32)])
+    plan, commits = graph.plans(program)
+    assert commits == graph.GraphPlan((), ())
+    assert [(node.kernel, node.grid) for node in plan.nodes] == [(r.kernel, r.grid) for r in program.rows]
+    assert plan.dependencies == ((), *[(number,) for number in range(len(plan.nodes) - 1)])
+    for node, row in zip(plan.nodes, program.rows, strict=True):
+        assert len(node.words) == len(row.arguments)
+        moving = {patch.slot: patch for patch in node.patches}
+        for slot, argument in enumerate(row.arguments):
+            if isinstance(argument, int):
+                assert node.words[slot] == argument and slot not in moving
+        assert {patch.kind for patch in node.patches} <= {"input", "output", "arena", "constant"}
+
+
+def test_a_replay_is_one_launch_and_changes_only_moved_addresses(fake: FakeLibrary) -> None:
+    arrays = arrays_of_step()
+    program, want = program_of(step, arrays)
+    executable = DeviceExecutable(program)
+    inputs = [uploaded(driver(), array) for array in arrays]
+    kept = [executable(inputs) for _ in range(2)]
+    fake.calls.clear()
+    outputs = executable(inputs)
+    counts = Counter(fake.calls)
+    assert counts["cuGraphLaunch"] == 1
+    assert counts["cuMemAllocAsync"] == len(outputs)
+    assert not {"cuStreamSynchronize", "cuModuleLoadDataEx", "cuGraphInstantiateWithFlags"} & counts.keys()
+    writing = {
+        number for number, row in enumerate(program.rows)
+        if any(isinstance(a, graph.Pointer) and a.place.kind == "output" for a in row.arguments)
+    }  # fmt: skip
+    assert counts["cuGraphExecKernelNodeSetParams_v2"] <= len(writing)
+    for found in (*kept, outputs):
+        agree([array.host() for array in found], want)
+
+
+def test_nothing_is_there_before_somebody_waits(fake: FakeLibrary) -> None:
+    """The stand-in does the work of a stream when it is waited for, so that a missing wait would be seen."""
+    x = tj.gpu(np.ones(3, F32))
+    y = tj.exp(x)
+    assert len(fake.waiting) > 0
+    assert y.tolist() == pytest.approx([np.e] * 3, rel=1e-6)
+    assert not fake.waiting
+
+
+def test_memory_is_freed(fake: FakeLibrary) -> None:
+    def run() -> None:
+        function = tj.dlaccelerate(step)
+        for _ in range(4):
+            function(*tj.gpu(arrays_of_step()))
+
+    run()
+    gc.collect()
+    assert fake.leaks == 0
+
+
+# Accelerated functions.
+
+
+@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case.name)
+def test_functions(case: Case, fake: FakeLibrary) -> None:
+    run_case(case)
+    assert fake.launched
+
+
+def test_the_same_function_runs_where_its_arrays_are(fake: FakeLibrary) -> None:
+    function, arrays = tj.dlaccelerate(step), arrays_of_step()
+    want = tj.dlfeval(step, *map(tj.dlarray, arrays))
+    for _ in range(3):
+        for here in (True, False):
+            result = function(*(arrays if here else tj.gpu(tuple(arrays))))
+            assert {array.device for array in result} == {"cpu" if here else "cuda:0"}
+            agree([np.asarray(array) for array in result], want)
+    assert function.hit_rate == pytest.approx(100 / 3)
+    assert "3x7 float32 on cuda:0" in str(function.explain())
+
+
+def test_the_target_takes_arrays_of_the_host(fake: FakeLibrary) -> None:
+    function, arrays = tj.dlaccelerate(step, target="cuda"), arrays_of_step()
+    want = tj.dlfeval(step, *map(tj.dlarray, arrays))
+    for _ in range(4):
+        result = function(*arrays)
+        assert {array.device for array in result} == {"cuda:0"}
+        agree([np.asarray(array) for array in result], want)
+    assert function.hit_rate == 50.0
+
+
+@pytest.mark.parametrize("target", ["auto", "cuda"])
+def test_writes_reach_the_callers_arrays(target: str, fake: FakeLibrary) -> None:
+    def count(x: Any, y: Any) -> Any:
+        x += y
+        x[0] = x[1] * 2
+        return x.sum()
+
+    function = tj.dlaccelerate(count, target=target)
+    x: Any = np.arange(5, dtype=F32)
+    want = x.copy()
+    if target == "auto":
+        x = tj.gpu(x)
+    for number in range(5):
+        y = np.full(5, number, F32)
+        total = function(x, y if target == "cuda" else tj.gpu(y))
+        assert total.item() == count(want, y)
+        assert np.asarray(x).tolist() == want.tolist()
+    assert function.hit_rate == 60.0
+
+
+def test_a_guard_is_read_once(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(lambda x: x * 2 if x.sum() > 0 else -x)
+    for sign in (1, 1, -1, -1, 1, -1, 1):
+        x = tj.gpu(np.full(3, sign, F32))
+        assert function(x).tolist() == ([2.0] * 3 if sign > 0 else [1.0] * 3)
+    fake.calls.clear()
+    function(tj.gpu(np.full(3, 1, F32)))
+    assert Counter(fake.calls)["cuStreamSynchronize"] == 1
+
+
+def test_an_index_out_of_range_is_found(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(lambda x, i: x[i])
+    x = tj.gpu(np.arange(4, dtype=F32))
+    for _ in range(3):
+        assert function(x, tj.gpu(np.array([3, -1]))).tolist() == [3.0, 3.0]
+    with pytest.raises(BoundsError, match="out of range in a replay"):
+        function(x, tj.gpu(np.array([0, 4])))
+    with pytest.raises(BoundsError, match="index 4 is out of range"):
+        x[np.array([0, 4])]
+
+
+def test_a_program_that_does_not_apply_writes_nothing(fake: FakeLibrary) -> None:
+    def written(x: Any, i: Any) -> Any:
+        x += x[i]
+        return x.sum()
+
+    function = tj.dlaccelerate(written)
+    x = tj.gpu(np.arange(3, dtype=F32))
+    index = tj.gpu(np.array([0, 1, 2]))
+    for _ in range(3):
+        function(x, index)
+    before = x.tolist()
+    with pytest.raises(BoundsError):
+        function(x, tj.gpu(np.array([0, 1, 7])))
+    assert x.tolist() == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_captured_arrays(is_there: bool, fake: FakeLibrary) -> None:
+    data = np.arange(6, dtype=F32).reshape(3, 2)
+    w = tj.gpu(data) if is_there else tj.dlarray(data)
+    function = tj.dlaccelerate(lambda x: x @ w)
+    for _ in range(4):
+        result = function(tj.gpu(np.eye(3, dtype=F32)))
+        assert result.device == "cuda:0" and result.tolist() == data.tolist()
+    assert function.hit_rate == 50.0
+
+
+def test_numbers_that_vary(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(lambda x, s: x * s)
+    for number in range(8):
+        assert function(tj.gpu(np.ones(2, F32)), 0.5 + number).tolist() == [0.5 + number] * 2
+    assert function.hit_rate == 50.0
+
+
+def test_check_mode(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(step, check_mode="tolerance")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            function(*tj.gpu(tuple(arrays_of_step())))
+
+
+def test_what_the_device_has_no_program_for_runs_on_the_host(fake: FakeLibrary) -> None:
+    def looped(x: Any) -> Any:
+        return tj.dlscan(lambda total, row: (total + row, total), x[0] * 0, x)[0]
+
+    function = tj.dlaccelerate(looped)
+    x = np.arange(6, dtype=F32).reshape(3, 2)
+    for _ in range(3):
+        result = function(tj.gpu(x))
+        assert result.device == "cuda:0" and result.tolist() == x.sum(axis=0).tolist()
+
+
+def test_an_evaluation_around_a_call(fake: FakeLibrary) -> None:
+    square = tj.dlaccelerate(lambda x: (x * x).sum())
+    gradient = tj.dlfeval(lambda x: tj.dlgradient(square(x), x), tj.gpu(np.array([1.0, 2.0], F32)))
+    assert gradient.device == "cuda:0" and gradient.tolist() == [2.0, 4.0]
+
+
+# Arrays.
+
+
+def test_operations_stay_on_the_device(fake: FakeLibrary) -> None:
+    data = np.arange(6, dtype=F32).reshape(2, 3)
+    x = tj.gpu(tj.dlarray(data, "BC"))
+    for array, want in [
+        (x + 1, data + 1), (2 * x, 2 * data), (x.T, data.T), (x[1], data[1]), (x.mean(axis=0), data.mean(axis=0)),
+        (tj.stripdims(x) @ tj.stripdims(x).T, data @ data.T), (tj.where(x > 2, x, 0), np.where(data > 2, data, 0)),
+        (x.copy(), data),
+        (tj.concatenate([x, x]), np.concatenate([data, data])), (x.astype(np.float64), data.astype(np.float64)),
+    ]:  # fmt: skip
+        assert array.device == "cuda:0" and array.dtype == want.dtype
+        np.testing.assert_allclose(np.asarray(array), want, rtol=1e-6)
+    assert (x + 1).format == "BC" and tj.gather(x).format == "BC"
+    assert tj.gather(x).device == "cpu" and tj.gpu(x)._data is x._data
+    assert (
+        float(x.sum()) == 15.0
+        and bool((x >= 0).all())
+        and "2(B) x 3(C)" in repr(x)
+        and "[0. 1. 2.]" in repr(x)
+    )
+    restored = pickle.loads(pickle.dumps(x))
+    assert restored.device == "cpu" and restored.tolist() == data.tolist()
+
+
+def test_arrays_of_other_libraries_are_shared(fake: FakeLibrary) -> None:
+    own = tj.gpu(np.arange(12, dtype=F32).reshape(3, 4))
+    x = tj.dlarray(foreign(own))
+    assert x.device == "cuda:0" and address(x) == address(own) and x.tolist() == own.tolist()
+    assert tj.exp(foreign(own)).device == "cuda:0"
+    transposed = tj.dlarray(foreign(own, shape=(4, 3), strides=(4, 16)))
+    assert transposed.tolist() == np.asarray(own).T.tolist()
+    function = tj.dlaccelerate(lambda x: x * 2)
+    for _ in range(3):
+        assert function(transposed).tolist() == (np.asarray(own).T * 2).tolist()
+        assert function(foreign(own)).tolist() == (np.asarray(own) * 2).tolist()
+    empty = tj.dlarray(foreign(own, shape=(0, 4), data=(0, False), strides=None))
+    assert empty.shape == (0, 4) and (empty + 1).tolist() == []
+
+
+def test_arrays_that_are_not_aligned_for_wide_accesses(fake: FakeLibrary) -> None:
+    own = tj.gpu(np.arange(9, dtype=F32))
+    function = tj.dlaccelerate(lambda x: tj.exp(x) + x)
+    part = tj.dlarray(foreign(own, shape=(8,), data=(address(own) + 4, False)))
+    want = np.exp(np.arange(1, 9, dtype=F32)) + np.arange(1, 9, dtype=F32)
+    for _ in range(3):
+        np.testing.assert_allclose(np.asarray(function(part)), want, rtol=1e-6)
+
+    def doubled(x: Any) -> None:
+        x *= 2
+
+    writing = tj.dlaccelerate(doubled)
+    for _ in range(3):
+        writing(part)
+    assert own.tolist() == [0.0, *[8.0 * n for n in range(1, 9)]]
+
+
+def test_capsules_of_dlpack(fake: FakeLibrary) -> None:
+    x = tj.gpu(np.arange(6, dtype=F32).reshape(2, 3))
+    assert x.__dlpack_device__() == (2, 0)
+    assert tj.dlarray([1.0]).__dlpack_device__() == (1, 0)
+    capsule = x.__dlpack__(stream=1)
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    place = pointer(capsule, b"dltensor")
+    words = np.frombuffer(ctypes.string_at(place, 20), np.int32)
+    assert ctypes.c_uint64.from_address(place).value == address(x)
+    assert words[2:].tolist() == [2, 0, 2]  # the kind and number of the device, and axes
+    before = len(fake.sizes)
+    del x, capsule
+    gc.collect()
+    assert len(fake.sizes) == before - 1
+
+
+def test_the_callers_stream(fake: FakeLibrary) -> None:
+    x = tj.gpu(np.ones(3, F32))
+    with stream(type("Stream", (), {"cuda_stream": 77})()):
+        fake.calls.clear()
+        assert x.__cuda_array_interface__["stream"] == 77
+        y = x + 1
+    assert y.tolist() == [2.0] * 3 and driver().stream == 0
+    assert Counter(fake.calls)["cuStreamWaitEvent"] >= 1
+    fake.calls.clear()
+    tj.dlarray(foreign(x, stream=5))
+    assert Counter(fake.calls)["cuStreamWaitEvent"] == 1
+
+
+# Faults.
+
+
+def test_a_call_without_memory_fails_cleanly(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(step)
+    inputs = tj.gpu(tuple(arrays_of_step()))
+    for _ in range(3):
+        results = function(*inputs)
+    want = [array.tolist() for array in results]
+    del results
+    gc.collect()
+    before = len(fake.sizes)
+    fake.faults["cuMemAllocAsync"] = 2
+    with pytest.raises(DeviceMemoryError, match="not enough memory"):
+        function(*inputs)
+    assert tj.dlarray([1.0]).sum().item() == 1.0
+    fake.faults.clear()
+    gc.collect()
+    assert len(fake.sizes) == before
+    assert [array.tolist() for array in function(*inputs)] == want
+
+
+def test_arrays_larger_than_the_device(fake: FakeLibrary) -> None:
+    fake.total = 4096
+    with pytest.raises(DeviceMemoryError):
+        tj.gpu(np.ones(5000))
+    assert fake.leaks == 0
+
+
+def test_a_lost_device_is_said_so_from_then_on(fake: FakeLibrary) -> None:
+    function = tj.dlaccelerate(step)
+    inputs = tj.gpu(tuple(arrays_of_step()))
+    for _ in range(3):
+        function(*inputs)
+    fake.faults["cuGraphLaunch"] = 719
+    with pytest.raises(DeviceError, match=r"lost to this process \(cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED"):
+        function(*inputs)
+    fake.faults.clear()
+    with pytest.raises(DeviceError, match="lost to this process since an earlier error"):
+        function(*inputs)
+    host = tj.dlaccelerate(step)
+    assert host(*arrays_of_step())[0].device == "cpu"
+
+
+def test_a_program_takes_arrays_as_it_was_built_for(fake: FakeLibrary) -> None:
+    executable = DeviceExecutable(program_of(lambda x: (x + 1,), [np.ones(3, F32)])[0])
+    with pytest.raises(CodegenError, match=r"input 0 of a program is float32 \(4,\)"):
+        executable([uploaded(driver(), np.ones(4, F32))])
+
+
+# Code on disk.
+
+
+def test_code_comes_from_the_disk(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setattr("tracejit.config.settings.cache", "private")
+    monkeypatch.setattr("tracejit.config.settings.cache_dir", str(tmp_path))
+    kernel = program_of(lambda x: (tj.exp(x) * 3.25,), [np.ones(5, F32)])[0].kernels[0]
+    code, compiled, _ = device_code.code_of(kernel, Capability(8, 0))
+    assert compiled
+    again, compiled, _ = device_code.code_of(kernel, Capability(8, 0))
+    assert again == code and not compiled
+    assert device_code.code_of(kernel, Capability(9, 0))[1], "each capability has code of its own"
+    for path in tmp_path.rglob("*.kernel"):
+        path.write_bytes(path.read_bytes()[:-7])
+    assert device_code.code_of(kernel, Capability(8, 0))[:2] == (code, True), (
+        "a damaged entry is compiled again"
+    )
+
+
+@pytest.mark.skipif(link.linker_version() is None, reason="nvJitLink is not installed (nvidia-nvjitlink)")
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
+def test_cubins(capability: tuple[int, int]) -> None:
+    from tracejit.compile.device_target import ptx_of
+
+    kernel = program_of(lambda x: (tj.tanh(x),), [np.ones(50, F32)])[0].kernels[0]
+    cubin = link.cubin_of(ptx_of(kernel, Capability(*capability)), Capability(*capability))
+    assert cubin is not None and cubin.startswith(b"\x7fELF")
+
+
+def test_a_device_array_says_what_it_is(fake: FakeLibrary) -> None:
+    data: DeviceArray = uploaded(driver(), np.ones((2, 2), F32))
+    assert repr(data) == "DeviceArray((2, 2), float32, cuda:0)"
+    assert (data.nbytes, data.itemsize, len(data)) == (16, 4, 2)
+    assert data[...].base is data and data[0].tolist() == [1.0, 1.0]

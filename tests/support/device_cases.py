@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions that are run on a device, a real one or the stand-in, and compared with the CPU."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tracejit as tj
+
+
+class Case(NamedTuple):
+    """A function, and the sizes of its arguments; `of` makes their dtype."""
+
+    name: str
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str = "float32"
+
+    def arrays(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        return [rng.standard_normal(shape).astype(self.dtype) for shape in self.shapes]
+
+
+def agree(found: Any, want: Any, scale: float = 2e-5) -> None:
+    """Compare results as those of other roundings are compared."""
+    for have, expected in zip(found, want, strict=True):
+        expected = np.asarray(expected)
+        assert have.dtype == expected.dtype and have.shape == expected.shape
+        if have.dtype.kind in "fc":
+            finite = np.where(np.isfinite(expected), expected, 0)
+            atol = scale * max(1.0, float(np.abs(finite).max(initial=0)))  # terms of sums may cancel
+            np.testing.assert_allclose(have, expected, rtol=scale, atol=atol)
+        else:
+            np.testing.assert_array_equal(have, expected)
+
+
+def run_case(case: Case, calls: int = 4) -> None:
+    """Call an accelerated function on the device and compare all calls with the CPU's function."""
+    arrays = case.arrays()
+    function = tj.dlaccelerate(case.function)
+    want = tj.tree.flatten(tj.dlfeval(case.function, *map(tj.dlarray, arrays)))[0]
+    inputs = tj.gpu(tuple(arrays))
+    for _ in range(calls):
+        results = tj.tree.flatten(function(*inputs))[0]
+        assert all(array.device == "cuda:0" for array in results)
+        agree([np.asarray(array) for array in results], want)
+    assert function.hit_rate == 100 * (calls - 2) / calls
+
+
+def _layer(w: Any, b: Any, x: Any) -> Sequence[Any]:
+    loss = (tj.tanh(x @ w + b) ** 2).mean()
+    return loss, *tj.dlgradient(loss, w, b)
+
+
+def _normalised(x: Any, scale: Any) -> Sequence[Any]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    y = scale * centred / tj.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    return y, *tj.dlgradient((y**3).sum(), x, scale)
+
+
+def _classified(x: Any) -> Sequence[Any]:
+    loss = -tj.logsoftmax(x, axis=1)[:, 0].mean()
+    return loss, tj.dlgradient(loss, x)
+
+
+def _hessian(x: Any) -> Any:
+    return tj.dlgradient((tj.dlgradient((x**4).sum(), x) ** 2).sum(), x)
+
+
+FUNCTIONS = (
+    Case("layer", _layer, ((3, 7), (7,), (5, 3))),
+    Case("layer64", _layer, ((3, 7), (7,), (5, 3)), "float64"),
+    Case("normalised", _normalised, ((3, 70), (70,))),
+    Case("classified", _classified, ((19, 10),)),
+    Case("softmax", lambda x: tj.softmax(x, axis=1), ((3, 130),)),
+    Case("sums", lambda x: (x.sum(), x.sum(axis=0), x.max(axis=1)), ((6, 50),)),
+    Case("moved", lambda x, y: (tj.tanh(x.T) * y, x[::2, 1:]), ((5, 3), (3, 5))),
+    Case("hessian", _hessian, ((11,),)),
+    Case("containers", lambda x: {"a": x + 1, "b": [x.sum()]}, ((4,),)),
+)

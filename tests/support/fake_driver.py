@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A stand-in for NVIDIA's driver library: memory of the host for that of a device, kernels by the emulator of PTX.
+
+Its functions take what ctypes would hand to the real ones. Work waits on its stream until somebody waits for it, so
+that results which are read too early are not there. Faults are injected by the name of a function. `leaks` counts what
+was not freed.
+"""
+
+# ruff: noqa: N802, N815 - the names are those of the driver
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+from ptx_emulator import Kernel, Memory
+
+from tracejit.record import monitor
+from tracejit.record.recorder import suspended
+from tracejit.runtime.cuda import driver as drivers
+from tracejit.runtime.cuda.library import PROTOTYPES
+
+_ATTRIBUTES = {75: 8, 76: 0, 115: 1}
+_NAMES = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 100: "CUDA_ERROR_NO_DEVICE",
+          700: "CUDA_ERROR_ILLEGAL_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED"}  # fmt: skip
+
+
+@cache
+def kernel_of(ptx: str) -> Kernel:
+    return Kernel(ptx)
+
+
+def _number(value: Any) -> int:
+    """Return the number of a handle or an integer."""
+    value = getattr(value, "value", value)
+    return 0 if value is None else int(value)
+
+
+class FakeLibrary:
+    """The functions of the driver's library.
+
+    Attributes:
+        calls: names of the functions that were called, in order.
+        faults: statuses by the name of a function; it returns the status instead of doing its work.
+        version, devices: what the driver says of itself.
+        others: addresses that belong to other devices, with their numbers.
+        total: bytes of the device's memory.
+        updates: parameters of nodes that were replaced.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.faults: dict[str, int] = {}
+        self.version, self.devices, self.total = 12040, 1, 1 << 30
+        self.others: dict[int, int] = {}
+        self.attributes = dict(_ATTRIBUTES)
+        self.memory = Memory()
+        self.sizes: dict[int, int] = {}
+        self.objects: dict[int, Any] = {}
+        self.waiting: list[Callable[[], int]] = []
+        self.launched: list[str] = []
+        self._last = 0x1000
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        method: Callable[..., int] | None = vars(type(self)).get(f"_{name}")
+        if name not in PROTOTYPES or method is None:
+            raise AttributeError(name)
+
+        def called(*arguments: Any) -> int:
+            assert len(arguments) == len(PROTOTYPES[name]), name
+            if name == "cuGetErrorName":
+                return method(self, *arguments) or 0
+            self.calls.append(name)
+            if name in self.faults:
+                return self.faults[name]
+            with monitor.paused(), suspended():  # this file is no part of what is recorded
+                return method(self, *arguments) or 0
+
+        return called
+
+    @property
+    def leaks(self) -> int:
+        """Pieces of memory, graphs and events that were not freed."""
+        return len(self.sizes) + sum(
+            kind in ("graph", "executable", "event") for kind, *_ in self.objects.values()
+        )
+
+    def new(self, out: Any, *what: Any) -> None:
+        self._last += 16
+        self.objects[self._last] = what
+        out._obj.value = self._last
+
+    def put(self, work: Callable[[], Any]) -> None:
+        self.waiting.append(work)
+
+    # The device.
+
+    def _cuInit(self, flags: int) -> None:
+        assert flags == 0
+
+    def _cuDriverGetVersion(self, out: Any) -> None:
+        out._obj.value = self.version
+
+    def _cuGetErrorName(self, status: int, out: Any) -> None:
+        out._obj.value = _NAMES.get(status, f"CUDA_ERROR_{status}").encode()
+
+    def _cuDeviceGetCount(self, out: Any) -> None:
+        out._obj.value = self.devices
+
+    def _cuDeviceGet(self, out: Any, ordinal: int) -> None:
+        out._obj.value = ordinal
+
+    def _cuDeviceGetName(self, out: Any, size: int, device: int) -> None:
+        out.value = b"Emulated GPU"
+
+    def _cuDeviceGetAttribute(self, out: Any, number: int, device: int) -> None:
+        out._obj.value = self.attributes[number]
+
+    def _cuDeviceTotalMem_v2(self, out: Any, device: int) -> None:
+        out._obj.value = self.total
+
+    def _cuDevicePrimaryCtxRetain(self, out: Any, device: int) -> None:
+        self.new(out, "context")
+
+    def _cuCtxSetCurrent(self, context: Any) -> None:
+        assert self.objects[_number(context)] == ("context",)
+
+    def _cuPointerGetAttribute(self, out: int, number: int, address: int) -> int | None:
+        known = any(start <= address < start + max(size, 1) for start, size in self.sizes.items())
+        if not known and address not in self.others:
+            return 1
+        ctypes.c_int.from_address(out).value = self.others.get(address, 0)
+        return None
+
+    def _cuMemGetInfo_v2(self, free: Any, total: Any) -> None:
+        free._obj.value, total._obj.value = self.total - sum(self.sizes.values()), self.total
+
+    # Memory.
+
+    def _cuDeviceGetDefaultMemPool(self, out: Any, device: int) -> None:
+        self.new(out, "pool")
+
+    def _cuMemPoolSetAttribute(self, pool: int, number: int, value: int) -> None:
+        assert self.objects[pool] == ("pool",)
+
+    def _cuMemAllocAsync(self, out: Any, size: int, stream: int) -> int | None:
+        if sum(self.sizes.values()) + size > self.total:
+            return 2
+        address = self.memory.add(np.full(size, 0xA5, np.uint8), is_written=False)
+        self.sizes[address] = size
+        out._obj.value = address
+        return None
+
+    def _cuMemFreeAsync(self, address: int, stream: int) -> int | None:
+        if self.sizes.pop(address, None) is None:
+            return 1
+        self.put(lambda: self.memory.remove(address))
+        return None
+
+    def _cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
+        data = np.frombuffer(ctypes.string_at(source, size), np.uint8)
+        self.put(lambda: self.memory.store(_addresses(target, size), data))
+
+    def _cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
+        self.put(lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
+
+    def _cuMemcpyDtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
+        self.put(lambda: self.memory.store(_addresses(target, size), self.memory.copy(source, size)))
+
+    def _cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> None:
+        self.put(lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
+
+    # Streams and events.
+
+    def _cuStreamSynchronize(self, stream: int) -> int:
+        waiting, self.waiting = self.waiting, []
+        for work in waiting:
+            work()
+        return 0
+
+    def _cuStreamWaitEvent(self, stream: int, event: Any, flags: int) -> None:
+        assert self.objects[_number(event)][0] == "event"
+
+    def _cuEventCreate(self, out: Any, flags: int) -> None:
+        self.new(out, "event")
+
+    def _cuEventRecord(self, event: Any, stream: int) -> None:
+        assert self.objects[_number(event)][0] == "event"
+
+    def _cuEventSynchronize(self, event: Any) -> int:
+        return self._cuStreamSynchronize(0)
+
+    def _cuEventElapsedTime(self, out: Any, first: Any, last: Any) -> None:
+        out._obj.value = 1.0
+
+    def _cuEventDestroy_v2(self, event: Any) -> None:
+        del self.objects[_number(event)]
+
+    # Kernels and graphs.
+
+    def _cuModuleLoadDataEx(self, out: Any, code: bytes, count: int, names: Any, values: Any) -> int | None:
+        assert code.endswith(b"\0")
+        text = code[:-1].decode()
+        if ".target sm_" not in text:
+            return 200
+        self.new(out, "module", text)
+        return None
+
+    def _cuModuleGetFunction(self, out: Any, module: Any, name: bytes) -> int | None:
+        _, text = self.objects[_number(module)]
+        if not re.search(rf"\.entry {name.decode()}\(", text):
+            return 500
+        self.new(out, "function", text, name.decode())
+        return None
+
+    def _cuGraphCreate(self, out: Any, flags: int) -> None:
+        self.new(out, "graph", [])
+
+    def _cuGraphAddKernelNode_v2(
+        self, out: Any, graph: Any, before: Any, count: int, parameters: Any
+    ) -> None:
+        nodes = self.objects[_number(graph)][1]
+        needed = [int(before[i]) for i in range(count)]
+        assert all(any(node == known for known, *_ in nodes) for node in needed)
+        self.new(out, "node")
+        nodes.append((out._obj.value, self.launch_of(parameters._obj), needed))
+
+    def _cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:
+        nodes = self.objects[_number(graph)][1]
+        self.new(out, "executable", {node: launch for node, launch, _ in nodes})
+
+    def _cuGraphExecKernelNodeSetParams_v2(self, executable: Any, node: Any, parameters: Any) -> None:
+        launches = self.objects[_number(executable)][1]
+        assert _number(node) in launches
+        launches[_number(node)] = self.launch_of(parameters._obj)
+
+    def _cuGraphLaunch(self, executable: Any, stream: int) -> None:
+        for name, kernel, words, grid in [*self.objects[_number(executable)][1].values()]:
+            self.launched.append(name)
+            self.put(lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid))
+
+    def _cuGraphExecDestroy(self, executable: Any) -> None:
+        del self.objects[_number(executable)]
+
+    _cuGraphDestroy = _cuGraphExecDestroy
+
+    def launch_of(self, parameters: Any) -> tuple[str, Kernel, list[int], tuple[int, int]]:
+        """Return the launch in a driver's structure, whose arguments are copied."""
+        _, text, name = self.objects[parameters.function]
+        kernel = kernel_of(text)
+        size = int(re.search(r"\.b8 \w+\[(\d+)\]", text)[1])  # type: ignore[index]
+        words = np.frombuffer(ctypes.string_at(parameters.parameters[0], size), np.int64)
+        assert parameters.grid_y == parameters.grid_z == parameters.block_y == parameters.block_z == 1
+        return name, kernel, words.tolist(), (parameters.grid_x, parameters.block_x)
+
+
+def _addresses(first: int, size: int) -> np.ndarray:
+    return np.uint64(first) + np.arange(size, dtype=np.uint64)
+
+
+@contextmanager
+def fake_device() -> Iterator[FakeLibrary]:
+    """Use a fake driver while the block runs."""
+    library = FakeLibrary()
+    with drivers.replaced(drivers.Driver(library)):
+        yield library

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages for GPUs, met through the stand-in for NVIDIA's driver."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from fake_driver import FakeLibrary, fake_device
+
+import tracejit as tj
+from tracejit.aval import Aval
+from tracejit.errors import (
+    ArgumentError,
+    CodegenError,
+    DeviceError,
+    DeviceMemoryError,
+    WriteError,
+)
+from tracejit.program import Grid, HostCall, Kernel, Program, Row, RowLoop, Symbol
+from tracejit.runtime.cuda import graph, library
+from tracejit.runtime.cuda.driver import Driver, driver, stream
+
+X = np.ones((2, 3))
+
+
+def on_device(call: Callable[[FakeLibrary], object]) -> Callable[[], object]:
+    """Return a call that has a device."""
+
+    def provoke() -> object:
+        with fake_device() as fake:
+            return call(fake)
+
+    return provoke
+
+
+def opened(**attributes: Any) -> Callable[[], object]:
+    """Return a call that opens a driver with these attributes."""
+
+    def provoke() -> object:
+        fake = FakeLibrary()
+        for name, value in attributes.items():
+            setattr(fake, name, value)
+        return Driver(fake)
+
+    return provoke
+
+
+def failing(name: str, status: int) -> Callable[[], object]:
+    """Return a call of a function of the driver that fails."""
+
+    def call(fake: FakeLibrary) -> object:
+        fake.faults[name] = status
+        return tj.gpu(X)
+
+    return on_device(call)
+
+
+def lost(fake: FakeLibrary) -> object:
+    fake.faults["cuMemAllocAsync"] = 719
+    try:
+        tj.gpu(X)
+    except DeviceError:
+        return driver()
+    return None
+
+
+def foreign(address: int, **more: Any) -> Any:
+    """Return an array of another library."""
+    interface = {"shape": (3,), "typestr": "<f4", "data": (address, False), "version": 3, **more}
+    return type("Foreign", (), {"__cuda_array_interface__": property(lambda self: interface)})()
+
+
+def on_another(fake: FakeLibrary) -> object:
+    fake.others[0x7000] = 1
+    return tj.dlarray(foreign(0x7000))
+
+
+def added(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def shared(fake: FakeLibrary) -> object:
+    def written(x: Any, y: Any) -> Any:
+        x += 1
+        return y.sum()
+
+    x = tj.gpu(np.zeros(4, np.float32))
+    start = x.__cuda_array_interface__["data"][0]
+    assert x.device == "cuda:0"
+    return tj.dlaccelerate(written)(x, tj.dlarray(foreign(start)))
+
+
+def row(host: HostCall | None = None, *arguments: Any) -> Row:
+    return Row(Kernel("kernel_1", "", host), arguments, "", (), grid=Grid(1, 1))
+
+
+def program(*rows: Row, loops: tuple[RowLoop, ...] = ()) -> Program:
+    return Program([*rows], [], [Aval((), None, np.dtype(np.float64))], [], 0, loops=loops)
+
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: library.load(("libno.so.1",)),
+        DeviceError,
+        'target="cuda": there is no NVIDIA driver on this machine (libno.so.1 was not found). Install the '
+        "driver of the "
+        'GPU (nvidia.com/drivers; nothing else of CUDA is needed), or use target="cpu".',
+    ),
+    (
+        lambda: library.declared(SimpleNamespace()),
+        DeviceError,
+        'target="cuda": the NVIDIA driver is too old: it has no cuInit. Update it to one of CUDA 12 or newer '
+        "(525.60 or "
+        'newer), or use target="cpu".',
+    ),
+    (
+        opened(version=11080),
+        DeviceError,
+        'target="cuda": the NVIDIA driver is too old: it is made for CUDA 11.8, expected 12.0 or newer. Update the '
+        'driver (525.60 or newer), or use target="cpu".',
+    ),
+    (
+        opened(devices=0),
+        DeviceError,
+        'target="cuda": the NVIDIA driver finds no GPU with number 0 (cuDeviceGet: CUDA_ERROR_NO_DEVICE (100)). '
+        "See what "
+        'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".',
+    ),
+    (
+        opened(faults={"cuInit": 803}),
+        DeviceError,
+        'target="cuda": the NVIDIA driver does not fit this system (cuInit: CUDA_ERROR_803 (803)). Install the driver '
+        'of the GPU (525.60 or newer) and restart, or use target="cpu".',
+    ),
+    (
+        opened(attributes={75: 8, 76: 0, 115: 0}),
+        DeviceError,
+        'target="cuda": Emulated GPU has no memory pools, which the driver of this system does not offer. Use '
+        'target="cpu".',
+    ),
+    (
+        failing("cuMemAllocAsync", 2),
+        DeviceMemoryError,
+        "cuda:0: there is not enough memory on the device (cuMemAllocAsync: CUDA_ERROR_OUT_OF_MEMORY (2)). Drop arrays "
+        "that lie there (del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them).",
+    ),
+    (
+        failing("cuMemAllocAsync", 222),
+        DeviceError,
+        "cuda:0: the NVIDIA driver is too old for the GPU's kernels (cuMemAllocAsync: CUDA_ERROR_222 (222)). "
+        "Update the "
+        "driver.",
+    ),
+    (
+        failing("cuMemcpyHtoDAsync_v2", 1),
+        DeviceError,
+        "cuda:0: the NVIDIA driver failed (cuMemcpyHtoDAsync_v2: CUDA_ERROR_INVALID_VALUE (1)). If it happens again, "
+        "report it with the output of tracejit doctor --cuda.",
+    ),
+    (
+        failing("cuMemcpyHtoDAsync_v2", 700),
+        DeviceError,
+        "cuda:0: the device is lost to this process (cuMemcpyHtoDAsync_v2: CUDA_ERROR_ILLEGAL_ADDRESS (700)); "
+        "its arrays "
+        "are gone. Restart the process; if it happens again, report it with the output of tracejit doctor --cuda.",
+    ),
+    (
+        on_device(lost),
+        DeviceError,
+        "cuda:0: the device is lost to this process since an earlier error; its arrays are gone. Restart the process.",
+    ),
+    (
+        on_device(lambda fake: stream("fast").__enter__()),
+        ArgumentError,
+        "stream: expected the address of a CUDA stream, or a stream of PyTorch, CuPy or cuda.core, not 'fast'.",
+    ),
+    (
+        on_device(on_another),
+        DeviceError,
+        "dlarray: data lies on cuda:1, and tracejit uses cuda:0. Copy it there first, or start the process with "
+        "CUDA_VISIBLE_DEVICES=1.",
+    ),
+    (
+        on_device(lambda fake: tj.dlarray(foreign(0, mask=1))),
+        ArgumentError,
+        "dlarray: data has a mask, which would be lost; pass an array without one.",
+    ),
+    (
+        on_device(lambda fake: tj.dlarray(foreign(0, typestr="x"))),
+        ArgumentError,
+        "dlarray: data is a Foreign whose __cuda_array_interface__ cannot be read (data type 'x' not "
+        "understood); pass an "
+        "array of CuPy, PyTorch, JAX or Numba.",
+    ),
+    (
+        on_device(lambda fake: tj.gpu(X)._data.__array__(copy=False)),
+        ValueError,
+        "an array on a device has no elements in the memory of the host without a copy.",
+    ),
+    (
+        on_device(lambda fake: tj.gpu(X).__setitem__(0, 1.0)),
+        WriteError,
+        "write: 2x3 float64 lies on cuda:0, where only accelerated functions write; write in a function that "
+        "dlaccelerate made, or compute a new array (x = x + y, where).",
+    ),
+    (
+        on_device(lambda fake: tj.gpu(X).to_device("tpu")),
+        ArgumentError,
+        "to_device: device must be 'cpu', not 'tpu'; gpu(x) copies an array to the GPU.",
+    ),
+    (
+        on_device(lambda fake: tj.dlaccelerate(added)(tj.gpu(X), X)),
+        DeviceError,
+        "added: x lies on cuda:0 and y in the memory of the host; pass gpu(x) of the one, or gather(x) of the other.",
+    ),
+    (
+        on_device(lambda fake: tj.dlaccelerate(added, target="cpu")(X, tj.gpu(X))),
+        DeviceError,
+        'added: y lies on cuda:0, and target="cpu"; pass gather(x), or set target="auto".',
+    ),
+    (
+        on_device(shared),
+        WriteError,
+        "shared.<locals>.written: an array on cuda:0 is written, and another argument shows the same memory in "
+        "another way; pass a copy of one of them (x.copy()).",
+    ),
+    (
+        on_device(lambda fake: tj.dlfeval(tj.gpu, X)),
+        ArgumentError,
+        "gpu: x is traced (2x3 float64); where a function runs is decided outside it. Call gpu before, or on "
+        "its result.",
+    ),
+    (
+        lambda: tj.dlarray(X).__cuda_array_interface__,
+        AttributeError,
+        "the array lies in the memory of the host, and has no __cuda_array_interface__.",
+    ),
+    (
+        lambda: tj.dlaccelerate(added, target="gpu"),
+        ArgumentError,
+        "target: expected one of ('auto', 'cpu', 'cuda'), not 'gpu'.",
+    ),
+    (
+        lambda: graph.plans(program(row(), loops=(RowLoop(0, 1, 2),))),
+        CodegenError,
+        "a loop of the CPU cannot run on a device.",
+    ),
+    (
+        lambda: graph.plans(program(row(HostCall(abs, (), ())))),
+        CodegenError,
+        "kernel_1: a kernel of the CPU cannot run on a device.",
+    ),
+    (
+        lambda: graph.plans(program(row(None, Symbol("dgemm")))),
+        CodegenError,
+        "dgemm: a routine of the CPU cannot run on a device.",
+    ),
+)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of sorting, and of the places that sort, along the last axis, for CPUs that pack the lanes of a vector.
+
+Note [sorting in vectors]
+Quicksort (C. A. R. Hoare, 1962) whose partitions have no branches: of each vector, the lanes below the pivot are packed
+and stored in front, where everything has been read already, the others in scratch memory, which is copied behind them
+(as in M. Blacher, J. Giesen and L. Kuehne, Fast and robust vectorized in-place sorting of primitive types, 2021). Few
+elements are sorted in registers. The pivot is the median of 16 elements at equal distances, the first of which
+changes from one partition to the next. Where nothing is below the pivot, what equals it is in its place already.
+
+The second half of the result, where the elements go in the opposite order in the end, is the scratch memory.
+"""
+
+from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.target import vector_bytes
+from tracejit.codegen.templates.tile_text import lanes_of, written
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.program import Kernel
+
+NUMBERS = ("outer", "n", "inner")
+
+_STACK = 64  # the smaller part comes first, so that at most log2 of the elements wait
+
+_TEXT = """
+from_of = scratch_i64(STACK)
+to_of = scratch_i64(STACK)
+sample = scratch_K(LANES)
+turn = 0
+half = outer * n
+end = 2 * half
+for row in range(outer):
+    base = row * n
+    last = base + n
+    beside = half + base
+    BEGIN
+    waiting = 1
+    from_of[0] = base
+    to_of[0] = known
+    while waiting > 0:
+        waiting -= 1
+        low = from_of[waiting]
+        high = to_of[waiting]
+        while high - low > SEVERAL:
+            turn = (turn + 7919) % 65536
+            apart = (high - low) // LANES
+            v = gather_X(out, low + turn % apart, apart, LANES)
+            inside = inside_X(LANES)
+            store_X(sample, 0, in_order_X(KEYS))
+            pivot = sample[LANES // 2]
+            first = low
+            stop = high
+            BELOW
+            if middle == low:
+                # All are in scratch memory, and less in their places: so this partition reads them there.
+                first = beside
+                stop = right
+                UP_TO
+                low = middle
+            at = beside
+            while at + LANES <= right:
+                store_first_X(out, middle + at - beside, load_first_X(out, at, LANES), LANES)
+                at += LANES
+            rest = right - at
+            store_first_X(out, middle + at - beside, load_first_X(out, at, rest), rest)
+            if low < middle:
+                if middle - low < high - middle:
+                    from_of[waiting] = middle
+                    to_of[waiting] = high
+                    high = middle
+                else:
+                    from_of[waiting] = low
+                    to_of[waiting] = middle
+                    low = middle
+                waiting += 1
+        count = high - low
+        if count > LANES:
+            v = load_first_Y(out, low, count)
+            LEAF_OF_SEVERAL
+        else:
+            v = load_first_X(out, low, count)
+            LEAF
+    END
+"""
+
+# Whole vectors are stored first: what they overwrite in front has been read, and what they overwrite in scratch memory
+# is not in use, as long as they do not leave it.
+_PARTITION = """
+middle = low
+right = beside
+at = first
+while at + LANES <= stop and right + LANES <= end:
+    v = load_first_X(out, at, LANES)
+    inside = inside_X(LANES)
+    keys = KEYS
+    below = keys FRONT pivot
+    less = count_X(below)
+    store_first_X(out, middle, packed_X(v, below), LANES)
+    store_first_X(out, right, packed_X(v, keys BACK pivot), LANES)
+    middle += less
+    right += LANES - less
+    at += LANES
+while at < stop:
+    count = min(LANES, stop - at)
+    v = load_first_X(out, at, count)
+    inside = inside_X(count)
+    keys = KEYS
+    below = (keys FRONT pivot) & inside
+    less = count_X(below)
+    store_first_X(out, middle, packed_X(v, below), less)
+    store_first_X(out, right, packed_X(v, (keys BACK pivot) & inside), count - less)
+    middle += less
+    right += count - less
+    at += count
+"""
+
+# NaN compares with nothing, and comes last.
+_NUMBERS_FIRST = """
+known = base
+for at in range(base, last, LANES):
+    count = min(LANES, last - at)
+    v = load_first_X(x, at, count)
+    numbers = (v == v) & inside_X(count)
+    found = count_X(numbers)
+    store_first_X(out, known, packed_X(v, numbers), found)
+    known += found
+at = known
+for i in range(base, last if known < last else base):
+    if x[i] != x[i]:
+        out[at] = x[i]
+        at += 1
+"""
+
+_COPY = """
+known = last
+for i in range(base, last):
+    out[i] = x[i]
+"""
+
+_BACKWARDS = """
+for i in range(n):
+    out[beside + i] = out[last - 1 - i]
+"""
+
+_PLACES_OF_NUMBERS = """
+known = base
+for i in range(n):
+    out[known if x[base + i] == x[base + i] else beside] = i
+    known += 1 if x[base + i] == x[base + i] else 0
+at = known
+for i in range(n if known < last else 0):
+    if x[base + i] != x[base + i]:
+        out[at] = i
+        at += 1
+"""
+
+_PLACES = """
+known = last
+for i in range(n):
+    out[base + i] = i
+"""
+
+_RANKS = """
+for i in range(n):
+    out[beside + out[base + i]] = i
+"""
+
+
+def _leaf(name: str, shape: str, keys: str, highest: str) -> str:
+    """Return the lines that sort what is in one vector, of some lanes; the lanes beyond the last come last."""
+    ordered = f"in_order_{shape}(where(inside, v, T({highest})))"
+    if name == "order":
+        padded = f"where(inside, {keys}, K({highest})), where(inside, v, T({2**62}))"
+        ordered = f"places_in_order_{shape}({padded})"
+    return f"inside = inside_{shape}(count)\nstore_first_{shape}(out, low, {ordered}, count)"
+
+
+def kernel(launch: KernelLaunch) -> Kernel | None:
+    """Return the kernel of a launch, None for a dtype or a CPU whose vectors are not packed."""
+    name, dtype, (_, _, inner) = launch.name, launch.pointers[0].dtype, launch.numbers
+    if vector_bytes() < 64 or dtype.kind not in "fi" or dtype.itemsize < 4 or inner != 1:
+        return None
+    is_float, is_order = dtype.kind == "f", name == "order"
+    lanes = lanes_of(launch.pointers[-1].dtype)
+    several = 32 if is_order else 64  # which fit the registers, with the places beside them
+    highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
+    keys = "taken_{0}(x, base, v, inside)" if is_order else "v"
+    begin = {(True, False): _NUMBERS_FIRST, (False, False): _COPY, (True, True): _PLACES_OF_NUMBERS,
+             (False, True): _PLACES}[is_float, is_order]  # fmt: skip
+    of_several = f"x{several}"
+    snippets = {
+        "BEGIN": begin,
+        "END": _RANKS if is_order else _BACKWARDS,
+        "BELOW": _PARTITION.replace("FRONT", "<").replace("BACK", ">="),
+        "UP_TO": _PARTITION.replace("FRONT", "<=").replace("BACK", ">"),
+        "LEAF_OF_SEVERAL": _leaf(name, of_several, keys.format(of_several), highest),
+        "LEAF": _leaf(name, f"x{lanes}", keys.format(f"x{lanes}"), highest),
+    }
+    snippets = {key: lines.replace("KEYS", keys.format("X")) for key, lines in snippets.items()}
+    sizes: dict[str, int | str] = {"STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype]}
+    text = _TEXT.replace("KEYS", keys.format("X"))
+    return written(
+        name, text, launch.pointers[-1].dtype, NUMBERS, f"x:{SUFFIXES[dtype]}", "out", sizes, snippets
+    )

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""DeviceArray: the data of an array on the device, its own or those of another library."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import check_dtype
+from tracejit.errors import ArgumentError, DeviceError
+from tracejit.runtime.cuda.dlpack import CUDA, capsule_of
+from tracejit.runtime.cuda.driver import DEFAULT_STREAM, Driver, driver, stream_of
+from tracejit.util.devices import OnDevice, registered
+
+_LEGACY_STREAM = 1  # the name of the default stream in the interface
+_CONTIGUOUS, _ALIGNED, _OWNED, _WRITEABLE = 0x1, 0x100, 0x4, 0x400  # flags of an ndarray
+
+
+class DeviceMemory:
+    """Memory on the device, freed with this object."""
+
+    __slots__ = ("address", "driver", "size")
+
+    def __init__(self, on: Driver, size: int) -> None:
+        self.driver = on
+        self.size = size
+        self.address = on.allocate(size) if size else 0
+
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
+            self.driver.free(self.address)
+
+
+class DeviceArray(OnDevice):
+    """Elements on the device, with the attributes that the data of a dlarray have.
+
+    Args:
+        on: the device.
+        shape: sizes.
+        dtype: of the elements.
+        address: of the first element.
+        owner: what keeps the memory.
+        strides: in bytes; None for C order.
+        writeable: False for memory that is not to be written.
+        base: what the elements are shared with, None if they are the array's own.
+    """
+
+    __slots__ = (
+        "__weakref__", "address", "base", "dtype", "flags", "ndim", "on", "owner", "shape", "size", "strides",
+    )  # fmt: skip
+
+    __array_priority__ = 2000.0
+    __hash__ = object.__hash__
+
+    def __init__(
+        self, on: Driver, shape: tuple[int, ...], dtype: np.dtype, address: int, owner: Any,
+        strides: tuple[int, ...] | None = None, writeable: bool = True, base: Any = None,
+    ) -> None:  # fmt: skip
+        self.on, self.shape, self.dtype, self.address, self.owner = on, shape, dtype, address, owner
+        self.base = base
+        registered.in_use = True
+        self.ndim, self.size = len(shape), math.prod(shape)
+        plain = contiguous_strides(shape, dtype.itemsize)
+        self.strides = plain if strides is None or not self.size else strides
+        is_contiguous = all(
+            n == 1 or have == want for n, have, want in zip(shape, self.strides, plain, strict=True)
+        )
+        is_aligned = address % dtype.alignment == 0
+        self.flags = SimpleNamespace(
+            num=_CONTIGUOUS * is_contiguous | _ALIGNED * is_aligned | _WRITEABLE * writeable,
+            c_contiguous=is_contiguous, aligned=is_aligned, writeable=writeable, owndata=base is None,
+        )  # fmt: skip
+
+    @property
+    def device(self) -> str:
+        """The name of the device."""
+        return f"cuda:{self.on.ordinal}"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first address of the elements, and that behind them."""
+        low = high = self.address
+        if self.size:
+            for n, stride in zip(self.shape, self.strides, strict=True):
+                low, high = low + min(0, (n - 1) * stride), high + max(0, (n - 1) * stride)
+            high += self.itemsize
+        return low, high
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        strides = None if self.flags.c_contiguous else self.strides
+        return {
+            "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, not self.flags.writeable),
+            "strides": strides, "version": 3, "stream": self.on.stream or _LEGACY_STREAM,
+        }  # fmt: skip
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA, self.on.ordinal
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        if stream not in (None, -1):  # on which the elements are to be ready
+            self.on.wait(self.on.stream, on=DEFAULT_STREAM if stream == _LEGACY_STREAM else stream)
+        return capsule_of(self)
+
+    def host(self) -> np.ndarray:
+        """Return a copy of the elements in the memory of the host."""
+        low, high = self.span
+        data = np.empty(high - low, np.uint8)
+        self.on.download(data, low)
+        shown = np.ndarray(self.shape, self.dtype, data, self.address - low, self.strides)
+        result = np.empty(self.shape, self.dtype)
+        result[...] = shown
+        return result
+
+    def copy(self, order: str = "C") -> "DeviceArray":
+        """Return an array with elements of its own in C order."""
+        if not self.flags.c_contiguous:
+            return uploaded(self.on, self.host())
+        result = empty(self.on, self.shape, self.dtype)
+        self.on.copy(result.address, self.address, self.nbytes)
+        return result
+
+    def write(self, data: Any) -> None:
+        """Replace the elements by those of an array of the same size and dtype, on the device or not."""
+        if not self.flags.c_contiguous:
+            low, high = self.span
+            whole = np.empty(high - low, np.uint8)
+            self.on.download(whole, low)
+            shown = np.ndarray(self.shape, self.dtype, whole, self.address - low, self.strides)
+            shown[...] = data.host() if isinstance(data, DeviceArray) else data
+            self.on.upload(low, whole)
+        elif isinstance(data, DeviceArray) and data.flags.c_contiguous:
+            self.on.copy(self.address, data.address, self.nbytes)
+        else:
+            on_host = data.host() if isinstance(data, DeviceArray) else data
+            self.on.upload(self.address, np.ascontiguousarray(on_host, self.dtype))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array on a device has no elements in the memory of the host without a copy.")
+        return self.host().astype(self.dtype if dtype is None else dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> Any:
+        if key is Ellipsis:
+            return DeviceArray(
+                self.on, self.shape, self.dtype, self.address, self.owner, self.strides, self.flags.writeable,
+                self if self.base is None else self.base,
+            )  # fmt: skip
+        return self.host()[key]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __str__(self) -> str:
+        return str(self.host())
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.shape}, {self.dtype}, {self.device})"
+
+    def __reduce__(self) -> Any:
+        return np.array, (self.host(),)
+
+    def item(self, *index: int) -> Any:
+        """Return one element."""
+        return self.host().item(*index)
+
+    def tolist(self) -> Any:
+        """Return the elements as (nested lists of) Python numbers."""
+        return self.host().tolist()
+
+    def tobytes(self) -> bytes:
+        """Return the bytes of the elements in C order."""
+        return self.host().tobytes()
+
+
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the strides in bytes of an array in C order."""
+    strides: list[int] = []
+    step = itemsize
+    for n in reversed(shape):
+        strides.insert(0, step)
+        step *= n
+    return tuple(strides)
+
+
+def empty(on: Driver, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+    """Return an array on the device whose elements are not set."""
+    memory = DeviceMemory(on, math.prod(shape) * dtype.itemsize)
+    return DeviceArray(on, shape, dtype, memory.address, memory)
+
+
+def uploaded(on: Driver, data: np.ndarray) -> DeviceArray:
+    """Return a copy of an ndarray on the device."""
+    array = empty(on, data.shape, data.dtype)
+    on.upload(array.address, np.ascontiguousarray(data))
+    return array
+
+
+def adopted(x: Any, function: str, argument: str) -> DeviceArray:
+    """Return the elements of an array of another library, which are shared.
+
+    Args:
+        x: an object with ``__cuda_array_interface__``.
+        function: on whose behalf errors are raised.
+        argument: the name of its argument.
+
+    Raises:
+        ArgumentError: if the interface is not that of an array of numbers.
+        DTypeError: if its dtype is not supported.
+        DeviceError: if the array lies on another device.
+    """
+    on = driver()
+    interface = x.__cuda_array_interface__
+    try:
+        shape = tuple(map(int, interface["shape"]))
+        dtype = np.dtype(interface["typestr"])
+        (address, read_only), strides = interface["data"], interface.get("strides")
+        masked = interface.get("mask") is not None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{function}: {argument} is a {type(x).__name__} whose __cuda_array_interface__ cannot be read "
+            f"({error}); pass an array of CuPy, PyTorch, JAX or Numba."
+        ) from error
+    if masked:
+        raise ArgumentError(
+            f"{function}: {argument} has a mask, which would be lost; pass an array without one."
+        )
+    native = check_dtype(function, dtype, argument)
+    ordinal = on.device_of(address) if math.prod(shape) else on.ordinal
+    if ordinal != on.ordinal:
+        place = "memory of no device" if ordinal is None else f"cuda:{ordinal}"
+        raise DeviceError(
+            f"{function}: {argument} lies on {place}, and tracejit uses cuda:{on.ordinal}. Copy it there first, or "
+            f"start the process with CUDA_VISIBLE_DEVICES={ordinal or 0}."
+        )
+    stream = interface.get("stream")
+    if stream is not None:  # whose work on the array may still go on
+        other = stream_of(stream)
+        on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
+    return DeviceArray(
+        on, shape, native, address, x, None if strides is None else tuple(strides), not read_only, base=x
+    )

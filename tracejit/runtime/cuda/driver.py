@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Driver: the device of this process, through the functions of NVIDIA's driver.
+
+Note [streams]
+Work is put on one stream at a time, by default on that which CuPy and PyTorch use by default too, so that what they and
+tracejit do is in order. `using` takes another stream: it waits for what was put on the one before, and that one waits
+for it in the end. So memory may be freed on any of them. Nothing waits for the device unless a value is read.
+"""
+
+import ctypes
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint64, c_void_p
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.compile.capability import Capability
+from tracejit.errors import ArgumentError, DeviceError, DeviceMemoryError
+from tracejit.runtime.cuda import library as libraries
+from tracejit.runtime.cuda.library import KernelNode
+from tracejit.util.locks import new_lock
+from tracejit.util.text import brief
+
+DEFAULT_STREAM = 0
+_OUT_OF_MEMORY = 2
+_NO_DEVICE = (100, 101)
+_TOO_OLD = (34, 35, 803)  # a stand-in for the library, a driver older than the library, two parts that differ
+_PTX_TOO_NEW = 222
+# After one of these the device answers nothing that this process asks: see "sticky errors" in NVIDIA's guide.
+_LOST = (46, 214, 220, 226, 700, 702, 714, 715, 716, 717, 718, 719, 999)
+_MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
+_ORDINAL = 9  # attribute of a pointer
+_KEEP_BYTES = 4  # attribute of a pool
+_KEPT_BYTES = 1 << 32  # of freed memory that the pool keeps for the next call
+
+
+class NodeParameters(NamedTuple):
+    """A launch in a graph: the kernel's function, blocks, threads of a block, and the words of its argument."""
+
+    function: int
+    blocks: int
+    threads: int
+    words: np.ndarray
+
+
+class Driver:
+    """A device, its memory and its work.
+
+    Args:
+        library: the driver's functions, by name.
+        ordinal: the number of the device.
+
+    Attributes:
+        name: of the device.
+        version: of CUDA that the driver is made for, as 1000 * major + 10 * minor.
+        capability: of the device.
+        total_bytes: of the device's memory.
+        stream: the handle of the stream that work is put on.
+
+    Raises:
+        DeviceError: if the driver is too old, or there is no such device.
+    """
+
+    def __init__(self, library: Any, ordinal: int = 0) -> None:
+        self.ordinal = ordinal
+        self.stream = DEFAULT_STREAM
+        self.is_lost = False
+        self._library = library
+        self._lock = new_lock()
+        self._context = c_void_p()
+        self._check("cuInit", library.cuInit(0))
+        version, count, device = c_int(), c_int(), c_int()
+        self._check("cuDriverGetVersion", library.cuDriverGetVersion(byref(version)))
+        self.version = version.value
+        if self.version < libraries.LEAST_VERSION:
+            raise DeviceError(
+                f'target="cuda": the NVIDIA driver is too old: it is made for CUDA {_dotted(self.version)}, expected '
+                f"{_dotted(libraries.LEAST_VERSION)} or newer. Update the driver (525.60 or newer), or use "
+                'target="cpu".'
+            )
+        self._check("cuDeviceGetCount", library.cuDeviceGetCount(byref(count)))
+        if ordinal >= count.value:
+            raise self._error("cuDeviceGet", _NO_DEVICE[0])
+        self._check("cuDeviceGet", library.cuDeviceGet(byref(device), ordinal))
+        self._device = device.value
+        name = ctypes.create_string_buffer(256)
+        self._check("cuDeviceGetName", library.cuDeviceGetName(name, 256, self._device))
+        self.name = name.value.decode(errors="replace")
+        self.capability = Capability(self._attribute(_MAJOR), self._attribute(_MINOR))
+        total = c_size_t()
+        self._check("cuDeviceTotalMem_v2", library.cuDeviceTotalMem_v2(byref(total), self._device))
+        self.total_bytes = total.value
+        if not self._attribute(_POOLS):
+            raise DeviceError(
+                f'target="cuda": {self.name} has no memory pools, which the driver of this system does not offer. '
+                'Use target="cpu".'
+            )
+        self._check(
+            "cuDevicePrimaryCtxRetain",
+            library.cuDevicePrimaryCtxRetain(byref(self._context), self._device),
+        )
+        self._keep_memory()
+
+    def _keep_memory(self) -> None:
+        """Let the pool keep freed memory, so that a replay's results need no call of the operating system."""
+        pool, kept = c_void_p(), c_uint64(min(_KEPT_BYTES, self.total_bytes // 8))
+        self.call("cuDeviceGetDefaultMemPool", byref(pool), self._device)
+        self.call("cuMemPoolSetAttribute", pool.value, _KEEP_BYTES, ctypes.addressof(kept))
+
+    def _attribute(self, number: int) -> int:
+        value = c_int()
+        status = self._library.cuDeviceGetAttribute(byref(value), number, self._device)
+        self._check("cuDeviceGetAttribute", status)
+        return value.value
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the driver in the device's context.
+
+        Raises:
+            DeviceError: if it fails.
+        """
+        library = self._library
+        self._check("cuCtxSetCurrent", library.cuCtxSetCurrent(self._context))
+        self._check(name, getattr(library, name)(*arguments))
+
+    def release(self, name: str, *arguments: Any) -> None:
+        """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
+        if not (self.is_lost or sys.is_finalizing()):
+            self._library.cuCtxSetCurrent(self._context)
+            getattr(self._library, name)(*arguments)
+
+    def _check(self, name: str, status: int) -> None:
+        if status:
+            raise self._error(name, status)
+
+    def _error(self, name: str, status: int) -> DeviceError:
+        """Return the error for a status that a function of the driver returned."""
+        text = c_char_p()
+        self._library.cuGetErrorName(status, byref(text))
+        what = f"{name}: {(text.value or b'CUDA_ERROR_UNKNOWN').decode()} ({status})"
+        if status == _OUT_OF_MEMORY:
+            return DeviceMemoryError(
+                f"cuda:{self.ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
+                "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
+            )
+        if status in _NO_DEVICE:
+            return DeviceError(
+                f'target="cuda": the NVIDIA driver finds no GPU with number {self.ordinal} ({what}). See what '
+                'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
+            )
+        if status in _TOO_OLD:
+            return DeviceError(
+                f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
+                '(525.60 or newer) and restart, or use target="cpu".'
+            )
+        if status == _PTX_TOO_NEW:
+            return DeviceError(
+                f"cuda:{self.ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
+            )
+        if status in _LOST:
+            self.is_lost = True
+            return DeviceError(
+                f"cuda:{self.ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
+                "process; if it happens again, report it with the output of tracejit doctor --cuda."
+            )
+        return DeviceError(
+            f"cuda:{self.ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
+            "of tracejit doctor --cuda."
+        )
+
+    # Streams.
+
+    @contextmanager
+    def using(self, stream: int) -> Iterator[None]:
+        """Put work on another stream while the block runs (Note [streams])."""
+        before = self.stream
+        self.wait(before, on=stream)
+        self.stream = stream
+        try:
+            yield
+        finally:
+            self.stream = before
+            self.wait(stream, on=before)
+
+    def wait(self, stream: int, on: int) -> None:
+        """Let the stream `on` wait for all that was put on `stream`."""
+        if stream == on:
+            return
+        event = c_void_p()
+        self.call("cuEventCreate", byref(event), 2)  # without a time
+        try:
+            self.call("cuEventRecord", event, stream)
+            self.call("cuStreamWaitEvent", on, event, 0)
+        finally:
+            self.call("cuEventDestroy_v2", event)
+
+    def synchronize(self) -> None:
+        """Wait until all work of the stream is done."""
+        self.call("cuStreamSynchronize", self.stream)
+
+    def time_ms(self, work: Any, repeats: int = 1) -> float:
+        """Return how many milliseconds the device takes for what `work()` puts on the stream, on average."""
+        first, last, took = c_void_p(), c_void_p(), c_float()
+        self.call("cuEventCreate", byref(first), 0)
+        self.call("cuEventCreate", byref(last), 0)
+        try:
+            self.call("cuEventRecord", first, self.stream)
+            for _ in range(repeats):
+                work()
+            self.call("cuEventRecord", last, self.stream)
+            self.call("cuEventSynchronize", last)
+            self.call("cuEventElapsedTime", byref(took), first, last)
+        finally:
+            self.call("cuEventDestroy_v2", first)
+            self.call("cuEventDestroy_v2", last)
+        return took.value / repeats
+
+    # Memory.
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory of `size` bytes, a multiple of 256.
+
+        Raises:
+            DeviceMemoryError: if there is not enough.
+        """
+        address = c_uint64()
+        self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Free memory, after all work that was put on the stream."""
+        self.release("cuMemFreeAsync", address, self.stream)
+
+    def upload(self, address: int, data: np.ndarray) -> None:
+        """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
+        if data.nbytes:
+            self.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes, self.stream)
+
+    def download(self, data: np.ndarray, address: int) -> None:
+        """Copy from the device into a contiguous ndarray, and wait for it."""
+        if data.nbytes:
+            self.read([(data, address)])
+
+    def read(self, places: Sequence[tuple[np.ndarray, int]]) -> None:
+        """Copy from addresses on the device into contiguous ndarrays, and wait once for all of them."""
+        for data, address in places:
+            self.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, address, data.nbytes, self.stream)
+        if places:
+            self.synchronize()
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy bytes from one place on the device to another one."""
+        if size:
+            self.call("cuMemcpyDtoDAsync_v2", target, source, size, self.stream)
+
+    def clear(self, address: int, size: int) -> None:
+        """Set bytes to zero."""
+        self.call("cuMemsetD8Async", address, 0, size, self.stream)
+
+    def memory(self) -> tuple[int, int]:
+        """Return the free and the total bytes of the device's memory."""
+        free, total = c_size_t(), c_size_t()
+        self.call("cuMemGetInfo_v2", byref(free), byref(total))
+        return free.value, total.value
+
+    def device_of(self, address: int) -> int | None:
+        """Return the number of the device that an address belongs to, None if it belongs to none."""
+        ordinal = c_int()
+        self._library.cuCtxSetCurrent(self._context)
+        status = self._library.cuPointerGetAttribute(ctypes.addressof(ordinal), _ORDINAL, address)
+        return None if status else ordinal.value
+
+    # Kernels and graphs.
+
+    def load(self, code: bytes, name: str) -> int:
+        """Return the function `name` in PTX, which the driver compiles, or in a cubin. It stays loaded."""
+        module, function = c_void_p(), c_void_p()
+        self.call("cuModuleLoadDataEx", byref(module), code + b"\0", 0, None, None)
+        self.call("cuModuleGetFunction", byref(function), module, name.encode())
+        return function.value or 0
+
+    def graph(self, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]) -> "DeviceGraph":
+        """Return an executable graph of launches.
+
+        Args:
+            nodes: the launches.
+            dependencies: for each, the numbers of those that have to be done before.
+        """
+        return DeviceGraph(self, nodes, dependencies)
+
+
+class DeviceGraph:
+    """An executable graph of launches; made by Driver.graph."""
+
+    def __init__(
+        self, driver: Driver, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]
+    ) -> None:
+        self._driver = driver
+        self._graph, self._executable = c_void_p(), c_void_p()
+        self._nodes: list[c_void_p] = []
+        driver.call("cuGraphCreate", byref(self._graph), 0)
+        for parameters, needed in zip(nodes, dependencies, strict=True):
+            node = c_void_p()
+            before = (c_void_p * len(needed))(*[self._nodes[number].value for number in needed])
+            structure, _kept = _structure(parameters)
+            driver.call(
+                "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(needed), byref(structure)
+            )
+            self._nodes.append(node)
+        driver.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
+
+    def update(self, number: int, parameters: NodeParameters) -> None:
+        """Replace the parameters of a launch, for the next replay."""
+        structure, _kept = _structure(parameters)
+        self._driver.call(
+            "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
+        )
+
+    def launch(self) -> None:
+        """Put all launches on the stream."""
+        self._driver.call("cuGraphLaunch", self._executable, self._driver.stream)
+
+    def __del__(self) -> None:
+        for name, handle in (("cuGraphExecDestroy", self._executable), ("cuGraphDestroy", self._graph)):
+            if handle.value:
+                self._driver.release(name, handle)
+
+
+def _structure(parameters: NodeParameters) -> tuple[KernelNode, Any]:
+    """Return the driver's structure for a launch, and what has to live while it is read."""
+    pointers = (c_void_p * 1)(parameters.words.ctypes.data)
+    structure = KernelNode(
+        parameters.function, parameters.blocks, 1, 1, parameters.threads, 1, 1, 0, pointers, None, None, None
+    )
+    return structure, (pointers, parameters.words)
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+class _OpenDriver:
+    """The driver of this process: opened when it is first needed."""
+
+    driver: Driver | None = None
+    lock = new_lock()
+
+
+def driver() -> Driver:
+    """Return the driver of this process.
+
+    Raises:
+        DeviceError: if there is no driver, no device, or the device is lost.
+    """
+    with _OpenDriver.lock:
+        if _OpenDriver.driver is None:
+            _OpenDriver.driver = Driver(libraries.load())
+        current = _OpenDriver.driver
+    if current.is_lost:
+        raise DeviceError(
+            f"cuda:{current.ordinal}: the device is lost to this process since an earlier error; its arrays are gone. "
+            "Restart the process."
+        )
+    return current
+
+
+@contextmanager
+def replaced(other: Driver | None) -> Iterator[None]:
+    """Use another driver while the block runs, such as one of a test; None opens one when it is needed."""
+    before, _OpenDriver.driver = _OpenDriver.driver, other
+    try:
+        yield
+    finally:
+        _OpenDriver.driver = before
+
+
+@contextmanager
+def stream(handle: Any) -> Iterator[None]:
+    """Put the work of tracejit on a stream of the caller while the block runs.
+
+    Args:
+        handle: the address of a CUDA stream, or an object that has it: ``cuda_stream`` (PyTorch), ``ptr`` (CuPy) or
+            ``__cuda_stream__``.
+
+    Raises:
+        ArgumentError: if it is no stream.
+    """
+    with driver().using(stream_of(handle)):
+        yield
+
+
+def stream_of(handle: Any) -> int:
+    """Return the address of a stream.
+
+    Raises:
+        ArgumentError: if it is no stream.
+    """
+    protocol = getattr(handle, "__cuda_stream__", None)
+    if protocol is not None:
+        return int(protocol()[1])
+    for name in ("cuda_stream", "ptr"):
+        handle = getattr(handle, name, handle)
+    if isinstance(handle, bool) or not isinstance(handle, int) or handle < 0:
+        raise ArgumentError(
+            f"stream: expected the address of a CUDA stream, or a stream of PyTorch, CuPy or cuda.core, not "
+            f"{brief(handle)}."
+        )
+    return handle

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The recording of a call whose arrays lie on the device: the function runs once with copies of them on the host."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import dlarray
+from tracejit.call.signature import Call
+from tracejit.errors import WriteError
+from tracejit.traces.device_arrays import share
+from tracejit.traces.record import Recording, record
+from tracejit.util.devices import OnDevice
+
+
+def record_on_device(name: str, function: Callable[..., Any], call: Call, write: bool = True) -> Recording:
+    """Run a function once, as record() does; the results lie on the device.
+
+    Raises:
+        WriteError: if it writes into an array whose memory another argument shows in another way.
+    """
+    copies = _Copies(name)
+    leaves = [copies.of(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
+    by_array = {id(old): new for old, new in zip(call.leaves, leaves, strict=True) if type(old) is dlarray}
+    arrays = [by_array.get(id(array), array) for array in call.arrays]  # numbers that vary are the host's
+    recording = record(name, function, call._replace(leaves=leaves, arrays=arrays), None, write)
+    copies.write_back()
+    return recording._replace(result=_there(recording.result))
+
+
+def _there(result: Any) -> Any:
+    """Return a result with its arrays on the device."""
+    from tracejit.runtime.cuda.arrays import uploaded
+    from tracejit.runtime.cuda.driver import driver
+
+    leaves, treedef = tree.flatten(result)
+    for number, leaf in enumerate(leaves):
+        if type(leaf) is dlarray and not isinstance(leaf._data, OnDevice):
+            data: Any = uploaded(driver(), leaf._data)
+            leaves[number] = dlarray._wrap(data, leaf._format, None)
+    return tree.unflatten(treedef, leaves)
+
+
+class _Copies:
+    """Copies of arrays on the device, in the memory of the host; one for arrays that are the same memory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._copies: list[tuple[Any, np.ndarray, bytes]] = []
+
+    def of(self, array: dlarray) -> dlarray:
+        """Return the copy of an array."""
+        data: Any = array._data
+        for other, copy, _ in self._copies:
+            same = (other.address, other.shape, other.strides, other.dtype)
+            if same == (data.address, data.shape, data.strides, data.dtype):
+                return dlarray._wrap(copy, array._format, None)
+        copy = data.host()
+        # As the array is: a number has no base (is_scalar in record/views.py).
+        copy = copy if data.ndim or data.base is None else copy[...]
+        copy.flags.writeable = data.flags.writeable
+        self._copies.append((data, copy, copy.tobytes()))
+        return dlarray._wrap(copy, array._format, None)
+
+    def write_back(self) -> None:
+        """Write to the device what the function wrote into copies."""
+        written = [(data, copy) for data, copy, before in self._copies if copy.tobytes() != before]
+        for data, copy in written:
+            if any(other is not data and share(data, other) for other, _, _ in self._copies):
+                raise WriteError(
+                    f"{self._name}: an array on {data.device} is written, and another argument shows the same memory "
+                    "in another way; pass a copy of one of them (x.copy())."
+                )
+            data.write(copy)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays whose elements lie on a device, as all but the device's runtime know them.
+
+The data of a dlarray are an ndarray, or an OnDevice, which runtime/cuda makes. Above it stands what computes on the
+device; it is registered here, so that what stands below can call it, and asks nothing while there is no such array.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class OnDevice:
+    """The data of an array on a device: sizes and layout as of an ndarray, elements by host()."""
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> str:
+        """The name of the device, such as "cuda:0"."""
+        raise NotImplementedError
+
+    def host(self) -> np.ndarray:
+        """Return a copy of the elements in the memory of the host, after all work on them."""
+        raise NotImplementedError
+
+
+class _Registered:
+    """The functions of what stands above the runtime of a device.
+
+    in_use      whether there are arrays on a device
+    compute     returns what an op gives: takes its record, the data of its operands, and its parameters
+    adopt       returns the elements of another library's array: takes it, a function's name and an argument's
+    """
+
+    in_use: bool = False
+    compute: Callable[[Any, Sequence[Any], dict[str, Any]], Any]
+    adopt: Callable[[Any, str, str], Any]
+
+
+registered = _Registered()
+
+
+def any_on_device(data: Sequence[Any]) -> bool:
+    """Return whether some data lie on a device."""
+    return any(isinstance(part, OnDevice) for part in data)
+
+
+def computed(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Return what an op gives, on the device if some of its operands lie there."""
+    if registered.in_use and any_on_device(data):
+        return registered.compute(op, data, params)
+    return op.numpy(*data, **params)
+
+
+def as_data(result: Any) -> Any:
+    """Return what an op gave as the data of an array."""
+    return result if isinstance(result, OnDevice) else np.asarray(result)
+
+
+def may_share_memory(x: Any, y: Any) -> bool:
+    """Return whether the elements of two arrays may lie in the same memory."""
+    if isinstance(x, OnDevice) or isinstance(y, OnDevice):
+        return x is y  # what an op gives on a device has memory of its own
+    return bool(np.may_share_memory(x, y))
+
+
+def on_host(data: Any) -> Any:
+    """Return data in the memory of the host: themselves, or a copy."""
+    return data.host() if isinstance(data, OnDevice) else data
+
+
+def device_of(data: Any) -> str:
+    """Return the name of the device on which data lie, "cpu" for the host's memory."""
+    return data.device if isinstance(data, OnDevice) else "cpu"
