@@ -104,9 +104,7 @@ class Replay:
             return self._built().program._replace(guard=self.guard)
 
     def _built(self) -> "Stages":
-        if not _pipelines:
-            uninterrupted(_import_pipeline)
-        stages: Stages = _pipelines[0].stages(self.graph, self._layouts, self.writes)
+        stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
         return stages
 
     @property
@@ -243,6 +241,13 @@ def _import_compiler(stopping: Stopping) -> None:
 
 
 _pipelines: list[Any] = []
+
+
+def pipeline() -> Any:
+    """Return the module tracejit.pipeline, which imports the compiler."""
+    if not _pipelines:
+        uninterrupted(_import_pipeline)
+    return _pipelines[0]
 
 
 def _import_pipeline(stopping: Stopping) -> None:
