@@ -21,7 +21,7 @@ from tracejit.util.annotate import annotated
 from tracejit.util.locks import compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.room import check_room
+from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # the compiler is imported by the first build, which a loaded program does without
@@ -245,12 +245,14 @@ _pipelines: list[Any] = []
 
 def pipeline() -> Any:
     """Return the module tracejit.pipeline, which imports the compiler."""
-    if not _pipelines:
-        uninterrupted(_import_pipeline)
+    if not _pipelines and is_limited():
+        _import_pipeline()  # a thread would take address space that LLVM needs
+    elif not _pipelines:
+        uninterrupted(lambda stopping: _import_pipeline())
     return _pipelines[0]
 
 
-def _import_pipeline(stopping: Stopping) -> None:
+def _import_pipeline() -> None:
     with compiling:
         from tracejit import pipeline
 
