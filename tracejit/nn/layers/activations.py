@@ -27,9 +27,6 @@ class _Function(BuiltInLayer):
 
     _function: ClassVar[Callable[..., Any]]
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-
     def predict(self, x: Any) -> Any:
         return type(self)._function(x)
 

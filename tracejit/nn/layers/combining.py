@@ -173,9 +173,6 @@ class Identity(BuiltInLayer):
 
     default_name = "identity"
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-
     def predict(self, x: Any) -> Any:
         return x
 
@@ -194,9 +191,6 @@ class Flatten(BuiltInLayer):
     """
 
     default_name = "flatten"
-
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
 
     def predict(self, x: Any) -> Any:
         array = channels_first(x)
@@ -325,7 +319,7 @@ class _Resize(BuiltInLayer):
 
 
 class Resize2d(_Resize):
-    """Images of another size.
+    """Images, resized.
 
     Args:
         scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.
@@ -342,7 +336,7 @@ class Resize2d(_Resize):
 
 
 class Resize3d(_Resize):
-    """Images with three spatial axes of another size.
+    """Images with three spatial axes, resized.
 
     Args:
         scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.
