@@ -4,11 +4,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tracejit import pipeline
 from tracejit.errors import CodegenError
 from tracejit.program import Program
 from tracejit.record.guards import GuardFailed
-from tracejit.traces.replay import Replay
+from tracejit.traces.replay import Replay, pipeline
 from tracejit.util import logs
 from tracejit.util.devices import on_host
 
@@ -27,7 +26,7 @@ class DeviceReplay(Replay):
     def _built(self) -> Any:
         """Return the program for the device, in the place of the stages that descriptions are made of."""
         try:
-            return _Built(pipeline.build_for_device(self.graph, self._layouts, self.writes))
+            return _Built(pipeline().build_for_device(self.graph, self._layouts, self.writes))
         except CodegenError as error:
             self.refusal = str(error)
             logs.tell_of_slow_build(f"{self.title} runs on the CPU, because {error}")
