@@ -25,13 +25,13 @@ def stacked_products(graph: Graph) -> Graph:
     copier = Copier(graph)
     for node in graph.nodes:
         if node.op.name == "scan":
-            _Loop(copier, node).run()
+            _StackedLoop(copier, node).run()
         else:
             copier.append(node, node.inputs, node.params, node.outputs)
     return copier.finished()
 
 
-class _Loop:
+class _StackedLoop:
     """A loop on its way into a copy of its graph.
 
     Attributes:
