@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit import pipeline
+from tracejit.describe.program import Description, describe
 from tracejit.errors import CodegenError
 from tracejit.program import Program
 from tracejit.record.guards import GuardFailed
@@ -52,6 +53,23 @@ class DeviceReplay(Replay):
         if self.listener is not None:
             self.listener.on_prepared(self.program, self._part, executable.prepared)
         return executable
+
+    def describe(self) -> Description:
+        """Return the description of the program that the CPU would run."""
+        return describe(pipeline.stages(self.graph, self._layouts, self.writes))
+
+    def source(self) -> str:
+        """Return the sources of the device's kernels, each with its launches: blocks and threads, and operations."""
+        if self.refusal is not None:
+            return super().source()
+        parts = [f"# {self.title}, on a GPU"]
+        for kernel in self.program.kernels:
+            rows = [row for row in self.program.rows if row.kernel == kernel and row.grid is not None]
+            launches = [
+                f"# {row.note}: {row.grid.blocks} x {row.grid.threads} threads" for row in rows if row.grid
+            ]
+            parts.append("\n".join([*launches, kernel.text]))
+        return "\n\n".join(parts)
 
     @property
     def launch(self) -> Any:
