@@ -41,9 +41,10 @@ def main(argv: list[str] | None = None) -> int:
     if args.list:
         print("\n".join(f"{workload.name:<14}{workload.title}" for workload in (*TABLE, *SWEEP)))
         return 0
+    unknown = [name for name in args.names if not _chosen([name])]
+    if unknown:
+        parser.error(f"no workload is called {' or '.join(unknown)}; --list prints all names")
     chosen = _chosen(args.names) if args.names else list(SWEEP if args.sweep else TABLE)
-    if not chosen:
-        parser.error(f"no workload is called {' or '.join(args.names)}; --list prints all names")
     pythons = {library: getattr(args, f"{library}_python") for library in PEERS}
     for library, path in pythons.items():
         if path and not os.access(path, os.X_OK):

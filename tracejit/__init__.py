@@ -182,7 +182,7 @@ from tracejit.functions.reductions import (
 )
 from tracejit.functions.rng import Generator, RngState
 from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
 from tracejit.traces.devices import gather, gpu
 
 methods.install()
@@ -208,6 +208,7 @@ __all__ = [
     "GradientError",
     "LoadedFunction",
     "LoopKernel",
+    "LossScale",
     "LostChangeWarning",
     "NotAcceleratedWarning",
     "NumpyFunction",

@@ -251,10 +251,10 @@ class dlarray:
         return (self[i] for i in range(len(self._data)))
 
     def __contains__(self, x: Any) -> bool:
-        found: Any = self == x
-        if type(found) is not dlarray:  # NumPy compared
-            return bool(np.any(found))
-        return bool(recorder.need_value(found.any(), "in", Decides.TRUTH))
+        equal: Any = self == x
+        if type(equal) is not dlarray:  # NumPy compared
+            return bool(np.any(equal))
+        return bool(recorder.need_value(equal.any(), "in", Decides.TRUTH))
 
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"

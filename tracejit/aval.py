@@ -32,6 +32,17 @@ SUPPORTED_DTYPES = {
 }  # fmt: skip
 
 
+FLOAT16 = np.dtype("float16")
+HALF_DTYPES = {FLOAT16: FLOAT16}
+"""The floating-point dtypes of 16 bits, which are formats of memory (Note [numbers of 16 bits] in ops/halves.py)."""
+
+
+class Halves:
+    """The memory of whether an array of 16-bit numbers was met in this process: until then no op looks for any."""
+
+    met = False
+
+
 NUMPY_NUMBERS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind not in "bc")
 """The types of NumPy's real numbers that arrays are made of."""
 NUMBERS = NUMPY_NUMBERS | {int, float}
@@ -110,12 +121,35 @@ def check_dtype(where: str, dtype: np.dtype, argument: str = "data") -> np.dtype
     if native is None and dtype.kind in "biufc":
         native = SUPPORTED_DTYPES.get(dtype.newbyteorder("="))
     if native is None:
+        native = _half_dtype(dtype)
+    if native is None:
         role = "" if argument == "data" else f" as {argument}"
         raise DTypeError(
             f"{where}: data of type {dtype} is not supported{role}; use float64, float32, complex128, "
             "complex64, bool or an integer type (for example data.astype(np.float32))."
         )
     return native
+
+
+def _half_dtype(dtype: np.dtype) -> np.dtype | None:
+    """Return a floating-point dtype of 16 bits in native byte order, or None for any other dtype."""
+    if dtype.itemsize != 2:
+        return None
+    if dtype.name == "bfloat16" and dtype not in HALF_DTYPES:
+        HALF_DTYPES[dtype] = dtype  # of the package ml_dtypes, which is imported where there is one
+    native = HALF_DTYPES.get(dtype) or HALF_DTYPES.get(dtype.newbyteorder("="))
+    Halves.met = Halves.met or native is not None
+    return native
+
+
+def native_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the object that stands for a dtype that arrays have: NumPy may hold several equal ones."""
+    return SUPPORTED_DTYPES.get(dtype) or HALF_DTYPES[dtype]
+
+
+def is_half(dtype: np.dtype) -> bool:
+    """Return whether numbers are of floating point and have 16 bits."""
+    return dtype.itemsize == 2 and dtype in HALF_DTYPES
 
 
 def wanted_dtype(where: str, dtype: object) -> np.dtype:
@@ -138,7 +172,7 @@ def wanted_dtype(where: str, dtype: object) -> np.dtype:
 
 def is_inexact(dtype: np.dtype) -> bool:
     """Return whether a dtype is of floating point, real or complex, so that there are derivatives."""
-    return dtype.kind in "fc"
+    return dtype.kind in "fc" or is_half(dtype)
 
 
 def part_dtype(dtype: np.dtype) -> np.dtype:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import FLOAT32, Aval, Halves, is_half
 from tracejit.ops import OPS, Kind, Op
+from tracejit.ops.halves import takes_halves
 from tracejit.util import html
 from tracejit.util.devices import OnDevice, computed, registered
 
@@ -156,6 +157,8 @@ class Builder:
                 dtypes = [v.dtype for v in inputs if type(v) is Value]
                 values = [v if type(v) is Value else self.constant(weak_array(v, dtypes)) for v in inputs]
                 break
+        if Halves.met and not takes_halves(op):  # an adjoint goes on in float32
+            values = [self._cast(v, FLOAT32) if is_half(v.aval.dtype) else v for v in values]
         return self.append(op, values, params, op.infer(*[v.aval for v in values], **params))
 
     def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
@@ -218,7 +221,7 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
     if kind is float or kind is int or kind is complex:
         for dtype in dtypes:
             if dtype.kind == "c" or (
-                kind is not complex and (dtype.kind == "f" or (kind is int and dtype.kind in "iu"))
+                kind is not complex and (dtype.kind in "fV" or (kind is int and dtype.kind in "iu"))
             ):
                 common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
                 try:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tracejit import config
+from tracejit.aval import is_half
 from tracejit.codegen.emit import Origins, emit
 from tracejit.describe.program import Stages
 from tracejit.ir import Graph, Value, verify
@@ -13,6 +14,7 @@ from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.complex_parts import complex_parts
+from tracejit.passes.graph.half_bits import half_bits
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
@@ -52,12 +54,20 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
 
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
-    return Stages(simplified, fused, plan, origins, program)
+    return Stages(simplified, fused, plan, origins, _with_halves(program, graph, writes))
+
+
+def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
+    """Return a program whose outputs are the 16-bit numbers of the graph where the plan has their bits."""
+    if not any(is_half(value.dtype) for value in graph.outputs):
+        return program
+    own = [value.aval for number, value in enumerate(graph.outputs) if number not in writes.targets]
+    return program._replace(outputs=own + program.outputs[len(own) :])
 
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(complex_parts(tidy_loops(graph)))
+    simplified = simplify(half_bits(complex_parts(tidy_loops(graph))))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
@@ -108,7 +118,8 @@ def build_for_device(
         spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
     ]
     memory = place_roots([launch.touched for launch in launches + commits], selection.external)
-    return emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
+    program = emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
+    return _with_halves(program, graph, writes)
 
 
 def _verify(*graphs: Graph) -> None:

@@ -468,5 +468,5 @@ def _keys(structure: Structure) -> tuple[str, str]:
 
 def _kind(structure: Structure) -> str:
     if structure is LEAF:
-        return "a leaf"
+        return "a single value"
     return "None" if structure is _NONE else f"a {structure[0].__name__}"

@@ -6,6 +6,7 @@ pages that are made: the reference, of the docstrings of the public names, and t
 turns that folder into the site. Each warning is an error.
 """
 
+import argparse
 import shutil
 import sys
 from pathlib import Path
@@ -33,9 +34,13 @@ def assemble(folder: Path, run_examples: bool = True) -> None:
 
 def main(argv: list[str]) -> int:
     """Build the site; return Sphinx's exit status."""
+    parser = argparse.ArgumentParser(description="Builds the documentation as a site.")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=ROOT / "build" / "site", help="default: build/site"
+    )
+    target = parser.parse_args(argv).folder.resolve()
     from sphinx.cmd.build import main as sphinx
 
-    target = Path(argv[0] if argv else ROOT / "build" / "site").resolve()
     source = ROOT / "build" / "site-source"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of floats that look at their bits: signs, exponents, neighbours; and the length of a pair."""
 
+from typing import Any
+
 from llvmlite import ir
 
 from .formats import format_of
@@ -114,3 +116,76 @@ def hypot(x: Term, y: Term) -> Term:
     length = select(larger.equals(0.0), smaller, larger * sqrt(ratio * ratio + 1.0))
     infinite = a.equals(INFINITY) | b.equals(INFINITY)
     return select(infinite, x.constant(INFINITY), length)
+
+
+def _whole(n: Term) -> Term:
+    """Return a float that is a whole number from 0 to 2**16 - 1 as an integer."""
+    return (n + 2.0 ** format_of(n).mantissa).as_int() & 0xFFFF
+
+
+def half_value(n: Term) -> Term:
+    """Return the float16 number of 1, 5 and 10 bits: exponents 0 and 31 are those of subnormal and infinite numbers."""
+    form = format_of(n)
+    size = _whole(n) & 0x7FFF
+    rebiased = (form.bias - 15) << form.mantissa
+    normal = (size << (form.mantissa - 10)) + rebiased
+    subnormal = (n - select(n >= 32768.0, n.constant(32768.0), n.constant(0.0))) * 2.0**-24
+    endless = (normal + rebiased).as_float()
+    value = select(size < 0x0400, subnormal, select(size >= 0x7C00, endless, normal.as_float()))
+    return select(n >= 32768.0, -value, value)
+
+
+def half_bits(x: Term) -> Term:
+    """Return the bits of the nearest float16 number, of two the even one; those of infinity from 65520 on."""
+    form = format_of(x)
+    shift = form.mantissa - 10
+    size = absolute(x).as_int()
+    odd = (size >> shift) & 1
+    normal = (size - ((form.bias - 15) << form.mantissa) + odd + ((1 << (shift - 1)) - 1)) >> shift
+    # The last bit of the sum is worth 2**-24, the smallest float16 number: the addition rounds.
+    unit = 2.0 ** (form.mantissa - 24)
+    subnormal = (absolute(x) + unit).as_int() - x.constant(unit).as_int()
+    bits = select(size < ((form.bias - 14) << form.mantissa), subnormal, normal)
+    bits = select(size >= ((form.bias + 16) << form.mantissa), bits.constant(0x7C00), bits)
+    bits = select(x.is_nan(), bits.constant(0x7E00), bits)
+    sign = select(x.as_int() < 0, bits.constant(0x8000), bits.constant(0))
+    return _of_small_integer(x, bits + sign)
+
+
+def half_round(x: Term) -> Term:
+    """Return the nearest float16 number, of two the one with an even last bit, as a number of the kind of x."""
+    form = format_of(x)
+    shift = form.mantissa - 10
+    size = absolute(x)
+    raw = size.as_int()
+    odd = (raw >> shift) & 1
+    normal = (((raw + odd + ((1 << (shift - 1)) - 1)) >> shift) << shift).as_float()
+    unit = 2.0 ** (form.mantissa - 24)  # as in half_bits
+    value = select(size < 2.0**-14, (size + unit) - unit, normal)
+    value = select(value > 65504.0, x.constant(INFINITY), value)
+    return with_sign_of(select(x.is_nan(), size, value), x)
+
+
+# The same of float32 by instructions that x86-64-v3 and later have.
+
+
+def _half_of(x: Term) -> Any:
+    return x.builder.fptrunc(x.value, x.of(ir.HalfType()))
+
+
+def _single_of(x: Term, half: Any) -> Term:
+    return x.like(x.builder.fpext(half, x.of(ir.FloatType())))
+
+
+def fast_half_value(n: Term) -> Term:
+    bits = n.builder.trunc(_whole(n).value, n.of(ir.IntType(16)))
+    return _single_of(n, n.builder.bitcast(bits, n.of(ir.HalfType())))
+
+
+def fast_half_bits(x: Term) -> Term:
+    bits = x.builder.bitcast(_half_of(x), x.of(ir.IntType(16)))
+    return _of_small_integer(x, x.like(x.builder.zext(bits, x.of(ir.IntType(32)))))
+
+
+def fast_half_round(x: Term) -> Term:
+    return _single_of(x, _half_of(x))

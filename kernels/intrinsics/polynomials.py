@@ -8,7 +8,22 @@ the functions that belong to no family.
 from collections.abc import Callable
 from typing import Any
 
-from .bits import copysign, frexp_exponent, frexp_fraction, hypot, ldexp, nextafter, signbit, spacing
+from .bits import (
+    copysign,
+    fast_half_bits,
+    fast_half_round,
+    fast_half_value,
+    frexp_exponent,
+    frexp_fraction,
+    half_bits,
+    half_round,
+    half_value,
+    hypot,
+    ldexp,
+    nextafter,
+    signbit,
+    spacing,
+)
 from .circular import arccos, arcsin, arctan, arctan2, cos, sin, tan
 from .exponential import (
     arccosh,
@@ -146,8 +161,9 @@ UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
         arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1,
-        floor, frexp_exponent, frexp_fraction, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign,
-        signbit, sin, sinh, spacing, sqrt, tan, tanh, trunc,
+        fast_half_bits, fast_half_round, fast_half_value, floor, frexp_exponent, frexp_fraction, half_bits,
+        half_round, half_value, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, signbit,
+        sin, sinh, spacing, sqrt, tan, tanh, trunc,
     )
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Term]] = {

@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -137,6 +138,48 @@ def test_a_peer_that_is_wrong_is_shown_as_wrong() -> None:
     ]
 
 
+WRONG = """
+import json, sys
+import numpy as np
+from benchmarks import worker
+from benchmarks.run import OURS
+from benchmarks.workloads import BY_NAME
+
+session = worker.Session(OURS, BY_NAME[sys.argv[4]])
+for line in sys.stdin:
+    answer = session.answer(json.loads(line))
+    if "results" in answer:
+        with np.load(answer["results"]) as file:
+            arrays = dict(file)
+        arrays["loss"] *= 1.01
+        np.savez(answer["results"], **arrays)
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_library_that_computes_something_else_is_not_timed(tmp_path, monkeypatch) -> None:
+    """Its process answers as any other does, and its loss is one hundredth too large."""
+    monkeypatch.setenv("TRACEJIT_BACKEND", "python")
+    python, script = tmp_path / "python", tmp_path / "wrong.py"
+    script.write_text(WRONG)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
+    python.chmod(0o755)
+    absent = tmp_path / "absent"
+    absent.write_text("#!/bin/sh\n")
+    absent.chmod(0o755)
+    settings = Settings(
+        threads=1, rounds=1, turn_s=0.0, compilers=False, pythons={"jax": str(python), "torch": str(absent)}
+    )
+    row = run.measure(BY_NAME["mlp-tiny"], settings)
+    found = row.runs["jax"]
+    assert found.is_wrong and not found.parts_us
+    assert re.fullmatch(r"results differ: loss by \S+ of \S+", found.note)
+    assert row.runs["torch"].note == "the process ended: without a word"
+    assert row.best_peer() is None and row.ratio() is None
+    assert "wrong" in report._times(row, Rates({"float32": 1e9}, 1e9))
+
+
 def test_a_library_may_have_a_python_of_its_own(tmp_path) -> None:
     python, mark = tmp_path / "python", tmp_path / "mark"
     python.write_text(f'#!/bin/sh\ntouch "{mark}"\nexec "{sys.executable}" "$@"\n')
@@ -217,8 +260,8 @@ def test_containers() -> None:
 
 def test_an_unknown_name_is_an_error(capsys) -> None:
     with pytest.raises(SystemExit):
-        main(["nothing"])
-    assert "no workload is called nothing" in capsys.readouterr().err
+        main(["calls", "nothing"])
+    assert "no workload is called nothing;" in capsys.readouterr().err
 
 
 def test_products_are_called_by_a_compiled_loop() -> None:

@@ -14,7 +14,7 @@ import tracejit as tj
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(params=["pages", "reference", "gallery", "docstrings"])
+@pytest.fixture(params=["pages", "reference", "gallery", "docstrings", "build"])
 def module(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(ROOT / "docs" / "site")
     return importlib.import_module(request.param)
@@ -51,6 +51,23 @@ def test_every_example_has_a_page(module):
     assert set(pages) == {f"examples/{name}.md" for name in files | {"index"}}
     for name in files:
         assert (ROOT / "examples" / f"{name}.py").read_text() in pages[f"examples/{name}.md"]
+
+
+@named("gallery")
+def test_what_an_example_writes_is_not_left_where_the_site_is_built(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = tmp_path / "examples" / "example.py"
+    example.parent.mkdir()
+    example.write_text("import sys\nopen('picture.png', 'w').close()\nprint(sys.argv[1])\n")
+    assert module.printed(example, ["printed"]) == "printed\n"
+    assert not (tmp_path / "picture.png").exists()
+
+
+@named("build")
+def test_help_builds_nothing(module, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        module.main(["--help"])
+    assert "build/site" in capsys.readouterr().out
 
 
 @named("pages")

@@ -138,7 +138,7 @@ Under NumPy's names dlarrays answer {count} of the {all} functions of the main n
 *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
 values or steps.
 
-Differences to NumPy: float16 does not occur (functions of integers of 8 bits that give it give float32), equal elements
+Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, equal elements
 keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
 values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
 

@@ -150,6 +150,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     # optim
     (
+        lambda: tj.LossScale.of(-1.0),
+        ArgumentError,
+        "LossScale.of: scale must be positive and finite, not -1.0.",
+    ),
+    (
         lambda: tj.adamupdate(X, X, None, None, 0),
         ArgumentError,
         "adamupdate: iteration counts from 1, found 0; pass 1 in the first call.",

@@ -48,7 +48,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.jvp(lambda x: tj.lstm(x, *STATES, *WEIGHTS), (SEQUENCE,), (SEQUENCE,)),
         GradientError,
-        "lstm: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient once, or write the steps "
+        "lstm: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient once, or write the steps "
         "as a loop of matrix products and activations, which can be differentiated in any way.",
     ),
     (
@@ -93,7 +93,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlmap(np.sin, over=(0, 1))(X),
         ArgumentError,
-        "dlmap: over has 2 entries, but the function was called with 1 positional arguments; give one for each.",
+        "dlmap: over has 2 entries, but the call has 1 positional argument; give one entry for each.",
     ),
     (
         lambda: tj.dlmap(np.sin)(X),

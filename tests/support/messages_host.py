@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, GradientError
 from tracejit.passes.graph.split import split
 
 M = tj.dlarray(np.ones((2, 3)), "CB")
@@ -121,6 +121,12 @@ def two(x: Any, y: Any, z: Any) -> None:
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.dlfeval(Same(), tj.dlarray(np.ones(2, np.float16))),
+        DTypeError,
+        "Same: a function of Python that a program calls does not take or give numbers of 16 bits; cast them first "
+        "(x.astype(np.float32)).",
+    ),
     (Made(), ArgumentError, "Made: it was called without inputs; pass one array at least."),
     (
         lambda: Made("text")(1.0),
@@ -227,8 +233,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         taken_apart,
         GradientError,
-        "given.<locals>.function: its backward is recorded where dlgradient is called; call the function around it "
-        "outside of dlfeval, or take the gradient inside of it.",
+        "given.<locals>.function: its backward is recorded where dlgradient, jvp, vjp or hvp is called, for one "
+        "cotangent. Call one of these instead of jacobian, dljacobian, dldivergence or dllaplacian; call an "
+        "accelerated function that contains it outside of dlfeval, or take the gradient inside that function.",
     ),
     (
         lambda: tj.kernel(loops)(np.ones(3)),
@@ -255,8 +262,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.kernel(two)(np.ones(3)),
         ArgumentError,
-        "two: it has 2 outputs, of which nothing tells the sizes; pass out=lambda x, ...: [(shape, dtype), ...] to "
-        "kernel.",
+        "two: the sizes of its 2 outputs are unknown; pass out=lambda x, ...: [(shape, dtype), ...] to kernel.",
     ),
     (
         lambda: tj.kernel(two, out=lambda x: x.shape)(np.ones(3)),
@@ -266,7 +272,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.kernel(len),
         ArgumentError,
-        "kernel: function: the text of len, which is compiled, is not there (TypeError); define it in a file or a "
+        "kernel: function: the source of len, which is compiled, cannot be read (TypeError); define it in a file or a "
         "notebook.",
     ),
     (

@@ -10,11 +10,28 @@ from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
 
+HALF = tj.dlarray(np.eye(2, dtype=np.float16))
+
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: np.linalg.inv(tj.dlarray(np.ones((2, 3)))),
         DimsError,
         "inv: a has shape (2, 3), expected (..., n, n): square matrices along the last two axes.",
+    ),
+    (
+        lambda: tj.inv(HALF),
+        DTypeError,
+        "inv: not supported for numbers of 16 bits, as in NumPy; cast a first (a.astype(np.float32)).",
+    ),
+    (
+        lambda: np.linalg.inv(HALF),
+        DTypeError,
+        "np.linalg.inv: not supported for numbers of 16 bits; cast them first (x.astype(np.float32)).",
+    ),
+    (
+        lambda: np.spacing(HALF),
+        DTypeError,
+        "spacing: not supported for numbers of 16 bits; cast them first (x.astype(np.float32)).",
     ),
     (
         lambda: tj.solve(ONE, np.ones(3)),

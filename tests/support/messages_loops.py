@@ -76,8 +76,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: scanned_with(lambda x, dy: dy if x.sum() > 0 else -dy),
         GradientError,
-        "scanned_with.<locals>.twice: its backward is no part of a loop that a program keeps: bool() lets a value of "
-        "the step decide what Python does. Make it of operations on arrays, or write the loop in Python.",
+        "scanned_with.<locals>.twice: its backward cannot be part of a loop that a program keeps: bool() lets a value "
+        "of the step decide what Python does. Make it of operations on arrays, or write the loop in Python.",
     ),
     (
         lambda: scanned_with(lambda x, dy: dy.sum()),
@@ -96,8 +96,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlscan(lambda c, x: (c, None), 0.0, {"a": 2.0}),
         DimsError,
-        "dlscan: xs['a'] is scalar float64, expected an array with an axis of time; what all steps read need not be "
-        "passed: fun may use it from around.",
+        "dlscan: xs['a'] is scalar float64, expected an array with an axis of steps; a value that all steps read need "
+        "not be passed: fun can use it as it is.",
     ),
     (
         lambda: tj.dlscan(lambda c, x: (c, None), 0.0, ROWS_LABELLED),
@@ -108,7 +108,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlscan(lambda c, x: (c, None), 0.0),
         ArgumentError,
-        "dlscan: there are neither xs nor a length; pass length= for a number of steps.",
+        "dlscan: neither xs nor length is given; pass length= for the number of steps.",
     ),
     (
         lambda: tj.dlscan(lambda c, x: (c, None), 0.0, length=2.5),  # type: ignore[arg-type]
@@ -156,13 +156,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         returning(({"h": X[0]}, STEPS)),
         DimsError,
-        "dlscan: y is 3(T) x 2(C) float64; results get a new axis T, so that a step must not give one. Label its axis "
-        "S or U.",
+        "dlscan: y is 3(T) x 2(C) float64; results get a new axis T, so a step must not return one. Label its axis S "
+        "or U.",
     ),
     (
         returning(({"h": X[0]}, X), ({"h": X[0]}, [X])),
         ArgumentError,
-        "dlscan: y is a leaf in the first step and a list in a later one; each step returns a y of the same "
+        "dlscan: y is a single value in the first step and a list in a later one; each step returns a y of the same "
         "containers.",
     ),
     (
@@ -181,8 +181,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlwhile(lambda x: x < 2, lambda x: [x], 1.0),
         ArgumentError,
-        "dlwhile: carry is a leaf in the first carry and a list in what fun returned; a step returns the carry in the "
-        "containers that it gets.",
+        "dlwhile: carry is a single value in the first carry and a list in what fun returned; a step returns the "
+        "carry in the containers that it gets.",
     ),
     (
         lambda: tj.dlaccelerate(unfinished)(tj.dlarray(3.0)),
@@ -195,8 +195,19 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
             tj.dlarray(2.0)
         ),
         tj.GradientError,
-        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; use dlscan with the "
-        "greatest length, and tj.where to keep the carry as it is after the end.",
+        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; pass max_steps=, the "
+        "greatest number of steps, for which its gradient reserves memory.",
+    ),
+    (
+        lambda: tj.dlwhile(lambda c: c < 9, lambda c: c + 1, 0, max_steps=3),
+        ArgumentError,
+        "dlwhile: the loop has not ended after max_steps=3 steps; raise max_steps, or change cond so that it becomes "
+        "false.",
+    ),
+    (
+        lambda: tj.dlwhile(lambda c: c < 9, lambda c: c + 1, 0, max_steps=0),
+        ArgumentError,
+        "dlwhile: max_steps must be at least 1, not 0.",
     ),
     (lambda: tj.dlcond(True, 3, abs), ArgumentError, "dlcond: true_fun must be a function, not 3."),  # type: ignore[arg-type]
     (lambda: tj.dlcond(True, abs, 3), ArgumentError, "dlcond: false_fun must be a function, not 3."),  # type: ignore[arg-type]
@@ -208,7 +219,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         choosing(lambda x: [x], lambda x: x),
         ArgumentError,
-        "dlcond: the result is a list in true_fun and a leaf in false_fun; both return the same containers.",
+        "dlcond: the result is a list in true_fun and a single value in false_fun; both return the same containers.",
     ),
     (
         choosing(lambda x: {"a": x}, lambda x: {"a": x[0]}),

@@ -86,7 +86,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: nn.Learnable(l2_factor=-1),
         ArgumentError,
-        "Learnable: l2_factor must be a number of at least 0, not -1; pass 0 to freeze.",
+        "Learnable: l2_factor must be a number of at least 0, not -1; 0 turns it off.",
     ),
     (
         lambda: tj.dlnetwork([nn.Relu]),
@@ -463,7 +463,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.checklayer(nn.Relu()),
         ArgumentError,
-        "checklayer: 0 layouts given, but the layer has the inputs in; pass nn.DataLayout(size, format), or example "
-        "data, for each.",
+        "checklayer: 0 layouts given, expected one for each of the inputs ['in']; pass nn.DataLayout(size, format), or "
+        "example data.",
     ),
 )

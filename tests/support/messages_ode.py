@@ -73,7 +73,7 @@ ROWS = [
         lambda: tj.dlode45(lambda t, y: y**2, [0, 2], np.ones(1)),
         ArgumentError,
         "dlode45: the step at time 0.999961 became 2.63e-15, too small to change the time; the solution grows without "
-        "bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the right-hand side.",
+        "bound there, or jumps. Raise relative_tolerance, end tspan earlier, or check the right-hand side.",
     ),
     (
         lambda: tj.dlnetwork([tj.nn.FeatureInput(2), layer_of(tj.nn.BatchNormalization())]),

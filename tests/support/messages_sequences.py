@@ -129,7 +129,7 @@ ROWS = (
     (
         lambda: tj.dlfeval(_twice, tj.dlarray(np.ones((2, 3)), "CT")),
         GradientError,
-        "lstm: second derivatives are not there; differentiate once, or write the steps as a loop of matrix products "
+        "lstm: there are no second derivatives; differentiate once, or write the steps as a loop of matrix products "
         "and activations, which can be differentiated to any order.",
     ),
     (

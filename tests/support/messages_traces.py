@@ -232,7 +232,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: refused(in_turn(lambda x: x, lambda x: [x, x])),
         NotAcceleratedWarning,
         "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: the "
-        "result is a leaf in one and a list in the other. Likely cause: a random choice, a counter, or "
+        "result is a single value in one and a list in the other. Likely cause: a random choice, a counter, or "
         "something that the function reads and changes. Compute it outside and pass it as an argument, "
         "or use the random functions of tracejit with like=, which are recorded.",
     ),

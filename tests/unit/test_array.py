@@ -100,7 +100,7 @@ class TestConstructor:
         ("data", "format", "error", "text"),
         [
             (np.zeros(2, "m8[s]"), None, DTypeError, "dlarray: data of type timedelta64"),
-            (np.zeros(2, np.float16), None, DTypeError, "float16"),
+            (np.zeros(2, np.longdouble), None, DTypeError, "float128"),
             ("text", None, DTypeError, "not supported"),
             (object(), None, ArgumentError, "expected an array, a number or a"),
             ([[1], [1, 2]], None, ArgumentError, "cannot make an array of list"),

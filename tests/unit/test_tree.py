@@ -122,7 +122,8 @@ def test_a_dataclass_is_made_without_its_init():
 def test_map():
     assert tree.map(lambda a, b: a + b, {"u": 1, "v": [2]}, {"v": [20], "u": 10}) == {"u": 11, "v": [22]}
     with pytest.raises(
-        ArgumentError, match=r"map: tree 2 differs from the first: tree\['v'\] is a list in one and a leaf"
+        ArgumentError,
+        match=r"map: tree 2 differs from the first: tree\['v'\] is a list in one and a single value",
     ):
         tree.map(max, {"v": [2]}, {"v": 2})
 
@@ -132,7 +133,7 @@ def test_map():
     [
         ([1, 2], [1], "x has 2 elements in one and 1 in the other"),
         ({"a": 1}, {"b": 1}, r"x has the keys \['a'\] in one and \['b'\] in the other"),
-        ([Layer(1, None)], [Layer(1, 2)], r"x\[0\].bias is None in one and a leaf in the other"),
+        ([Layer(1, None)], [Layer(1, 2)], r"x\[0\].bias is None in one and a single value in the other"),
         ((1,), [1], "x is a tuple in one and a list in the other"),
     ],
 )

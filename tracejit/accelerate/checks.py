@@ -73,10 +73,10 @@ def before(call: Call, trace: Trace) -> Before:
     targets = [number - arguments for number in trace.effects.targets if number >= arguments]
     read = (trace.state.fetch_checked() or ()) if targets else ()
     captured = [(read[number], read[number].copy()) for number in targets if read]
-    found = None if trace.stores is None else trace.state.fetch_located()
-    if trace.stores is None or found is None:
+    located = None if trace.stores is None else trace.state.fetch_located()
+    if trace.stores is None or located is None:
         return Before(copied(given(call)), captured)
-    return Before(copied(given(call)), captured, found[1], tuple(trace.stores.values(found[1])))
+    return Before(copied(given(call)), captured, located[1], tuple(trace.stores.values(located[1])))
 
 
 def difference_from_function(

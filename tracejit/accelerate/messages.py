@@ -157,7 +157,7 @@ def _nearest(name: str, names: Sequence[str]) -> str | None:
     """Return the name that was probably meant, or None."""
     import difflib  # 1 ms, for errors only
 
-    plain = {known.replace("_", ""): known for known in names}
+    plain = {attribute.replace("_", ""): attribute for attribute in names}
     nearest = difflib.get_close_matches(name.replace("_", "").lower(), plain, 1, 0.75)
     return plain[nearest[0]] if nearest else None
 

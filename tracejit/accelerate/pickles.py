@@ -23,10 +23,10 @@ def name_to_import(accelerated: Any, frame: Any) -> str | None:
         frame: the frame that asks for the pickle.
     """
     name, module = getattr(accelerated, "__qualname__", ""), getattr(accelerated, "__module__", "")
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for step in name.split("."):
-        found = getattr(found, step, None)
-    if found is not accelerated:
+        target = getattr(target, step, None)
+    if target is not accelerated:
         return None
     pickler = frame.f_locals.get("self")
     return None if _is_by_value(pickler) and _wants_by_value(pickler, module) else name

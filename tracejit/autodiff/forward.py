@@ -45,23 +45,25 @@ def tangents(
     Raises:
         GradientError: if an op on the way has no derivative in forward mode.
     """
-    found: dict[Value, Value] = {}
+    tangent_of: dict[Value, Value] = {}
     for value, direction in zip(wrt, directions, strict=True):
-        found[value] = b.add(found[value], direction) if value in found else direction
-    propagate(b, path(b.graph.nodes, wrt, outputs), outputs, found)
-    return [found.get(value) for value in outputs]
+        tangent_of[value] = b.add(tangent_of[value], direction) if value in tangent_of else direction
+    propagate(b, path(b.graph.nodes, wrt, outputs), outputs, tangent_of)
+    return [tangent_of.get(value) for value in outputs]
 
 
-def propagate(b: Builder, nodes: Sequence[Node], outputs: Sequence[Value], found: dict[Value, Value]) -> None:
+def propagate(
+    b: Builder, nodes: Sequence[Node], outputs: Sequence[Value], tangent_of: dict[Value, Value]
+) -> None:
     """Append the tangents of the outputs of nodes, in order, and add them to those that are found already."""
     needed = {value for node in nodes for value in node.inputs}.union(outputs)
     location = b.location
     for node in nodes:
         b.location = node.where
         wanted = [value in needed and is_smooth(value) for value in node.outputs]
-        for value, tangent in zip(node.outputs, of_node(b, node, found, wanted), strict=True):
+        for value, tangent in zip(node.outputs, of_node(b, node, tangent_of, wanted), strict=True):
             if tangent is not None:
-                found[value] = b.add(found[value], tangent) if value in found else tangent
+                tangent_of[value] = b.add(tangent_of[value], tangent) if value in tangent_of else tangent
     b.location = location
 
 
@@ -82,27 +84,27 @@ def is_smooth(value: Value) -> bool:
 
 
 def of_node(
-    b: Builder, node: Node, known: Mapping[Value, Value], wanted: Sequence[bool]
+    b: Builder, node: Node, tangent_of: Mapping[Value, Value], wanted: Sequence[bool]
 ) -> Sequence[Tangent]:
     """Append the tangents of the outputs of a node.
 
     Args:
         b: the builder to append with.
         node: the node.
-        known: tangents of values.
+        tangent_of: tangents of values.
         wanted: whether the tangent is needed, for each output.
     """
-    given = [known.get(value) if is_smooth(value) else None for value in node.inputs]
+    of_inputs = [tangent_of.get(value) if is_smooth(value) else None for value in node.inputs]
     op = node.op
-    if op.vjp is None or all(tangent is None for tangent in given) or not any(wanted):
+    if op.vjp is None or all(tangent is None for tangent in of_inputs) or not any(wanted):
         return [None] * len(node.outputs)
     if op.kind is Kind.MOVE:
-        return [_linear(b, node, given, (tuple(range(len(given))),))]
+        return [_linear(b, node, of_inputs, (tuple(range(len(of_inputs))),))]
     if op.linear:
-        return [_linear(b, node, given, op.linear)]
+        return [_linear(b, node, of_inputs, op.linear)]
     if op.kind is Kind.ELEMENTWISE and all(value.dtype.kind != "c" for value in (*node.inputs, node.output)):
-        return [_elementwise(b, node, given)]
-    return _transposed(b, node, given, wanted)
+        return [_elementwise(b, node, of_inputs)]
+    return _transposed(b, node, of_inputs, wanted)
 
 
 def zeros(b: Builder, value: Value) -> Value:
@@ -201,7 +203,7 @@ def _check_twice(node: Node, adjoint: Sequence[Node], cts: Sequence[Tangent]) ->
         if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
             name = vjp.function if vjp else node.op.title
             raise GradientError(
-                f"{name}: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient "
+                f"{name}: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient "
                 "once, or write the steps as a loop of matrix products and activations, which can be "
                 "differentiated in any way."
             )
@@ -229,6 +231,6 @@ def splice(
         return values.get(value, value)
 
     for node in reversed(kept):
-        made = b.apply(node.op, [here(value) for value in node.inputs], node.params)
-        values.update(zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+        outputs = b.apply(node.op, [here(value) for value in node.inputs], node.params)
+        values.update(zip(node.outputs, outputs if isinstance(outputs, tuple) else (outputs,), strict=True))
     return [None if value is None else here(value) for value in results]

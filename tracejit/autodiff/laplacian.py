@@ -61,13 +61,13 @@ def _own_part(
     of_tangents = dict(moved)
     propagate(apart, path(apart.graph.nodes, list(moved), results), results, of_tangents)
     seconds = [None if value is None else of_tangents.get(value) for value in tangents]
-    known = {along[value]: firsts[value] for value in along}
-    count = next(iter(known.values())).shape[0]
+    first_of = {along[value]: firsts[value] for value in along}
+    count = next(iter(first_of.values())).shape[0]
     both = [*results, *[value for value in seconds if value is not None]]
-    found = dict(zip(both, batch(b, apart.graph.nodes, both, known, count, function, {}), strict=True))
+    result_of = dict(zip(both, batch(b, apart.graph.nodes, both, first_of, count, function, {}), strict=True))
     for value, tangent in zip(node.outputs, tangents, strict=True):
-        own = None if tangent is None else found[tangent]
+        own = None if tangent is None else result_of[tangent]
         if own is not None:
             firsts[value] = own
-    parts = [None if value is None else found[value] for value in seconds]
+    parts = [None if value is None else result_of[value] for value in seconds]
     return [None if part is None else b.sum(part, axes=(0,), keepdims=False) for part in parts]

@@ -29,9 +29,9 @@ def many_tangents(
     """
     apart = Builder(Graph())
     unknown = [apart.input(value.aval) for value in wrt]
-    found = dict(zip(wrt, unknown, strict=True))
-    propagate(apart, path(b.graph.nodes, wrt, outputs), outputs, found)
-    return _batched(b, apart, [found.get(value) for value in outputs], unknown, directions, function)
+    tangent_of = dict(zip(wrt, unknown, strict=True))
+    propagate(apart, path(b.graph.nodes, wrt, outputs), outputs, tangent_of)
+    return _batched(b, apart, [tangent_of.get(value) for value in outputs], unknown, directions, function)
 
 
 def many_gradients(
@@ -51,8 +51,8 @@ def many_gradients(
     """
     apart = Builder(Graph())
     unknown = [apart.input(value.aval) for value in outputs]
-    found = gradient(apart, outputs, unknown, wrt, b.graph.nodes[:])
-    return _batched(b, apart, found, unknown, cotangents, function)
+    gradients = gradient(apart, outputs, unknown, wrt, b.graph.nodes[:])
+    return _batched(b, apart, gradients, unknown, cotangents, function)
 
 
 def _batched(
@@ -67,11 +67,11 @@ def _batched(
     count = many[0].shape[0]
     plain: dict[Value, Value] = {}
     wanted = [value for value in results if value is not None]
-    known = dict(zip(unknown, many, strict=True))
-    found = iter(batch(b, apart.graph.nodes, wanted, known, count, function, plain))
+    stacked = dict(zip(unknown, many, strict=True))
+    batched = iter(batch(b, apart.graph.nodes, wanted, stacked, count, function, plain))
 
     def made(value: Value) -> Value:
-        result = next(found)
+        result = next(batched)
         if result is None:  # zeros, which are the same for all
             same = plain.get(value, value)
             result = b.broadcast_to(same, shape=(count, *same.shape))

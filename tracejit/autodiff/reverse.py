@@ -15,8 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracejit.aval import FLOAT32, is_half, is_inexact
 from tracejit.errors import GradientError
 from tracejit.ir import Builder, Node, Value
+from tracejit.ops import Kind
 
 
 def gradient(
@@ -40,12 +42,12 @@ def gradient(
     """
     if nodes is None:
         nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
-    active: set[Value] = {v for v in wrt if v.dtype.kind in "fc"}
+    active: set[Value] = {v for v in wrt if is_inexact(v.dtype)}
     path: list[Node] = []
     for node in nodes:
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             path.append(node)
-            active.update([v for v in node.outputs if v.aval.dtype.kind in "fc"])
+            active.update([v for v in node.outputs if is_inexact(v.aval.dtype)])
 
     around, b.active = b.active, active
     cts: dict[Value, Value] = {}
@@ -58,6 +60,8 @@ def gradient(
         received = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
         if received.count(None) == len(received):
             continue
+        if node.op.kind is Kind.LOOP:  # whose body has the dtypes of its outputs
+            received = [_rounded(b, ct, v) for ct, v in zip(received, node.outputs, strict=True)]
         b.location = node.where
         assert node.op.vjp is not None
         contributions = node.op.vjp(b, node, received[0] if len(received) == 1 else tuple(received))
@@ -73,8 +77,14 @@ def gradient(
                 continue
             ct = fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
+    found = [_rounded(b, cts.get(v), v) for v in wrt]
     b.location, b.active = location, around
-    return [cts.get(v) for v in wrt]
+    return found
+
+
+def _rounded(b: Builder, ct: Value | None, value: Value) -> Value | None:
+    """Return the cotangent of a value in its dtype: those of 16-bit numbers are summed in float32."""
+    return b.cast(ct, dtype=value.dtype) if ct is not None and ct.dtype != value.dtype else ct
 
 
 def fit(b: Builder, ct: Value, value: Value) -> Value:
@@ -93,7 +103,7 @@ def fit(b: Builder, ct: Value, value: Value) -> Value:
             ct = b.sum(ct, axes=axes, keepdims=False)
         if ct.shape != value.shape:
             ct = b.reshape(ct, shape=value.shape)
-    if ct.dtype != value.dtype:
+    if ct.dtype != value.dtype and not (ct.dtype == FLOAT32 and is_half(value.dtype)):
         if ct.dtype.kind == "c" and value.dtype.kind == "f":
             ct = b.real(ct)  # Note [complex cotangents]
         ct = b.cast(ct, dtype=value.dtype)

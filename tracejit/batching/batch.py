@@ -17,7 +17,7 @@ def batch(
     b: Builder,
     nodes: Sequence[Node],
     results: Sequence[Value],
-    known: dict[Value, Value],
+    stacked: dict[Value, Value],
     count: int,
     function: str,
     plain: dict[Value, Value] | None = None,
@@ -28,7 +28,7 @@ def batch(
         b: the builder to append with.
         nodes: recorded for one observation, in order.
         results: values that they compute.
-        known: the values that differ between observations, with an axis in front; those of nodes are added.
+        stacked: the values that differ between observations, with an axis in front; those of nodes are added.
         count: the number of observations.
         function: the public function, in whose name errors are raised.
         plain: for nodes of a graph apart, values of that graph as values of the builder's; nodes that are the same for
@@ -43,29 +43,33 @@ def batch(
     location = b.location
     for node in live(nodes, results):
         b.location = node.where
-        given = [known.get(value) for value in node.inputs]
+        of_inputs = [stacked.get(value) for value in node.inputs]
         is_drawn = node.op.batch is drawn
-        if not is_drawn and all(own is None for own in given):
+        if not is_drawn and all(own is None for own in of_inputs):
             if plain is not None:
                 inputs = [_here(b, value, plain) for value in node.inputs]
                 plain.update(zip(node.outputs, _listed(b.apply(node.op, inputs, node.params)), strict=True))
             continue
-        view = node if plain is None else _with_inputs(b, node, plain, given)
-        made = None if all(own is None for own in given) and not is_drawn else _rule(b, view, given, count)
-        if made is None:
-            made = _repeated(b, view, given, count, function)
-        known.update(zip(node.outputs, _listed(made), strict=True))
+        view = node if plain is None else _with_inputs(b, node, plain, of_inputs)
+        outputs = (
+            None
+            if all(own is None for own in of_inputs) and not is_drawn
+            else _rule(b, view, of_inputs, count)
+        )
+        if outputs is None:
+            outputs = _repeated(b, view, of_inputs, count, function)
+        stacked.update(zip(node.outputs, _listed(outputs), strict=True))
     b.location = location
-    return [known.get(value) for value in results]
+    return [stacked.get(value) for value in results]
 
 
 def _here(b: Builder, value: Value, plain: dict[Value, Value]) -> Value:
     """Return a value of a graph apart as one of the builder's graph, to which constants are added."""
-    found = plain.get(value)
-    if found is None:
+    own = plain.get(value)
+    if own is None:
         is_own = not value.is_constant or value.owner is b.owner
-        found = plain[value] = value if is_own else b.constant(value.data)
-    return found
+        own = plain[value] = value if is_own else b.constant(value.data)
+    return own
 
 
 def _with_inputs(b: Builder, node: Node, plain: dict[Value, Value], given: Sequence[Value | None]) -> Node:
@@ -100,14 +104,16 @@ def _repeated(b: Builder, node: Node, given: Sequence[Value | None], count: int,
             f"{MOST_REPEATED}, but there are {count}. Call the function in a loop, or write this step for all "
             "observations outside of it."
         )
-    found = []
+    results = []
     for number in range(count):
         inputs = [
             value if own is None else _observation(b, own, number)
             for value, own in zip(node.inputs, given, strict=True)
         ]
-        found.append(_listed(b.apply(node.op, inputs, node.params)))
-    rows = [[b.reshape(part, shape=(1, *part.shape)) for part in parts] for parts in zip(*found, strict=True)]
+        results.append(_listed(b.apply(node.op, inputs, node.params)))
+    rows = [
+        [b.reshape(part, shape=(1, *part.shape)) for part in parts] for parts in zip(*results, strict=True)
+    ]
     joined = [parts[0] if count == 1 else b.concatenate(*parts, axis=0) for parts in rows]
     return tuple(joined)
 

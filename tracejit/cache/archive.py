@@ -190,7 +190,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
             raise CacheError(f"the SHA-256 of {file} is {digest}, expected {sha256}; nothing was unpacked")
         folders = _folders()
         new: list[Member] = []
-        known = 0
+        present = 0
         try:
             for member in members:
                 kind, _, name = member.name.partition("/")
@@ -202,7 +202,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
                         f"{file} changed while it was unpacked; {count(len(new), 'file')} of it are in the cache"
                     ) from None
                 if _held(folders[kind], name) == content:
-                    known += 1
+                    present += 1
                 else:
                     folders[kind].write(name, content)
                     new.append(member)
@@ -212,7 +212,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
     kernels = sum(member.name.endswith(SUFFIX) for member in new)
     others = [differences for differences in foreign if differences]
     return Unpacked(
-        os.path.abspath(file), digest, kernels, len(new) - kernels, known, len(others),
+        os.path.abspath(file), digest, kernels, len(new) - kernels, present, len(others),
         tuple(sorted(set().union(*others))),
     )  # fmt: skip
 

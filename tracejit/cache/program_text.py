@@ -130,14 +130,16 @@ class ProgramText:
         """Return the memory plan: place, size, value, the operation that writes it, first and last launch."""
         rows = [
             (
-                each["kind"] if each["kind"] == "arena" else f"{each['kind']} {each['number']}",
-                str(each["offset"]),
-                str(each["bytes"]),
-                each["value"] or "scratch",
-                self.writer(each["op"]),
-                f"{each['first']}-{each['last']}" if each["first"] != each["last"] else str(each["first"]),
+                buffer["kind"] if buffer["kind"] == "arena" else f"{buffer['kind']} {buffer['number']}",
+                str(buffer["offset"]),
+                str(buffer["bytes"]),
+                buffer["value"] or "scratch",
+                self.writer(buffer["op"]),
+                f"{buffer['first']}-{buffer['last']}"
+                if buffer["first"] != buffer["last"]
+                else str(buffer["first"]),
             )
-            for each in self.program["memory"]
+            for buffer in self.program["memory"]
         ]
         header = ("place", "offset", "bytes", "value", "written by", "launches")
         text = table(header, rows, numbers=("offset", "bytes"))

@@ -27,7 +27,7 @@ def given(call: Call) -> list[Any]:
 def copied(leaves: Sequence[Any]) -> list[Any]:
     """Return leaves with copies of the arrays, untraced: of equal strides, and sharing memory with each other alike."""
     copies = list(leaves)
-    found = []
+    intervals = []
     for number, leaf in enumerate(leaves):
         data = leaf._data if type(leaf) is dlarray else leaf
         if not isinstance(data, np.ndarray) or data.dtype.hasobject:
@@ -35,13 +35,13 @@ def copied(leaves: Sequence[Any]) -> list[Any]:
         if not data.size or (type(leaf) is dlarray and not data.ndim and data.base is None):
             copies[number] = _like(leaf, data)  # nothing to write, or a number, which is never written
         else:
-            found.append((*np.lib.array_utils.byte_bounds(data), number))
-    found.sort()
-    while found:
-        low, high, _ = found[0]
+            intervals.append((*np.lib.array_utils.byte_bounds(data), number))
+    intervals.sort()
+    while intervals:
+        low, high, _ = intervals[0]
         together = []
-        while found and found[0][0] < high:
-            _, end, number = found.pop(0)
+        while intervals and intervals[0][0] < high:
+            _, end, number = intervals.pop(0)
             high = max(high, end)
             together.append(number)
         memory = np.empty(high - low + _ALIGNMENT, np.uint8)

@@ -13,13 +13,13 @@ from tracejit.util.named_tuples import NamedTuple
 
 
 class ArrayLeaf(NamedTuple):
-    """Stands for an array among the leaves of a result."""
+    """A stand-in for an array among the leaves of a result."""
 
     format: str | None
 
 
 class NumberLeaf(NamedTuple):
-    """Stands for a computed number among the leaves of a result."""
+    """A stand-in for a computed number among the leaves of a result."""
 
     kind: type
     format: str | None = None

@@ -135,7 +135,7 @@ class _TableWriter:
 
 
 class _PatternWriter(_TableWriter):
-    """Writes an entry for each container and leaf of the arguments; a place is the number of an object."""
+    """The writer of an entry for each container and leaf of the arguments; a place is the number of an object."""
 
     def __init__(self, key: Key, written: Container[int]) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class _PatternWriter(_TableWriter):
 
 
 class _RecipeWriter(_TableWriter):
-    """Writes an entry for each leaf and container of a result; fold() gives it the places of children on the stack."""
+    """The writer of an entry for each leaf and container of a result; fold() passes places of children on the stack."""
 
     def __init__(self, leaves: Sequence[Any]) -> None:
         super().__init__()

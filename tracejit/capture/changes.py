@@ -57,7 +57,7 @@ class Assignment(NamedTuple):
 
 def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
     """Return what is new at places that a replay can find, and the ids of the objects that it finds."""
-    found: list[Assignment] = []
+    assignments: list[Assignment] = []
     reachable: set[int] = set()
     for observed, name in _reachable(snapshot):
         reachable.add(id(observed.value))
@@ -71,14 +71,18 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
                 ):
                     slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                     is_read = slot.is_read or observed.held is not None
-                    found.append(_change(observed, slot, name, before.get(key, MISSING), value, is_read))
+                    assignments.append(
+                        _change(observed, slot, name, before.get(key, MISSING), value, is_read)
+                    )
             continue
         for slot in observed.slots.values():
             if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
                 value = slot.look(observed, slot.name)
                 if slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
-                    found.append(_change(observed, slot, name, _own(observed, slot), value, slot.is_read))
-    return found, reachable
+                    assignments.append(
+                        _change(observed, slot, name, _own(observed, slot), value, slot.is_read)
+                    )
+    return assignments, reachable
 
 
 def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:

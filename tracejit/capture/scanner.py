@@ -460,8 +460,8 @@ class Scanner:
                 self._use(entry, WRITE if is_writer else TOUCH)
         if callee == _SUPER:
             is_given = len(arguments) == 2 and all(type(entry) is AccessPath for entry in arguments)
-            found = _Super(*arguments) if is_given else self._super
-            self._push(found if is_given or not arguments else _UNTRACKED)
+            proxy = _Super(*arguments) if is_given else self._super
+            self._push(proxy if is_given or not arguments else _UNTRACKED)
         else:
             self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
 

@@ -72,9 +72,9 @@ class GlobalSlot(ItemSlot):
         return patches.original(owner.value.get(name, MISSING))
 
     def expression(self, owner: str, source: Source) -> str:
-        found = super().expression(owner, source)
+        text = super().expression(owner, source)
         # A thread that records replaces the name while this one replays.
-        return f"original({found})" if patches.is_patched(self.value) else found
+        return f"original({text})" if patches.is_patched(self.value) else text
 
     def path(self, owner: str) -> str:
         return f"global {self.name}"

@@ -118,14 +118,14 @@ class _Emission:
     def host_of_body(self, launch: LoopLaunch, kernel: Kernel) -> Kernel:
         """Return the call of a function of Python in a body under a name that nothing else has here."""
         key = id(launch.body), kernel.name
-        found = self.hosts.get(key)
-        if found is None:
+        unique = self.hosts.get(key)
+        if unique is None:
             assert kernel.host is not None
             handled = kernel.host.handled or bool(self.plan.checked)
             name = f"{kernel.name.rpartition('_host_')[0]}_host_{len(self.hosts)}"
             text = kernel.text.replace(kernel.name, name)
-            found = self.hosts[key] = Kernel(name, text, kernel.host._replace(handled=handled))
-        return found
+            unique = self.hosts[key] = Kernel(name, text, kernel.host._replace(handled=handled))
+        return unique
 
     def moved(self, launch: LoopLaunch, pointer: Pointer) -> Pointer:
         """Return a pointer of a body as one of this program, which moves on with the loop."""

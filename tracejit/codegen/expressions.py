@@ -3,10 +3,13 @@
 
 import numpy as np
 
+from tracejit.aval import FLOAT32
 from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.target import vector_bytes
 from tracejit.ir import Node
 from tracejit.ops.op import Fold, Scalar
 
+OF_HALVES = ("half_bits", "half_round", "half_value")
 # Folds that targets define, free to reassociate, by the name of the op.
 FAST_FOLDS = {"sum": "sum", "sum_add": "sum", "max": "max", "min": "min"}
 
@@ -19,6 +22,8 @@ def expression(node: Node, operands: list[str], width: str = "") -> str:
     template = emit.for_bool if emit.for_bool is not None and source.kind == "b" else emit.template
     to_result = SUFFIXES[result] + width
     text = template.format(*operands, T=SUFFIXES[source], R=to_result)
+    if node.op.name in OF_HALVES and source == FLOAT32 and vector_bytes() >= 32:
+        text = f"fast_{text}"  # x86-64-v3, which has vectors of 32 bytes, has instructions for these
     # Numba widens small integers to 64 bits; the result has to wrap as NumPy's does.
     return f"{to_result}({text})" if _wraps(result) and node.op.name != "cast" else text
 

@@ -172,7 +172,7 @@ class _Numbers:
 
 
 class NestEmitter:
-    """Writes the kernel of a nest: the lines of its rows and passes, inside the loops of a frame."""
+    """The writer of the kernel of a nest: lines of its rows and passes, inside the loops of a frame."""
 
     def __init__(self, nest: Nest, order: LoopOrder, frame: Frame) -> None:
         self.nest = nest

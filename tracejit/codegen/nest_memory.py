@@ -80,8 +80,8 @@ class NestMemory:
         for axis, stride in enumerate(strides):
             if stride == 0:
                 continue
-            known = self.known_stride(own, axis, stride)
-            terms.append(f"i{axis} * {known or f'{own}_{axis}'}" if known != 1 else f"i{axis}")
+            fixed = self.known_stride(own, axis, stride)
+            terms.append(f"i{axis} * {fixed or f'{own}_{axis}'}" if fixed != 1 else f"i{axis}")
         return " + ".join(terms + [str(moved)] * (moved != 0)).replace("+ -", "- ") or "0"
 
     def known_stride(self, pointer: str, axis: int, stride: int) -> int | None:

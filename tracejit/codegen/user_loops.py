@@ -183,13 +183,13 @@ class _Expressions:
 
     def index(self, node: ast.expr, size: str) -> str:
         """Return an index within an axis, checked where it may be out of range."""
-        value, known = self.value(node), self.bounds(node)
+        value, bounds = self.value(node), self.bounds(node)
         if (
-            known.low is not None
-            and known.low >= 0
-            and known.size == size
-            and known.over is not None
-            and known.over < 0
+            bounds.low is not None
+            and bounds.low >= 0
+            and bounds.size == size
+            and bounds.over is not None
+            and bounds.over < 0
         ):
             return f"({value})" if isinstance(node, ast.BinOp) else value
         return f"checked_index({value}, {size}, fault)"
@@ -242,8 +242,8 @@ class _Expressions:
         self.refuse(node)
 
     def module(self, node: ast.expr) -> Any:
-        found = self.source.names.get(node.id) if isinstance(node, ast.Name) else None
-        return found if found is math or found is np else None
+        value = self.source.names.get(node.id) if isinstance(node, ast.Name) else None
+        return value if value is math or value is np else None
 
     def of_subscript(self, node: ast.Subscript) -> str:
         size = self.one_size(node)
@@ -444,8 +444,8 @@ class _Translator(_Expressions):
         if start is None or stop is None or step is None:
             self.refuse(node, f"a loop over {ast.unparse(call)!r}")
         self.add(f"for {_own(target.id)} in range({', '.join(map(self.value, call.args))}):", depth)
-        known = Bounds() if target.id in _assigned(node) else self.of_range(start, stop, step)
-        around, self.known = self.known, {**self.known, target.id: known}
+        bounds = Bounds() if target.id in _assigned(node) else self.of_range(start, stop, step)
+        around, self.known = self.known, {**self.known, target.id: bounds}
         self.block(node.body, depth + 1)
         self.known = around
 

@@ -25,7 +25,7 @@ class Capability(NamedTuple):
         Raises:
             CodegenError: if there is none.
         """
-        fitting = [Capability(*known) for known in PTX_VERSIONS if known <= self]
+        fitting = [Capability(*version) for version in PTX_VERSIONS if version <= self]
         if not fitting:
             least = ".".join(map(str, min(PTX_VERSIONS)))
             raise CodegenError(f"compute capability {self.major}.{self.minor}: expected {least} or greater.")

@@ -59,7 +59,7 @@ def lower(function: Callable[..., Any], symbol: str) -> LlvmFunction:
 
 
 class _ModuleWriter:
-    """Writes one LLVM module: an exported function and the internal functions that it calls."""
+    """The writer of one LLVM module: an exported function and the internal functions that it calls."""
 
     def __init__(self) -> None:
         self.declared: dict[str, str] = {}
@@ -90,7 +90,7 @@ class _ModuleWriter:
 
 
 class _FunctionWriter:
-    """Writes the statements of one function."""
+    """The writer of the statements of one function."""
 
     def __init__(self, module: _ModuleWriter, function: Any) -> None:
         self._module = module

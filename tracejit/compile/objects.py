@@ -63,12 +63,12 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
 def _missing(symbol: str, code: bytes) -> list[str]:
     """Return the names that are missing: from the object file, or from the process."""
     try:
-        found = symbols(code)
+        table = symbols(code)
     except CodegenError:
         return [_FUNCTION]
     return [
-        *([] if symbol in found.functions else [_FUNCTION]),
-        *[name for name in sorted(found.missing) if not _provide(name)],
+        *([] if symbol in table.functions else [_FUNCTION]),
+        *[name for name in sorted(table.missing) if not _provide(name)],
     ]
 
 

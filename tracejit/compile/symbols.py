@@ -42,9 +42,9 @@ def symbols(code: bytes, system: str = sys.platform, cpu: str | None = None) -> 
     """
     read = _READERS.get(system, _elf)
     try:
-        found = list(read(code, (cpu or platform.machine()).lower()))
-        functions = {symbol.name.decode() for symbol in found if symbol.is_function}
-        missing = {symbol.name.decode() for symbol in found if not symbol.is_defined}
+        entries = list(read(code, (cpu or platform.machine()).lower()))
+        functions = {symbol.name.decode() for symbol in entries if symbol.is_function}
+        missing = {symbol.name.decode() for symbol in entries if not symbol.is_defined}
     except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise CodegenError(f"not an object file that can be loaded here ({error})") from None
     if read is _mach_o:
@@ -109,7 +109,7 @@ def _mach_o(code: bytes, cpu: str) -> Iterator[_Symbol]:
     _check_cpu(machine, _MACH_O_CPUS, cpu)
     at = _MACH_O_HEADER.size
     flags: list[int] = []  # of the sections
-    found: list[tuple[bytes, int, int]] = []
+    entries: list[tuple[bytes, int, int]] = []
     for _ in range(count):
         command, size = _MACH_O_COMMAND.unpack_from(code, at)
         body = at + _MACH_O_COMMAND.size
@@ -122,13 +122,13 @@ def _mach_o(code: bytes, cpu: str) -> Iterator[_Symbol]:
             start, symbols, first, extent = _MACH_O_TABLE.unpack_from(code, body)
             text = code[first : first + extent]
             table = code[start : start + symbols * _MACH_O_SYMBOL.size]
-            found += [
+            entries += [
                 (_terminated(text, name), info, section)
                 for name, info, section, _, _ in _MACH_O_SYMBOL.iter_unpack(table)
                 if info & _MACH_O_GLOBAL and not info & (_MACH_O_DEBUGS | _MACH_O_HIDDEN)
             ]
         at += max(size, _MACH_O_COMMAND.size)
-    for name, info, section in found:
+    for name, info, section in entries:
         is_defined = info & _MACH_O_KIND != 0
         yield _Symbol(name, is_defined, is_defined and flags[section - 1] & _MACH_O_INSTRUCTIONS != 0)
 

@@ -29,7 +29,7 @@ _LIMIT_NS = 300_000_000  # no replay starts later
 
 
 class Steps(Protocol):
-    """Runs some rows of a program: the first one, how many, and whether on several threads."""
+    """A function that runs some rows of a program, given the first, their number, and whether on several threads."""
 
     status: int
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.aval import FLOAT16, SUPPORTED_DTYPES
 from tracejit.errors import CacheError, ExportError
 from tracejit.store.folder import Folder, RefusedError
 from tracejit.util.files import WRITE_NEW, rename
@@ -83,7 +83,7 @@ def decode_array(content: bytes) -> np.ndarray:
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("an unsupported version of the .npy format")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
-    if by_columns or (dtype not in SUPPORTED_DTYPES and dtype.kind != "c"):
+    if by_columns or (dtype not in SUPPORTED_DTYPES and dtype != FLOAT16 and dtype.kind != "c"):
         raise ValueError(f"an array of {dtype}")
     rest = content[stream.tell() :]
     if any(size < 0 for size in shape) or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(rest):

@@ -13,7 +13,7 @@ from tracejit.util.arguments import is_option, listed
 from tracejit.util.text import brief
 
 HOST = "host"
-"""Stands for the CPU of the exporting machine, with all its features."""
+"""The name of the CPU of the exporting machine, with all its features."""
 
 
 def system() -> str:

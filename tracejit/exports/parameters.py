@@ -69,23 +69,27 @@ def parameters(kernel: Kernel) -> tuple[Parameter, ...]:
     uses = _WORD.findall(body)
     if sorted(uses, key=lambda number: (len(number), number)) != [str(i) for i in range(len(uses))]:
         raise CodegenError(f"kernel {kernel.name:.40} does not use each of its arguments once")
-    found = [Parameter()] * len(uses)
+    signature = [Parameter()] * len(uses)
     for kind, suffix, number in _TYPED.findall(body):
         if suffix not in DTYPES:
             raise CodegenError(f"kernel {kernel.name:.40} has an argument of the unknown type {suffix:.40}")
-        found[int(number)] = Parameter(kind, DTYPES[suffix])
+        signature[int(number)] = Parameter(kind, DTYPES[suffix])
     called = _CALLS.search(body)
-    if called is not None and len(found) > _MATRICES:
+    if called is not None and len(signature) > _MATRICES:
         dtype = DTYPES[called[1].rpartition("_")[2]]
-        found[0] = Parameter("symbol", routine=_ROUTINES[called[1]])
-        found[-_MATRICES:] = [Parameter("read", dtype), Parameter("read", dtype), Parameter("write", dtype)]
+        signature[0] = Parameter("symbol", routine=_ROUTINES[called[1]])
+        signature[-_MATRICES:] = [
+            Parameter("read", dtype),
+            Parameter("read", dtype),
+            Parameter("write", dtype),
+        ]
     if _LOOP.search(body) is not None:
         kinds = {
-            kind: "".join(p.dtype.char for p in found if p.kind == kind and p.dtype)
+            kind: "".join(p.dtype.char for p in signature if p.kind == kind and p.dtype)
             for kind in ("read", "write")
         }
-        found[0] = Parameter("symbol", routine=f"/{kinds['read']}->{kinds['write']}")
-    return tuple(found)
+        signature[0] = Parameter("symbol", routine=f"/{kinds['read']}->{kinds['write']}")
+    return tuple(signature)
 
 
 def misfit(

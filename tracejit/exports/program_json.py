@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format, part_dtype
+from tracejit.aval import FLOAT16, SUPPORTED_DTYPES, Aval, check_format, part_dtype
 from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.exports.parameters import misfit, parameters
@@ -36,7 +36,7 @@ MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
 _MOST_AXES = 64
 _WORD = 1 << 63
 _SYMBOLS = ("sgemm", "dgemm")
-_DTYPES = {str(dtype): dtype for dtype in SUPPORTED_DTYPES}
+_DTYPES = {str(dtype): dtype for dtype in (*SUPPORTED_DTYPES, FLOAT16)}
 _FAULT = Aval((), None, np.dtype(np.int64))
 
 

@@ -404,7 +404,7 @@ def _format(value: Any) -> str | None:
 
 
 class Default:
-    """Stands for the default of a parameter; its value is part of the exported program."""
+    """A stand-in for the default of a parameter, whose value is part of the exported program."""
 
     def __init__(self, text: str) -> None:
         self._text = text

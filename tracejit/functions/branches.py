@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dlwhile and dlcond: loops that a value ends and branches that a value chooses, which stay so in a program.
+"""dlwhile and dlcond: loops that a value ends and branches that a value chooses, which a program keeps.
 
 Outside an accelerated function they are plain Python.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,13 +23,16 @@ from tracejit.functions.loop_bodies import (
     why_not_kept,
 )
 from tracejit.functions.loop_carry import apart, array_of, next_carry, own, value_of
+from tracejit.functions.loops import dlscan
 from tracejit.functions.movement import reshaped
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
-from tracejit.util.arguments import callable_
+from tracejit.util.arguments import callable_, integer
 
 
-def dlwhile(cond: Callable[[Any], Any], fun: Callable[[Any], Any], carry: Any) -> Any:
+def dlwhile(
+    cond: Callable[[Any], Any], fun: Callable[[Any], Any], carry: Any, *, max_steps: int | None = None
+) -> Any:
     """Return the carry after as many steps of `fun` as `cond` asks for.
 
     The same as this loop:
@@ -37,18 +40,22 @@ def dlwhile(cond: Callable[[Any], Any], fun: Callable[[Any], Any], carry: Any) -
         while cond(carry): carry = fun(carry)
 
     In an accelerated function it is recorded once and stays a loop, whatever the number of steps, which each call
-    decides by itself. It has no gradient there: an adjoint would have to keep what an unknown number of steps computed.
+    decides by itself. It has a gradient there if the number of steps has a bound: the adjoint keeps the carry of each
+    step, and so has to know how many there can be.
 
     Args:
         cond: takes the carry and returns one number or bool.
         fun: takes the carry and returns the next one, in the same containers, sizes, formats and dtypes.
         carry: a dlarray, ndarray or number, or containers of them. A step gets arrays of its own.
+        max_steps: the greatest number of steps, for loops that are differentiated in accelerated functions. Memory for
+            so many is reserved, and a step that is not made takes about a microsecond.
 
     Raises:
-        ArgumentError: if containers of the carry change, or `cond` returns no single number.
+        ArgumentError: if containers of the carry change, if `cond` returns no single number, or if the loop has not
+            ended after `max_steps`.
         DimsError: if the carry changes its size or format.
         DTypeError: if the carry changes its dtype.
-        GradientError: from dlgradient, in an accelerated function.
+        GradientError: from dlgradient, in an accelerated function, without `max_steps`.
 
     Examples:
         >>> import tracejit as tj
@@ -58,19 +65,23 @@ def dlwhile(cond: Callable[[Any], Any], fun: Callable[[Any], Any], carry: Any) -
     """
     callable_("dlwhile", "cond", cond)
     callable_("dlwhile", "fun", fun)
-    loop = _While(cond, fun, carry)
+    if max_steps is not None:
+        max_steps = integer("dlwhile", "max_steps", max_steps)
+        if max_steps < 1:
+            raise ArgumentError(f"dlwhile: max_steps must be at least 1, not {max_steps}.")
+    loop = _While(cond, fun, carry, max_steps)
     recorder = recorders.recorder()
     goes_on = loop.test()
     if recorder is not None and recorder.accelerating and _varies(goes_on):
-        return loop.recorded(recorder, goes_on)
+        return loop.recorded(recorder, goes_on) if max_steps is None else loop.bounded(goes_on)
     return loop.finish(goes_on)
 
 
 class _While:
-    """A loop that a value ends, on its way."""
+    """A loop that a value ends, whose steps are being made."""
 
-    def __init__(self, cond: Any, fun: Any, carry: Any) -> None:
-        self.cond, self.fun = cond, fun
+    def __init__(self, cond: Any, fun: Any, carry: Any, most: int | None) -> None:
+        self.cond, self.fun, self.most = cond, fun, most
         leaves, self.treedef = tree.flatten(carry, function="dlwhile")
         self.carry = own([array_of("dlwhile", "carry", leaf) for leaf in leaves])
 
@@ -90,10 +101,38 @@ class _While:
 
     def finish(self, goes_on: Any) -> Any:
         """Make steps as long as the loop goes on, and return the carry."""
+        steps = 0
         while bool(goes_on):
+            if steps == self.most:
+                self._refuse()
             self.call(own(self.carry))
             goes_on = self.test()
+            steps += 1
         self.carry = own(self.carry)
+        return self.result
+
+    def _refuse(self) -> NoReturn:
+        raise ArgumentError(
+            f"dlwhile: the loop has not ended after max_steps={self.most} steps; raise max_steps, or change cond so "
+            "that it becomes false."
+        )
+
+    def bounded(self, goes_on: dlarray) -> Any:
+        """Record a loop of as many steps as there can be, each of which is made if the loop goes on."""
+
+        def step(state: Any, _: None) -> tuple[Any, None]:
+            goes_on, carry = state
+
+            def go() -> Any:
+                self.carry = carry
+                self.call(own(carry))
+                return as_array(self.test(), "dlwhile", "cond"), self.carry
+
+            return dlcond(goes_on, go, lambda: (goes_on, carry)), None
+
+        (goes_on, self.carry), _ = dlscan(step, (goes_on, self.carry), length=self.most)
+        if goes_on:  # a guard of the trace
+            self._refuse()
         return self.result
 
     def recorded(self, recorder: Recorder, goes_on: dlarray) -> Any:

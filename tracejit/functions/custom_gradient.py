@@ -2,12 +2,12 @@
 """custom_gradient: a function of dlarrays with a backward function of its own, both recorded.
 
 Note [a gradient of one's own]
-What forward computes is recorded as ever. Its outputs then pass through one more op, which takes the arguments, the
-outputs and the residuals, and gives the outputs. It computes nothing, and no program has it; but dlgradient meets it
-first. Its adjoint calls backward, records what that computes, and gives the result to the arguments alone. So the
-operations of forward get no cotangent. Those of backward are differentiated as any others, and so are the residuals in
-a second derivative. A residual that is an output stands for the output of the function, whose derivative is again what
-backward gives.
+What forward computes is recorded like all other code. Its outputs then pass through one more op, which takes the
+arguments, the outputs and the residuals, and gives the outputs. It computes nothing, and no program has it; but
+dlgradient meets it first. Its adjoint calls backward, records what that computes, and gives the result to the arguments
+alone. So the operations of forward get no cotangent. Those of backward are differentiated as any others, and so are the
+residuals in a second derivative. A residual that is an output stands for the output of the function, whose derivative
+is again what backward gives.
 """
 
 import functools
@@ -291,15 +291,16 @@ class CustomGradient:
         backward = recorded.backward
         if backward is None:
             raise GradientError(
-                f"{self._name}: its backward is recorded where dlgradient is called; call the function around it "
-                "outside of dlfeval, or take the gradient inside of it."
+                f"{self._name}: its backward is recorded where dlgradient, jvp, vjp or hvp is called, for one "
+                "cotangent. Call one of these instead of jacobian, dljacobian, dldivergence or dllaplacian; call an "
+                "accelerated function that contains it outside of dlfeval, or take the gradient inside that function."
             )
         if isinstance(backward, NoBackwardBody):
             if backward.kind is not None:
                 raise backward.kind(backward.reason)
             raise GradientError(
-                f"{self._name}: its backward is no part of a loop that a program keeps: {backward.reason}. Make it of "
-                "operations on arrays, or write the loop in Python."
+                f"{self._name}: its backward cannot be part of a loop that a program keeps: {backward.reason}. "
+                "Make it of operations on arrays, or write the loop in Python."
             )
         first = len(recorded.inputs)
         kept = node.inputs[first + len(given) :]
@@ -375,8 +376,8 @@ def _outputs(*arrays: np.ndarray, first: int, count: int, recorded: Any) -> Any:
 def custom_gradient(function: Callable[..., Any]) -> CustomGradient:
     """Return a function with a backward function of its own, both made of operations on dlarrays.
 
-    Both are recorded, differentiated and fused like all else, so that second derivatives are there. For code that is no
-    array code there is DifferentiableFunction.
+    Both are recorded, differentiated and fused like all other code, so there are second derivatives. Use
+    DifferentiableFunction for code that is not array code.
 
     Args:
         function: returns its outputs, an array or containers of arrays, and its residuals: what backward needs, in any
@@ -387,9 +388,9 @@ def custom_gradient(function: Callable[..., Any]) -> CustomGradient:
         The function, which returns the outputs.
 
     Raises:
-        ArgumentError: if it is no function; of a call, if it returns no pair; from dlgradient, if backward returns
-            another number of gradients.
-        DimsError: from dlgradient, if a gradient has another size than its argument.
+        ArgumentError: if `function` is no function; from a call, if it returns no pair; from dlgradient, if backward
+            returns more or fewer gradients than there are arguments.
+        DimsError: from dlgradient, if a gradient and its argument differ in size.
         GradientError: from dlgradient, if there is no backward function.
 
     Examples:

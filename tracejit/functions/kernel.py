@@ -79,7 +79,7 @@ class LoopKernel:
         if self._out is None:
             if wanted != 1:
                 raise ArgumentError(
-                    f"{self._name}: it has {wanted} outputs, of which nothing tells the sizes; pass "
+                    f"{self._name}: the sizes of its {wanted} outputs are unknown; pass "
                     "out=lambda x, ...: [(shape, dtype), ...] to kernel."
                 )
             return [avals[0]]
@@ -152,8 +152,8 @@ def _definition(name: str, function: Any) -> tuple[ast.FunctionDef, str, int]:
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError) as error:
         raise ArgumentError(
-            f"kernel: function: the text of {name}, which is compiled, is not there ({type(error).__name__}); define "
-            "it in a file or a notebook."
+            f"kernel: function: the source of {name}, which is compiled, cannot be read ({type(error).__name__}); "
+            "define it in a file or a notebook."
         ) from error
     if not isinstance(tree, ast.FunctionDef):
         raise ArgumentError(f"kernel: function: {name} must be a function that def defines, with its loops.")
@@ -205,11 +205,11 @@ def kernel(
 
 
 def kernel(function: Callable[..., Any] | None = None, /, *, out: Out | None = None) -> Any:
-    """Return a function of dlarrays made of loops that write into arrays, which are compiled into the program.
+    """Return a function of dlarrays from loops that write into arrays; programs contain the compiled loops.
 
     The function has inputs and then outputs as parameters: arrays of numbers whose elements it reads and writes one by
     one; outputs are 0 at first. An input without axes is a number. In a replay the loops are one launch, compiled, with
-    indices checked; uncompiled they run in Python. What the names of its module hold when it is defined is part of it.
+    indices checked; uncompiled they run in Python. The values of module names when it is defined are part of it.
 
     Args:
         function: loops over ranges, conditions, arithmetic, functions of math, elements and sizes of arrays.
@@ -220,8 +220,8 @@ def kernel(function: Callable[..., Any] | None = None, /, *, out: Out | None = N
         The function; called with the inputs it returns the outputs. Used as ``@kernel`` or ``@kernel(out=...)``.
 
     Raises:
-        ArgumentError: if it is no such function; of a call, if it has what no kernel can have.
-        BoundsError: of a call, if an index is out of range.
+        ArgumentError: if `function` is not defined by def; from a call, if it contains code that no kernel can have.
+        BoundsError: from a call, if an index is out of range.
         GradientError: from dlgradient: custom_gradient gives it a derivative.
 
     Examples:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64
-from tracejit.errors import DimsError
+from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
+from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
@@ -44,6 +44,11 @@ def matrices(function: str, argument: str, x: Any, square: bool = True) -> dlarr
         raise DimsError(
             f"{function}: {argument} has shape {array.shape}, expected (..., {'n, n' if square else 'm, n'}): "
             f"{'square matrices' if square else 'matrices'} along the last two axes."
+        )
+    if is_half(array.dtype):
+        raise DTypeError(
+            f"{function}: not supported for numbers of 16 bits, as in NumPy; cast {argument} first "
+            f"({argument}.astype(np.float32))."
         )
     return in_dtype(array, _float(array))
 

@@ -73,7 +73,7 @@ WRITES = "the step writes into an array that was made outside it"
 
 
 class EndedBody:
-    """Stands for the recorder of what a body has made: it has no value outside the body."""
+    """The stand-in for the recorder of arrays that a body has made, which have no value outside the body."""
 
     closed = True
     accelerating = True
@@ -84,7 +84,7 @@ class EndedBody:
 
 
 class StepWatch:
-    """Watches what one step does besides making values.
+    """A watch over the effects of one step: writes, draws and guards.
 
     Attributes:
         inputs: the carry and the parts, to be set when they are recorded.
@@ -173,7 +173,7 @@ class _Taken(NamedTuple):
 
 
 class _Taker:
-    """Makes a body of a step.
+    """The construction of a body from a step.
 
     Args:
         recorder: of the graph.
@@ -245,7 +245,7 @@ class _Taker:
 
 
 def why_not_kept(recorder: Recorder, steps: Sequence[Step], carries: int) -> str | None:
-    """Return why the steps of a loop, of which the first two were recorded, are not kept as one body, or None."""
+    """Return why a loop, whose first two steps were recorded, is not kept with one body; None if it is kept."""
     for step in steps:
         if step.hindrance is not None:
             return step.hindrance

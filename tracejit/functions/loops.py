@@ -87,7 +87,7 @@ def dlscan(
 
 
 class _Scan:
-    """A scan on its way.
+    """A scan whose steps are being made.
 
     Attributes:
         length: the number of steps.
@@ -117,8 +117,8 @@ class _Scan:
         x = self.xs[number]
         if not x.ndim:
             raise DimsError(
-                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of time; "
-                "what all steps read need not be passed: fun may use it from around."
+                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of steps; "
+                "a value that all steps read need not be passed: fun can use it as it is."
             )
         if x.format is None:
             return 0
@@ -133,7 +133,7 @@ class _Scan:
         lengths = [x.shape[axis] for x, axis in zip(self.xs, self.axes, strict=True)]
         if length is None and not lengths:
             raise ArgumentError(
-                "dlscan: there are neither xs nor a length; pass length= for a number of steps."
+                "dlscan: neither xs nor length is given; pass length= for the number of steps."
             )
         count = lengths[0] if length is None else integer("dlscan", "length", length)
         for number, found in enumerate(lengths):
@@ -183,7 +183,7 @@ class _Scan:
                 if array.format is not None and "T" in array.format:
                     raise DimsError(
                         f"dlscan: {tree.paths(treedef, 'y')[number]} is {recorders.describe(array)}; results get a new "
-                        "axis T, so that a step must not give one. Label its axis S or U."
+                        "axis T, so a step must not return one. Label its axis S or U."
                     )
         elif treedef != self.results_treedef:
             differ = tree.difference(self.results_treedef, treedef, "y", "the first step", "a later one")

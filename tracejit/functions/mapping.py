@@ -24,7 +24,7 @@ from tracejit.record.demands import demand
 from tracejit.record.mapping import Mapping
 from tracejit.util.arguments import callable_, is_real
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import brief, name_of
+from tracejit.util.text import brief, count, name_of
 
 
 def dlmap(fun: Callable[..., Any], over: Any = "B") -> Callable[..., Any]:
@@ -146,8 +146,8 @@ def _overs(over: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any
     entries = over if isinstance(over, (tuple, list)) else (over,) * len(args)
     if len(entries) != len(args):
         raise ArgumentError(
-            f"dlmap: over has {len(entries)} entries, but the function was called with {len(args)} positional "
-            "arguments; give one for each."
+            f"dlmap: over has {count(len(entries), 'entry')}, but the call has "
+            f"{count(len(args), 'positional argument')}; give one entry for each."
         )
     pairs = [*zip(entries, args, strict=True), (over if isinstance(over, str) else None, kwargs)]
     return [entry for entry, given in pairs for _ in tree.flatten(given, function="dlmap")[0]]

@@ -8,11 +8,13 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes
+from tracejit.functions.halves import in_single
 from tracejit.functions.reductions import as_float, number_of, root, square_magnitude
 from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.text import brief
 
 
+@in_single
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the norm of vectors or matrices, as ``numpy.linalg.norm``.
 

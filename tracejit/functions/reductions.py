@@ -17,6 +17,7 @@ from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
 from tracejit.errors import DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_asked_dtype, in_dtype
+from tracejit.functions.halves import in_single
 from tracejit.util.arguments import flag, real
 
 
@@ -91,6 +92,7 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     return _accumulate("prod", x, axis, keepdims, dtype)
 
 
+@in_single
 def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> dlarray:
     """Return the arithmetic mean over axes.
 
@@ -373,6 +375,7 @@ def root(square: dlarray) -> dlarray:
 # under the root is replaced before the root is taken: a `where` after it would still multiply inf by 0.
 
 
+@in_single
 def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
     """Return the variance over axes: the mean of squared deviations from the mean.
 
@@ -396,6 +399,7 @@ def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) ->
     return _variance("var", x, axis, keepdims, ddof)
 
 
+@in_single
 def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
     """Return the standard deviation over axes: the root of the variance.
 
@@ -421,6 +425,7 @@ def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) ->
     return root(_variance("std", x, axis, keepdims, ddof))
 
 
+@in_single
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return log(sum(exp(x))) over axes, without overflow.
 

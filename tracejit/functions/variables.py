@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit import autodiff, tree
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import describe_shape
+from tracejit.aval import describe_shape, is_inexact
 from tracejit.errors import ArgumentError, DimsError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor
@@ -68,7 +68,7 @@ def target(
             f"{function}: {name} is {_describe(y)}, expected a real {expected}, because no direction lowers a complex "
             f"number; take a real function of it, such as abs({name}) or {name}.real."
         )
-    if y.dtype.kind not in "fc":
+    if not is_inexact(y.dtype):
         raise GradientError(
             f"{function}: {name} is {_describe(y)}, expected a floating-point {expected}; comparisons, rounding and "
             "integers have no derivative. In the arguments write -1.0 for -1."
@@ -192,7 +192,7 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
             f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient, dljvp and vjp "
             "take complex ones. Pass their real and imaginary parts."
         )
-    if x.dtype.kind not in "fc":
+    if not is_inexact(x.dtype):
         raise GradientError(
             f"{function}: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
             "have no gradient. Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""checklayer: whether a layer of one's own does what a network expects of layers."""
+"""checklayer: a check of all that a network expects of a layer."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ class LayerReport(NamedTuple):
 
 
 def checklayer(layer: Layer, *layouts: Any) -> LayerReport:
-    """Return a report of what a layer does as networks expect, and what it does not.
+    """Return a report on whether a layer does what networks expect of it.
 
     Checked are its names, initialisation, numbers and sizes of outputs for one and several observations, dtypes,
     that equal inputs give equal outputs, that nothing else changes, that state keeps its size, gradients by inputs
@@ -74,7 +74,7 @@ def checklayer(layer: Layer, *layouts: Any) -> LayerReport:
         layouts: for each input its nn.DataLayout, or example data.
 
     Raises:
-        ArgumentError: if it is no layer, or there are more or fewer layouts than inputs.
+        ArgumentError: if `layer` is no layer, or the numbers of layouts and inputs differ.
 
     Examples:
         >>> import tracejit as tj
@@ -87,9 +87,8 @@ def checklayer(layer: Layer, *layouts: Any) -> LayerReport:
         raise ArgumentError(f"checklayer: layer must be an instance of nn.Layer, not {brief(layer)}.")
     if len(layouts) != len(layer.input_names):
         raise ArgumentError(
-            f"checklayer: {len(layouts)} layouts given, but the layer has the inputs {', '.join(layer.input_names)}; "
-            "pass "
-            "nn.DataLayout(size, format), or example data, for each."
+            f"checklayer: {len(layouts)} layouts given, expected one for each of the inputs {list(layer.input_names)}; "
+            "pass nn.DataLayout(size, format), or example data."
         )
     given = [
         part if isinstance(part, DataLayout) else layout_of(as_array(part, "checklayer"), "B")

@@ -44,7 +44,7 @@ class EditedNetwork(tree.TreeNode):
             names: of the layers.
 
         Raises:
-            ArgumentError: if there is none of a name.
+            ArgumentError: if no layer has a name.
         """
         gone = {
             self._number("remove_layers", name) for name in ([names] if isinstance(names, str) else names)
@@ -64,7 +64,7 @@ class EditedNetwork(tree.TreeNode):
             destination: an input: the name of a layer, or "layer/input" if it has several.
 
         Raises:
-            ArgumentError: if there is none of these, or the input takes an output already.
+            ArgumentError: if there is no such output or input, or the input takes an output already.
         """
         layers = self._by_name()
         begin = graph.port("connect_layers", layers, source, is_input=False)
@@ -137,7 +137,7 @@ class EditedNetwork(tree.TreeNode):
             other: layer and parameter of the same size.
 
         Raises:
-            ArgumentError: if there is none of these.
+            ArgumentError: if there is no such learnable.
             DimsError: if their sizes differ.
         """
         for row in (parameter, other):
@@ -162,7 +162,7 @@ class EditedNetwork(tree.TreeNode):
             names: of the layers; none for all.
 
         Raises:
-            ArgumentError: if there is none of a name.
+            ArgumentError: if no layer has a name.
         """
         return self._with_factors("freeze", names, None, "learn_rate_factors", 0.0)
 
@@ -173,7 +173,7 @@ class EditedNetwork(tree.TreeNode):
             names: of the layers; none for all.
 
         Raises:
-            ArgumentError: if there is none of a name.
+            ArgumentError: if no layer has a name.
         """
         return self._with_factors("unfreeze", names, None, "learn_rate_factors", 1.0)
 

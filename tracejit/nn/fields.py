@@ -64,7 +64,7 @@ def factor_of(function: str, argument: str, value: Any) -> float:
     """
     if not is_real(value) or not 0 <= value < float("inf"):
         raise ArgumentError(
-            f"{function}: {argument} must be a number of at least 0, not {brief(value)}; pass 0 to freeze."
+            f"{function}: {argument} must be a number of at least 0, not {brief(value)}; 0 turns it off."
         )
     return float(value)
 

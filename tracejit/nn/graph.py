@@ -81,7 +81,7 @@ def port(function: str, layers: Mapping[str, Layer], text: Any, is_input: bool) 
     """Return an input or output that is given as "layer" or "layer/name".
 
     Raises:
-        ArgumentError: if there is none.
+        ArgumentError: if there is no such input or output.
     """
     what = "input" if is_input else "output"
     if not isinstance(text, str):

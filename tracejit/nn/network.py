@@ -133,7 +133,7 @@ class dlnetwork(EditedNetwork):
             name: of the layer.
 
         Raises:
-            ArgumentError: if there is none of this name.
+            ArgumentError: if no layer has this name.
         """
         return self._fixed.content.layers[self._number("layer", name)].layer(self._groups())
 

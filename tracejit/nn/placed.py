@@ -28,14 +28,14 @@ _FACTORS = ("learn_rate_factors", "l2_factors")
 
 
 class ArrayPlace(NamedTuple):
-    """Stands for an array among the attributes of a layer: the group it belongs to, and its number in there."""
+    """The place of an array among the attributes of a layer: its group, and its number in the group."""
 
     group: str
     number: int
 
 
 class Attribute(NamedTuple):
-    """An attribute of a layer: its name, and the leaves of its value, with a ArrayPlace for each array."""
+    """An attribute of a layer: its name, and the leaves of its value, with an ArrayPlace for each array."""
 
     name: str
     treedef: tree.TreeDef

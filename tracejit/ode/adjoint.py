@@ -15,15 +15,16 @@ that was returned. With the seminorm the error of the gradients by parameters do
 Kidger and others, "Hey, that's not an ODE", 2021): they do not feed back into the equation.
 """
 
-import hashlib
 from collections import OrderedDict
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from tracejit.functions.differentiable import DifferentiableFunction
+from tracejit.ode.equation import Arrays
 from tracejit.ode.problem import Problem
-from tracejit.ode.solve import Arrays, Solution, TakenStep, cotangents_between
+from tracejit.ode.solve import Solution, TakenStep, weighted_cotangents
 from tracejit.ode.steps import StepSizes, Tolerances
 
 _MOST_KEPT = 4  # solutions whose steps are kept for backward, of each function
@@ -78,45 +79,36 @@ class DirectSolution(OdeSolution):
 
     def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
         super().__init__(problem, tolerances, sizes)
-        self.kept: OrderedDict[bytes, list[TakenStep]] = OrderedDict()
+        self.kept: OrderedDict[int, list[TakenStep]] = OrderedDict()
+        self.numbers = count()  # of solutions
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the states at all times but the first, and the key of the steps."""
+        """Return the states at all times but the first, and the number of the solution."""
         # The steps are kept: an array of the caller's among them would be one that somebody holds.
         first = [part.copy() for part in arrays[: self.count]]
         solution = self.solved(times, (*first, *arrays[self.count :]))
-        digest = hashlib.blake2b(digest_size=16)
-        for array in (times, *arrays):
-            digest.update(np.ascontiguousarray(array).data)
-        key = digest.digest()
+        key = next(self.numbers)
         self.kept[key] = solution.steps
         while len(self.kept) > _MOST_KEPT:
             self.kept.popitem(last=False)
-        return (*solution.states, np.frombuffer(key, np.int64))
+        return (*solution.states, np.asarray(key))
 
     def gradients(self, cotangents: Arrays, times: np.ndarray, arrays: Arrays, outputs: Arrays) -> list[Any]:
         """Return the gradients by the arrays of the first state and of the parameters."""
-        steps = self.kept.get(outputs[-1].tobytes()) or self.solved(times, arrays).steps
+        steps = self.kept.get(outputs[-1].item()) or self.solved(times, arrays).steps
         count, problem, theta = self.count, self.problem, arrays[self.count :]
         by_state = tuple([np.zeros_like(part) for part in arrays[:count]])
-        by_first = by_state
-        by_theta = [np.zeros_like(part) for part in theta]
+        by_first, by_theta = by_state, tuple([np.zeros_like(part) for part in theta])
         left = len(times) - 1
         for step in reversed(steps):
-            some = tuple([cotangent[left - len(step.parts) : left] for cotangent in cotangents])
-            left -= len(step.parts)
-            of_state, of_slopes = cotangents_between(step, some)
-            of_slopes = (
-                *of_slopes[:-1],
-                tuple([a + b for a, b in zip(of_slopes[-1], by_first, strict=True)]),
+            some = tuple([cotangent[left - len(step.weights) : left] for cotangent in cotangents])
+            left -= len(step.weights)
+            by_state, by_first, by_theta = problem.step_gradients(
+                step, theta, by_state, by_first, by_theta, weighted_cotangents(step, some)
             )
-            found = problem.step_gradients(step, theta, by_state, of_slopes)
-            by_state = tuple([a + b for a, b in zip(found[:count], of_state, strict=True)])
-            by_first = found[count : 2 * count]
-            by_theta = [a + b for a, b in zip(by_theta, found[2 * count :], strict=True)]
-        found = problem.slope_gradients(steps[0].time, arrays[:count], theta, by_first)
-        by_state = tuple([a + b for a, b in zip(by_state, found[:count], strict=True)])
-        return [*by_state, *[a + b for a, b in zip(by_theta, found[count:], strict=True)]]
+        return [
+            *problem.slope_gradients(steps[0].time, arrays[:count], theta, by_first, (*by_state, *by_theta))
+        ]
 
 
 class AdjointSolution(OdeSolution):

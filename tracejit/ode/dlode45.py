@@ -17,7 +17,8 @@ from tracejit.functions.loops import dlscan
 from tracejit.functions.movement import moveaxis
 from tracejit.ode import steps
 from tracejit.ode.adjoint import AdjointSolution, DirectSolution, OdeSolution, SeminormSolution
-from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of, unlabelled
+from tracejit.ode.equation import unlabelled
+from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of
 from tracejit.ode.steps import State, StepSizes, Tolerances
 from tracejit.record import recorder
 from tracejit.util.arguments import callable_, integer, is_option, real

@@ -15,9 +15,9 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.elementwise import stop_gradient
 from tracejit.functions.evaluate import dlgradient
-from tracejit.functions.labels import stripdims
 from tracejit.ode import steps
-from tracejit.ode.solve import Arrays, Solution, TakenStep, integrate
+from tracejit.ode.equation import Arrays, Equation, plain, unlabelled
+from tracejit.ode.solve import Solution, TakenStep, integrate
 from tracejit.ode.steps import State, StepSizes, Tolerances
 from tracejit.util.text import brief
 
@@ -60,7 +60,6 @@ class Problem:
         self.what, self.fun = what, fun
         self.state = state.emptied()
         self.theta = None if theta is None else theta.emptied()
-        self._functions: dict[Hashable, Any] = {}
 
     def slope(self, t: Any, state: State, theta: State) -> State:
         """Return the derivatives of the arrays of a state.
@@ -89,51 +88,44 @@ class Problem:
         return tuple(slopes)
 
     @cached_property
-    def _fast_slope(self) -> Any:
-        return dlaccelerate(self.slope)
+    def equation(self) -> Equation:
+        """The equation of the state."""
+        return Equation(self.what, lambda t, y, theta: tuple(map(unlabelled, self.slope(t, y, theta))))
+
+    @cached_property
+    def adjoint_equation(self) -> Equation:
+        """The equation of the state, the cotangents by it, and the gradients by the parameters."""
+        return Equation(f"{self.what}, adjoint", self.adjoint_slope)
 
     @cached_property
     def _fast_slope_gradients(self) -> Any:
-        def gradients(t: Any, state: State, theta: State, cotangents: State) -> Any:
-            return dlgradient(_products(cotangents, self.slope(t, state, theta)), (*state, *theta))
+        def gradients(t: Any, state: State, theta: State, cotangents: State, before: State) -> Any:
+            found = dlgradient(_products(cotangents, self.slope(t, state, theta)), (*state, *theta))
+            return _sums(found, before)
 
         return dlaccelerate(gradients)
-
-    def _fast_step(self, tolerances: Tolerances) -> Any:
-        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
-            return steps.dormand_prince(lambda t, y: self.slope(t, y, theta), t, h, state, first, tolerances)
-
-        return self._kept(("step", tolerances), lambda: dlaccelerate(step))
 
     @cached_property
     def _fast_step_gradients(self) -> Any:
+        slope = self.equation.slope
+
         def gradients(
-            t: Any, h: Any, state: State, first: State, theta: State, by_after: State, by_slopes: Any
-        ) -> Any:
-            after, slopes = steps.stages(lambda t, y: self.slope(t, y, theta), t, h, state, first)
-            total = _products(by_after, after)
-            for cotangents, slope in zip(by_slopes, slopes, strict=True):
-                total = total + _products(cotangents, slope)
-            return dlgradient(total, (*state, *first, *theta))
-
-        return dlaccelerate(gradients)
-
-    @cached_property
-    def _fast_adjoint_slope(self) -> Any:
-        return dlaccelerate(self.adjoint_slope)
-
-    def _fast_adjoint_step(self, tolerances: Tolerances) -> Any:
-        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
-            return steps.dormand_prince(
-                lambda t, y: self.adjoint_slope(t, y, theta), t, h, state, first, tolerances
+            t: Any, h: Any, state: State, first: State, theta: State, by_after: State, by_last: State,
+            by_theta: State, by_parts: State,
+        ) -> Any:  # fmt: skip
+            after, slopes = steps.stages(lambda t, y: slope(t, y, theta), t, h, state, first)
+            total = _products(by_after, after) + _products(by_last, slopes[-1])
+            for number, stage in enumerate(slopes, 1):
+                total = total + h * _products([by[number] for by in by_parts], stage)
+            count = len(state)
+            found = dlgradient(total, (*state, *first, *theta))
+            return (
+                _sums(found[:count], [by[0] for by in by_parts]),
+                found[count : 2 * count],
+                _sums(found[2 * count :], by_theta),
             )
 
-        return self._kept(("adjoint", tolerances), lambda: dlaccelerate(step))
-
-    def _kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        if key not in self._functions:
-            self._functions[key] = make()
-        return self._functions[key]
+        return dlaccelerate(gradients)
 
     def adjoint_slope(self, t: Any, state: State, theta: State) -> State:
         """Return the derivatives of a state, of the cotangents by it, and of the gradients by the parameters."""
@@ -148,63 +140,53 @@ class Problem:
         self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: StepSizes
     ) -> Solution:
         """Return the solution for all times."""
-        return _integrate(
-            self.what, self._fast_slope, self._fast_step(tolerances), times, state, theta, tolerances, sizes
-        )
+        return integrate(self.equation, times, state, theta, tolerances, sizes)
 
     def solved_adjoint(
         self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances
     ) -> Solution:
         """Return the solution of the adjoint equation: the state, the cotangents, and the gradients by parameters."""
-        step = self._fast_adjoint_step(tolerances)
-        return _integrate(
-            f"{self.what}, adjoint",
-            self._fast_adjoint_slope,
-            step,
-            times,
-            state,
-            theta,
-            tolerances,
-            StepSizes(),
-        )
+        return integrate(self.adjoint_equation, times, state, theta, tolerances, StepSizes())
 
     def step_gradients(
-        self, step: TakenStep, theta: Arrays, by_after: Arrays, by_slopes: tuple[Arrays, ...]
-    ) -> Arrays:
-        """Return the gradients by the state, the first slope and the parameters of a step that was taken."""
+        self,
+        step: TakenStep,
+        theta: Arrays,
+        by_after: Arrays,
+        by_last: Arrays,
+        by_theta: Arrays,
+        by_parts: Arrays,
+    ) -> tuple[Arrays, Arrays, Arrays]:
+        """Return the gradients by the state, the first slope and the parameters of a step that was taken.
+
+        Args:
+            step: the step.
+            theta: the parameters.
+            by_after: the gradients by the state after it.
+            by_last: the gradients by the slope there.
+            by_theta: the gradients by the parameters of the steps behind it, to which these are added.
+            by_parts: those of weighted_cotangents().
+        """
         found = self._fast_step_gradients(
-            step.time, step.size, step.state, step.slopes[0], theta, by_after, by_slopes
+            step.time, step.size, step.state, step.first, theta, by_after, by_last, by_theta, by_parts
         )
-        return plain(found)
+        return plain(found[0]), plain(found[1]), plain(found[2])
 
-    def slope_gradients(self, t: np.ndarray, state: Arrays, theta: Arrays, cotangents: Arrays) -> Arrays:
-        """Return the gradients by a state and the parameters of the slope there."""
-        return plain(self._fast_slope_gradients(t, state, theta, cotangents))
-
-
-def _integrate(
-    what: str, slope: Any, step: Any, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances,
-    sizes: StepSizes,
-) -> Solution:  # fmt: skip
-    """Return a solution by accelerated functions."""
-
-    def plain_step(t: np.ndarray, h: np.ndarray, y: Arrays, first: Arrays) -> Any:
-        after, slopes, error = step(t, h, y, first, theta)
-        return plain(after), tuple(map(plain, slopes)), error._data
-
-    return integrate(
-        what, lambda t, y: plain(slope(t, y, theta)), plain_step, times, state, tolerances, sizes
-    )
+    def slope_gradients(
+        self, t: np.ndarray, state: Arrays, theta: Arrays, cotangents: Arrays, before: Arrays
+    ) -> Arrays:
+        """Return the gradients by a state and the parameters of the slope there, added to those before."""
+        return plain(self._fast_slope_gradients(t, state, theta, cotangents, before))
 
 
-def _products(cotangents: State, arrays: State) -> Any:
+def _products(cotangents: Sequence[Any], arrays: State) -> Any:
     """Return the sum of the products of cotangents and arrays."""
     products = [(unlabelled(a) * unlabelled(b)).sum() for a, b in zip(cotangents, arrays, strict=True)]
     return sum(products[1:], products[0])
 
 
-def unlabelled(array: Any) -> Any:
-    return stripdims(array) if isinstance(array, dlarray) and array.format else array
+def _sums(arrays: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([a + b for a, b in zip(arrays, others, strict=True)])
 
 
 def treedef_text(containers: Containers) -> str:
@@ -237,8 +219,3 @@ def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Con
             _problems.popitem(last=False)
     _problems.move_to_end(key)
     return found[0]
-
-
-def plain(arrays: Sequence[Any]) -> Arrays:
-    """Return the elements of arrays."""
-    return tuple([array._data if isinstance(array, dlarray) else np.asarray(array) for array in arrays])

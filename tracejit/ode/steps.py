@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import ArgumentError
-from tracejit.functions.elementwise import maximum
+from tracejit.functions.elementwise import maximum, where
 from tracejit.functions.labels import stripdims
 from tracejit.ode.tableau import BETWEEN, ERROR, NODES, STAGES
 from tracejit.util.named_tuples import NamedTuple
@@ -91,11 +91,17 @@ def dormand_prince(
     return after, slopes, (total / size) ** 0.5
 
 
-def parts_of_slopes(parts: np.ndarray) -> np.ndarray:
-    """Return how the slopes of a step take part in the states at parts of it, by part and slope."""
-    powers = parts[:, None] ** np.arange(1, 5)
-    weights: np.ndarray = powers @ np.array(BETWEEN).T
+def weights_of(parts: Sequence[float], dtype: np.dtype) -> np.ndarray:
+    """Return how the state and h times the slopes of a step take part in the states at parts of it, by part."""
+    powers = np.array([(1.0, s, s * s, s**3, s**4) for s in parts]).reshape(-1, 5)
+    weights: np.ndarray = np.dot(powers, _OF_POWERS).astype(dtype, copy=False)
     return weights
+
+
+_OF_POWERS = np.zeros((5, 8))
+_OF_POWERS[0, 0] = 1.0  # the state itself
+_OF_POWERS[1:, 1:] = np.array(BETWEEN).T
+AT_THE_END = _OF_POWERS.sum(axis=0)
 
 
 def next_size(h: float, error: float) -> float:
@@ -108,33 +114,40 @@ def next_size(h: float, error: float) -> float:
     return h * min(_MOST, max(_LEAST, factor))
 
 
-def first_size(norms: tuple[float, float, float], h: float) -> float:
-    """Return the size of the first step (Hairer, Norsett and Wanner, section II.4).
+def first_step(slope: Slope, t: Any, sign: Any, state: State, tolerances: Tolerances) -> tuple[State, Any]:
+    """Return the slopes at the first state, and the size of the first step.
+
+    The size is that of Hairer, Norsett and Wanner, section II.4.
 
     Args:
-        norms: of the state, of its slope, and of the change of the slope over h, in tolerances.
-        h: the trial step, first_trial(norms).
+        slope: the right-hand side.
+        t: the first time.
+        sign: 1 if times increase, otherwise -1.
+        state: the first state.
+        tolerances: of steps.
     """
-    _, slope, change = norms
-    largest = max(slope, change / h)
-    other = max(1e-6, h * 1e-3) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
-    return min(100 * h, other)
+    first = slope(t, state)
+    of_state, of_slope = (norm(arrays, state, tolerances) for arrays in (state, first))
+    trial = where((of_state < 1e-5) | (of_slope < 1e-5), 1e-6, 0.01 * of_state / of_slope)
+    h = sign * trial.astype(state[0].dtype)
+    second = slope(t + h, tuple([y + h * d for y, d in zip(state, first, strict=True)]))
+    change = norm(tuple([b - a for a, b in zip(first, second, strict=True)]), state, tolerances) / trial
+    # Comparisons, because those of Python's min() and max() keep the first number beside NaN.
+    largest = where(change > of_slope, change, of_slope)
+    least = where(trial * 1e-3 > 1e-6, trial * 1e-3, 1e-6)
+    size = where(largest <= 1e-15, least, (0.01 / largest) ** (1 / _ORDER))
+    return first, where(size < 100 * trial, size, 100 * trial)
 
 
-def first_trial(state: float, slope: float) -> float:
-    """Return the trial step from the norms of a state and its slope."""
-    return 1e-6 if state < 1e-5 or slope < 1e-5 else 0.01 * state / slope
-
-
-def norm(arrays: State, state: State, tolerances: Tolerances) -> float:
-    """Return the root mean square of arrays in tolerances at a state."""
-    pairs = list(zip(arrays, state, strict=True))[: tolerances.counted]
-    total, count = 0.0, 0
-    for x, y in pairs:
-        scale = tolerances.absolute + tolerances.relative * np.abs(y)
-        total += float(np.sum((x / scale) ** 2))
+def norm(arrays: State, state: State, tolerances: Tolerances) -> Any:
+    """Return the root mean square of arrays in tolerances at a state, in double precision."""
+    total: Any = 0.0
+    count = 0
+    for x, y in list(zip(arrays, state, strict=True))[: tolerances.counted]:
+        scale = tolerances.absolute + tolerances.relative * abs(y)
+        total = total + ((x / scale) ** 2).sum().astype(np.float64)
         count += x.size
-    return math.sqrt(total / max(count, 1))
+    return (total / max(count, 1)) ** 0.5
 
 
 def check_size(what: str, t: float, h: float) -> None:
@@ -146,6 +159,6 @@ def check_size(what: str, t: float, h: float) -> None:
     if not abs(h) > 16 * np.finfo(np.float64).eps * max(abs(t), 1e-300) or not math.isfinite(h):
         raise ArgumentError(
             f"{what}: the step at time {t:.6g} became {abs(h):.3g}, too small to change the time; the "
-            "solution grows without bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the "
+            "solution grows without bound there, or jumps. Raise relative_tolerance, end tspan earlier, or check the "
             "right-hand side."
         )

@@ -18,6 +18,7 @@ OPS = Table(
         "embedding",
         "resampling",
         "bits",
+        "half_bits",
         "order",
         "ctc",
         "linalg",

@@ -184,12 +184,12 @@ def take(b: Any, node: Any, given: Given, count: int) -> Any:
         return b.take(given[0], index, axis=axis + 1)
     m = index.ndim
     if given[0] is None:
-        found = b.take(x, given[1], axis=axis)
-        return b.transpose(found, axes=(axis, *[i for i in range(found.ndim) if i != axis]))
+        elements = b.take(x, given[1], axis=axis)
+        return b.transpose(elements, axes=(axis, *[i for i in range(elements.ndim) if i != axis]))
     places = _places(b, given[1], x.shape[axis], count, -x.shape[axis])
-    found = b.take(_front(b, given[0], axis), places, axis=0)
+    elements = b.take(_front(b, given[0], axis), places, axis=0)
     before = range(m + 1, m + 1 + axis)
-    return b.transpose(found, axes=(0, *before, *range(1, m + 1), *range(m + 1 + axis, found.ndim)))
+    return b.transpose(elements, axes=(0, *before, *range(1, m + 1), *range(m + 1 + axis, elements.ndim)))
 
 
 def scatter(b: Any, node: Any, given: Given, count: int) -> Any:
@@ -221,8 +221,8 @@ def embed(b: Any, node: Any, given: Given, count: int) -> Any:
     if given[0] is not None:
         own = every(b, node, given, count)
         table, places = _front(b, own[0], 0), _places(b, own[1], x.shape[0], count, 0)
-    found = b.embed(table, b.reshape(places, shape=(count * index.shape[0],)))
-    return b.reshape(found, shape=(count, index.shape[0], x.shape[1]))
+    vectors = b.embed(table, b.reshape(places, shape=(count * index.shape[0],)))
+    return b.reshape(vectors, shape=(count, index.shape[0], x.shape[1]))
 
 
 def convolution(operand: int, result: int) -> Any:
@@ -260,8 +260,8 @@ def attention(b: Any, node: Any, given: Given, count: int) -> Any:
     if given[3] is not None or mask.shape[0] != 1:
         own = every(b, node, given, count)[3]
         mask = _joined(b, b.broadcast_to(own, shape=(count, batch, *own.shape[2:])))
-    found = b.apply(node.op, (*inputs, mask, node.inputs[4]), node.params)
-    return tuple([b.reshape(part, shape=(count, batch, *part.shape[1:])) for part in found])
+    results = b.apply(node.op, (*inputs, mask, node.inputs[4]), node.params)
+    return tuple([b.reshape(part, shape=(count, batch, *part.shape[1:])) for part in results])
 
 
 def _joined(b: Any, x: Any) -> Any:

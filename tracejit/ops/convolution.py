@@ -58,15 +58,15 @@ def _extents(op: str, first: Aval, second: Aval, operands: Sequence[int], labels
     Raises:
         DimsError: the sizes of the operands do not fit.
     """
-    found: dict[str, set[int]] = {"B": set(), "C": set(), "U": set()}
+    extents_of: dict[str, set[int]] = {"B": set(), "C": set(), "U": set()}
     fits = True
     for aval, operand in zip((first, second), operands, strict=True):
         fits = fits and aval.ndim == len(labels[operand])
         for extent, label in zip(aval.shape, labels[operand], strict=False):
             if label != "S":
-                found[label].add(extent * groups if label == "C" and operand == W else extent)
-    sizes = {label: extents.pop() for label, extents in found.items() if len(extents) == 1}
-    if not fits or any(found.values()) or any(sizes.get(label, 0) % groups for label in "CU"):
+                extents_of[label].add(extent * groups if label == "C" and operand == W else extent)
+    sizes = {label: extents.pop() for label, extents in extents_of.items() if len(extents) == 1}
+    if not fits or any(extents_of.values()) or any(sizes.get(label, 0) % groups for label in "CU"):
         described = " and ".join(
             f"{describe_shape(aval.shape, None)} ({labels[operand]!r})"
             for aval, operand in zip((first, second), operands, strict=True)
@@ -147,12 +147,10 @@ def _reference(
 ) -> np.ndarray:
     dtype = common_float(x.dtype, w.dtype, *[one.dtype for one in bias])
     windows = Windows(size, spatial(w.shape, labels[W]), **params)
-    found = convolution_numpy.forward(
-        _ready(X, x, labels, dtype), _ready(W, w, labels, dtype), windows, groups
-    )
+    y = convolution_numpy.forward(_ready(X, x, labels, dtype), _ready(W, w, labels, dtype), windows, groups)
     for one in bias:
-        found += one
-    return _result(Y, found, labels)
+        y += one
+    return _result(Y, y, labels)
 
 
 def _reference_input(
@@ -160,10 +158,10 @@ def _reference_input(
 ) -> np.ndarray:
     dtype = common_float(y.dtype, w.dtype)
     windows = Windows(spatial(y.shape, labels[Y]), spatial(w.shape, labels[W]), **params)
-    found = convolution_numpy.backward_x(
+    x = convolution_numpy.backward_x(
         _ready(Y, y, labels, dtype), _ready(W, w, labels, dtype), size, windows, groups
     )
-    return _result(X, found, labels)
+    return _result(X, x, labels)
 
 
 def _reference_weights(
@@ -171,10 +169,10 @@ def _reference_weights(
 ) -> np.ndarray:
     dtype = common_float(x.dtype, y.dtype)
     windows = Windows(spatial(y.shape, labels[Y]), size, **params)
-    found = convolution_numpy.backward_w(
+    w = convolution_numpy.backward_w(
         _ready(X, x, labels, dtype), _ready(Y, y, labels, dtype), windows, groups
     )
-    return _result(W, found, labels)
+    return _result(W, w, labels)
 
 
 def _other(operand: int, node: Any, like: Any) -> dict[str, Any]:

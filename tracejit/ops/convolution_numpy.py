@@ -73,15 +73,15 @@ def forward(x: np.ndarray, w: np.ndarray, windows: Windows, groups: int) -> np.n
         seen = _seen(x[images], some, groups)
         target = y[images, rows]
         if _is_apart(w, groups):
-            each = target.reshape(*target.shape[:-1], groups, -1)
+            grouped = target.reshape(*target.shape[:-1], groups, -1)
             for k in np.ndindex(*some.taps):
-                each += seen[(slice(None), *some.tap(k))] * filters[(slice(None), slice(None), *k, 0)]
+                grouped += seen[(slice(None), *some.tap(k))] * filters[(slice(None), slice(None), *k, 0)]
         elif w.shape[-1] < _FEW:
-            found = _matrices(filters) @ _by_taps(seen, some)
-            target[...] = np.moveaxis(found.reshape(-1, *target.shape[:-1]), 0, -1)
+            products = _matrices(filters) @ _by_taps(seen, some)
+            target[...] = np.moveaxis(products.reshape(-1, *target.shape[:-1]), 0, -1)
         else:
-            found = _by_windows(seen, some) @ _matrices(filters).swapaxes(1, 2)
-            target[...] = np.moveaxis(found, 0, 1).reshape(target.shape)
+            products = _by_windows(seen, some) @ _matrices(filters).swapaxes(1, 2)
+            target[...] = np.moveaxis(products, 0, 1).reshape(target.shape)
     return y
 
 
@@ -94,15 +94,15 @@ def backward_x(y: np.ndarray, w: np.ndarray, extents: Sizes, windows: Windows, g
         padded = np.zeros((len(part), *some.spans, groups, w.shape[-1]), x.dtype)
         if _is_apart(w, groups):
             for k in np.ndindex(*some.taps):
-                found = (part * filters[(slice(None), slice(None), *k, 0)]).sum(-1)
-                padded[(slice(None), *some.tap(k))] += found[..., None]
+                products = (part * filters[(slice(None), slice(None), *k, 0)]).sum(-1)
+                padded[(slice(None), *some.tap(k))] += products[..., None]
         else:
             flat = np.moveaxis(part, -2, 0).reshape(groups, -1, part.shape[-1])
-            found = (flat @ _matrices(filters)).reshape(groups, *part.shape[:-2], *some.taps, -1)
-            found = np.moveaxis(found, 0, -2)
+            products = (flat @ _matrices(filters)).reshape(groups, *part.shape[:-2], *some.taps, -1)
+            products = np.moveaxis(products, 0, -2)
             axes = (slice(None),) * (1 + len(extents))
             for k in np.ndindex(*some.taps):
-                padded[(slice(None), *some.tap(k))] += found[(*axes, *k)]
+                padded[(slice(None), *some.tap(k))] += products[(*axes, *k)]
         inside, places = some.overlap(extents)
         target = x[(images, *inside)]
         target += padded[(slice(None), *places)].reshape(target.shape)
@@ -119,10 +119,10 @@ def backward_w(x: np.ndarray, y: np.ndarray, windows: Windows, groups: int) -> n
         part = _by_group(y[images, rows], groups)
         if _is_apart(w, groups):
             axes = tuple(range(part.ndim - 2))
-            each = total.reshape(groups, filters, *some.taps)
+            by_tap = total.reshape(groups, filters, *some.taps)
             for k in np.ndindex(*some.taps):
-                found = (part * seen[(slice(None), *some.tap(k))]).sum(axes)
-                each[(slice(None), slice(None), *k)] += found
+                sums = (part * seen[(slice(None), *some.tap(k))]).sum(axes)
+                by_tap[(slice(None), slice(None), *k)] += sums
             continue
         columns = np.moveaxis(part, -2, 0).reshape(groups, -1, filters).swapaxes(1, 2)
         few = channels < _FEW

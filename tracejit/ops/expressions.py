@@ -78,9 +78,9 @@ class Functions:
         append = getattr(self._b, name if name in _PLAIN else self._prefix + name)
 
         def apply(*operands: Any) -> Any:
-            found = append(*map(_plain, operands))
-            if isinstance(found, tuple):
-                return tuple([Expression(self._b, value) for value in found])
-            return Expression(self._b, found)
+            values = append(*map(_plain, operands))
+            if isinstance(values, tuple):
+                return tuple([Expression(self._b, value) for value in values])
+            return Expression(self._b, values)
 
         return apply

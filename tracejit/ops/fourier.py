@@ -6,6 +6,7 @@ cotangent of x is the transform of that of y in the same direction.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -117,6 +118,27 @@ BESIDE = (
 UNIT = 16  # lines that are transformed together: as many as the widest vectors have lanes
 
 Steps = tuple[int, int, int]
+
+
+@lru_cache(maxsize=256)
+def primes(n: int) -> tuple[int, ...]:
+    """Return the prime factors of n, smallest first."""
+    found, p = [], 2
+    while p * p <= n:
+        while n % p == 0:
+            found.append(p)
+            n //= p
+        p += 1
+    return (*found, n) if n > 1 else tuple(found)
+
+
+def radices(n: int) -> list[int]:
+    """Return the steps of the kernel: factors of n, of which 2 come together as 8 or 4."""
+    found = primes(n)
+    twos = found.count(2)
+    eights = twos // 3 - (twos % 3 == 1 and twos > 1)
+    rest = twos - 3 * eights
+    return [8] * eights + [4] * (rest // 2) + [2] * (rest % 2) + [p for p in found if p > 2]
 
 
 def _infer_lines(

@@ -120,8 +120,8 @@ def _beta_reference(a: np.ndarray, b: np.ndarray, x: np.ndarray) -> tuple[np.nda
     results = [np.full(p.shape, np.nan) for _ in range(3)]
     if at.any():
         p, q, z = p[at], q[at], z[at]
-        found = _quotient(np.ones_like(p), lambda n: _beta_terms(p, q, z, n), 2, 2 * LIMIT)
-        for result, part in zip(results, found, strict=True):
+        quotients = _quotient(np.ones_like(p), lambda n: _beta_terms(p, q, z, n), 2, 2 * LIMIT)
+        for result, part in zip(results, quotients, strict=True):
             result[at] = part
     return tuple([result.astype(dtype) for result in results])
 

@@ -105,16 +105,16 @@ def _numpy_columns(x: np.ndarray) -> np.ndarray:
     if x.size:
         routine = _lapack("potrf", out.dtype)
         for at in np.ndindex(x.shape[:-2]):
-            found, info = routine(x[at], lower=1, clean=1)
-            pivots = np.diagonal(found)
+            factor, info = routine(x[at], lower=1, clean=1)
+            pivots = np.diagonal(factor)
             # LAPACK on some CPUs lets NaN pass.
-            out[at] = np.nan if info or not (pivots > 0).all() else found * pivots
+            out[at] = np.nan if info or not (pivots > 0).all() else factor * pivots
     return out
 
 
 def _numpy_cholesky(x: np.ndarray, columns: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    found: np.ndarray = columns / roots[..., None, :]
-    return found
+    factor: np.ndarray = columns / roots[..., None, :]
+    return factor
 
 
 def _vjp_cholesky(b: Any, node: Any, ct: Any) -> Any:
@@ -131,8 +131,8 @@ def _numpy_triangular(a: np.ndarray, y: np.ndarray, *, lower: bool) -> np.ndarra
     if y.size:
         routine = _lapack("trtrs", out.dtype)
         for at in np.ndindex(y.shape[:-2]):
-            found, info = routine(a[at], y[at], lower=int(lower))
-            out[at] = np.nan if info else found
+            solution, info = routine(a[at], y[at], lower=int(lower))
+            out[at] = np.nan if info else solution
     return out
 
 

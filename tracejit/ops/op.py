@@ -222,7 +222,7 @@ class OnlyOnce:
 
     def __call__(self, b: Any, node: Any, ct: Any) -> Sequence[Any]:
         raise GradientError(
-            f"{self.function}: second derivatives are not there; differentiate once, or write the steps as a loop of "
+            f"{self.function}: there are no second derivatives; differentiate once, or write the steps as a loop of "
             "matrix products and activations, which can be differentiated to any order."
         )
 

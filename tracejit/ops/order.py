@@ -34,9 +34,9 @@ def _vjp_sort(b: Any, node: Any, ct: Any) -> Any:
     # Each element takes what arrived where it went to: its rank, counted from either end.
     x, axis = node.inputs[0], node.params["axis"]
     ranks = _half(b, b.order(x, axis=axis), 1)
-    found = b.take_along_axis(_half(b, ct, 0), ranks, axis=axis)
+    values = b.take_along_axis(_half(b, ct, 0), ranks, axis=axis)
     last = x.shape[axis] - 1
-    return (b.add(found, b.take_along_axis(_half(b, ct, 1), b.sub(last, ranks), axis=axis)),)
+    return (b.add(values, b.take_along_axis(_half(b, ct, 1), b.sub(last, ranks), axis=axis)),)
 
 
 def _half(b: Any, pair: Any, number: int) -> Any:

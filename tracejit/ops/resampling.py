@@ -35,9 +35,9 @@ def tables(places: np.ndarray, weights: np.ndarray, extent: int) -> SumTables:
     places = np.clip(places, 0, extent - 1)
     taps = min(int((places.max(1) - places.min(1)).max(initial=0)) + 1, extent)
     starts = np.minimum(places.min(1), extent - taps).astype(np.int32)
-    found = np.zeros((len(places), taps), weights.dtype)
-    np.add.at(found, (np.arange(len(places))[:, None], places - starts[:, None]), weights)
-    return SumTables(starts, found)
+    table = np.zeros((len(places), taps), weights.dtype)
+    np.add.at(table, (np.arange(len(places))[:, None], places - starts[:, None]), weights)
+    return SumTables(starts, table)
 
 
 def transposed(given: SumTables, extent: int) -> SumTables:

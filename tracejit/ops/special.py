@@ -84,8 +84,8 @@ def _contribution(name: str, operand: int, rule: Rule, b: Any, node: Any, cts: A
             )
         results = [Expression(b, value) for value in node.outputs]
         y = results[0] if len(results) == 1 else results
-        found = rule(Functions(b, PREFIX), *[Expression(b, value) for value in node.inputs], y)
-        derivatives = found if isinstance(found, tuple) else (found,)
+        slopes = rule(Functions(b, PREFIX), *[Expression(b, value) for value in node.inputs], y)
+        derivatives = slopes if isinstance(slopes, tuple) else (slopes,)
         parts = [b.mul(ct, part.value) for ct, part in zip(cts, derivatives, strict=True) if ct is not None]
         total = parts[0]
         for part in parts[1:]:

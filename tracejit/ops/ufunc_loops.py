@@ -33,11 +33,11 @@ def ufunc_of(name: str) -> np.ufunc:
     """
     for module in _MODULES:
         try:
-            found = getattr(importlib.import_module(module), name, None)
+            ufunc = getattr(importlib.import_module(module), name, None)
         except ImportError:  # of a private module, which another version of SciPy may lack
             continue
-        if isinstance(found, np.ufunc) and found.signature is None:
-            return found
+        if isinstance(ufunc, np.ufunc) and ufunc.signature is None:
+            return ufunc
     raise ArgumentError(
         f"scipy.special.{name}: the SciPy that is installed has no such function; install another version."
     )
@@ -94,8 +94,8 @@ def loop_op(
     def infer(*avals: Aval) -> Aval | tuple[Aval, ...]:
         shape, format = broadcast_shapes(PREFIX + name, avals), format_of(avals)
         dtypes = loop_for(name, tuple([aval.dtype for aval in avals]))[1]
-        found = tuple([Aval(shape, format, dtype) for dtype in dtypes])
-        return found[0] if results == 1 else found
+        outputs = tuple([Aval(shape, format, dtype) for dtype in dtypes])
+        return outputs[0] if results == 1 else outputs
 
     def numbers(out: Any, *avals: Aval) -> Sequence[int]:
         outs = (out,) if results == 1 else out

@@ -159,10 +159,10 @@ def check_nesting(x: Any, wanted: type | None = None, around: tuple[int, ...] = 
         return []
     if id(x) in around or len(around) > MOST_AXES:
         raise RecursionError("the list holds itself, or is nested too deeply")
-    found = []
+    instances = []
     for part in x:
         if isinstance(part, _LISTS):
-            found += check_nesting(part, wanted, (*around, id(x)))
+            instances += check_nesting(part, wanted, (*around, id(x)))
         elif type(part) is wanted:
-            found.append(part)
-    return found
+            instances.append(part)
+    return instances

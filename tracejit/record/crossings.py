@@ -161,7 +161,7 @@ def _may_be_passed(argument: Any) -> bool:
 
 def _reached(owner: Any, roots: list[Any]) -> list[Any]:
     """Return the Numbers of a recording that can be reached from some objects."""
-    found: dict[int, Any] = {}
+    reached: dict[int, Any] = {}
     seen: set[int] = set()
     pending = list(roots)
     while pending:
@@ -170,7 +170,7 @@ def _reached(owner: Any, roots: list[Any]) -> list[Any]:
             continue
         seen.add(id(thing))
         if recorder.is_number(thing):
-            found[id(thing)] = thing
+            reached[id(thing)] = thing
         elif type(thing) is types.FunctionType:
             pending += [*(thing.__closure__ or ()), thing.__defaults__, thing.__kwdefaults__]
         elif type(thing) is dict:  # the collector need not see the attributes of an object in its __dict__
@@ -179,7 +179,7 @@ def _reached(owner: Any, roots: list[Any]) -> list[Any]:
             if len(seen) > _MOST_OBJECTS:
                 return list(owner.varying)
             pending += gc.get_referents(thing)
-    return list(found.values())
+    return list(reached.values())
 
 
 def _is_large(kind: type) -> bool:

@@ -138,15 +138,15 @@ def otherwise(error: Exception, operation: Callable[..., Any], *operands: Any, *
 
     Dlarrays support less than ndarrays do, and where numbers had the same values so far there were ndarrays.
     """
-    found: list[Any] = []
+    derived: list[Any] = []
     if recorder.thread.recorder is None or not all(
-        _are_ndarrays(part, found) for part in (*operands, *options.values())
+        _are_ndarrays(part, derived) for part in (*operands, *options.values())
     ):
         raise error
-    if not any(map(recorder.is_array, found)):
+    if not any(map(recorder.is_array, derived)):
         raise error
     what = getattr(operation, "__name__", "an operation")
-    for part in found:
+    for part in derived:
         if recorder.is_number(part):
             part.needed(what)
         elif recorder.is_array(part) and part._value is not None:  # a number may be a true one by now
@@ -158,15 +158,15 @@ def otherwise(error: Exception, operation: Callable[..., Any], *operands: Any, *
         raise numpys from None
 
 
-def _are_ndarrays(x: Any, found: list[Any], depth: int = 0) -> bool:
+def _are_ndarrays(x: Any, derived: list[Any], depth: int = 0) -> bool:
     """Return whether the dlarrays in an operand stand for ndarrays; they, and numbers that vary, are noted."""
     if type(x) in (list, tuple):  # which may hold itself
-        return depth < _DEEPEST and all(_are_ndarrays(part, found, depth + 1) for part in x)
+        return depth < _DEEPEST and all(_are_ndarrays(part, derived, depth + 1) for part in x)
     if type(x) is slice:
-        return all(_are_ndarrays(part, found) for part in (x.start, x.stop, x.step))
+        return all(_are_ndarrays(part, derived) for part in (x.start, x.stop, x.step))
     is_number = recorder.is_number(x)
     if is_number or recorder.is_array(x):
-        found.append(x)
+        derived.append(x)
         return is_number or (is_ndarray(x) if x._value is None else is_derived(x))
     return True
 
@@ -204,17 +204,17 @@ def _ndarray_of(owner: Any, value: Value) -> np.ndarray | None:
 
 def _inputs_of(value: Value) -> list[Value]:
     """Return the inputs of a graph that a value is computed of; constants are none."""
-    found: list[Value] = []
+    inputs: list[Value] = []
     seen = {value}
     pending = [value]
     while pending:
         value = pending.pop()
         if value.node is None:
             if not value.is_constant:
-                found.append(value)
+                inputs.append(value)
             continue
         for other in value.node.inputs:
             if other not in seen:
                 seen.add(other)
                 pending.append(other)
-    return found
+    return inputs

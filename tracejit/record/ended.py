@@ -53,7 +53,7 @@ def check_open(array: Any) -> None:
 
 
 class Ended:
-    """Stands for the recorder of a Value whose recording is known to have ended."""
+    """A stand-in for the recorder of a Value whose recording is known to have ended."""
 
     closed = True
     accelerating = False

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import Aval, is_half
+from tracejit.errors import DTypeError
 from tracejit.ops import Op
 from tracejit.ops.op import HANDLED
 from tracejit.record import monitor, recorder
@@ -89,6 +90,11 @@ def append(
     if current is None:
         recorder.refuse_other_thread(op, arrays)
         return tuple([recorder.wrap(data, aval.format) for data, aval in zip(results, parts, strict=True)])
+    if any(is_half(array._data.dtype) for array in (*arrays, *map(recorder.wrap, results))):
+        raise DTypeError(
+            f"{op.name}: a function of Python that a program calls does not take or give numbers of 16 bits; cast them "
+            "first (x.astype(np.float32))."
+        )
     builder = current.builder
     builder.location = user_location()
     values = tuple([current.value(array) for array in arrays])

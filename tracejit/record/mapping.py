@@ -27,7 +27,7 @@ class Demand(NamedTuple):
 
 
 class _Around:
-    """Stands for the recorder around a mapped function, for arrays that it kept."""
+    """A stand-in for the recorder around a mapped function, for arrays that it kept."""
 
     closed = False
     name = "the function around dlmap"
@@ -70,11 +70,11 @@ class Mapping:
 
     def different(self, nodes: Sequence[Node] | None = None) -> set[Value]:
         """Return the values that differ between observations, of nodes of the function or of all so far."""
-        found = set(self.inputs)
+        values = set(self.inputs)
         for node in self.nodes() if nodes is None else nodes:
-            if node.op.batch is drawn or not found.isdisjoint(node.inputs):
-                found.update(node.outputs)
-        return found
+            if node.op.batch is drawn or not values.isdisjoint(node.inputs):
+                values.update(node.outputs)
+        return values
 
     def check_write(self, array: Any) -> None:
         """Raise an error for a write into an array that the function did not make."""

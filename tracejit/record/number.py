@@ -330,7 +330,7 @@ def end(owner: Any, where: Any) -> None:
 
 
 class _Ended:
-    """Stands for the array of a Number whose recording has ended."""
+    """A stand-in for the array of a Number whose recording has ended."""
 
     def __getattr__(self, name: str) -> Any:
         raise TraceError(

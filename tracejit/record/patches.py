@@ -90,8 +90,10 @@ def _call_of_user(frame: Any, name: str) -> UserCall | None:
     if call is not None:
         for names in (frame.f_locals, frame.f_globals):
             if call.name in names:
-                found = names[call.name]
-                is_ours = found is np if call.of_module else type(found) is Patched and found.name == name
+                meaning = names[call.name]
+                is_ours = (
+                    meaning is np if call.of_module else type(meaning) is Patched and meaning.name == name
+                )
                 return call._replace(is_kept=_is_kept(call, frame)) if is_ours else None
     return None
 
@@ -235,12 +237,12 @@ def _end(recording: int) -> None:
 def _exchange(functions: dict[Any, Any]) -> None:
     """Exchange functions; what somebody else has put in the place of one stays."""
     for name in _patched:
-        if type(found := getattr(np, name)) in _KINDS and found in functions:
-            setattr(np, name, functions[found])
+        if type(function := getattr(np, name)) in _KINDS and function in functions:
+            setattr(np, name, functions[function])
     for names in _namespaces:
-        for name, found in list(names.items()):
-            if type(found) in _KINDS and found in functions:
-                names[name] = functions[found]
+        for name, function in list(names.items()):
+            if type(function) in _KINDS and function in functions:
+                names[name] = functions[function]
 
 
 _KINDS = (Patched, BuiltinFunctionType, FunctionType, type(np.empty_like))

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, axes_in, merge_formats
+from tracejit.aval import Aval, Halves, axes_in, merge_formats
 from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
-from tracejit.record import block, monitor
+from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
@@ -314,7 +314,7 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
                 arrays = _align(arrays)
                 break
     try:
-        return apply_op(op, arrays, params)
+        return halves.apply(op, arrays, params, apply_op) if Halves.met else apply_op(op, arrays, params)
     except TraceJitError:
         raise
     except (MemoryError, ValueError, OverflowError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit import config
 from tracejit.array import dlarray
-from tracejit.aval import SUPPORTED_DTYPES, Aval
+from tracejit.aval import Aval, native_dtype
 from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.compile.registry import Code, registry
@@ -261,7 +261,7 @@ class CpuExecutable:
         status = self.launch(tuple(inputs), outputs)
         if status and status != words.HALTED:
             # Equal dtypes may be different objects; the executor compares with the object that NumPy gives by name.
-            inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
+            inputs = [array.view(native_dtype(array.dtype)) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
         if status == words.HALTED:
             raise GuardFailed
@@ -337,7 +337,7 @@ def _checks(
         if own:
             flags |= words.OWNED
         strides = (0,) * aval.ndim if layout is None else layout.strides
-        table += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, flags, *aval.shape)
+        table += (id(native_dtype(aval.dtype)), aval.ndim, flags, *aval.shape)
         table += [stride * aval.dtype.itemsize for stride in strides]
     return np.array(table, np.intp)
 

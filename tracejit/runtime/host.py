@@ -10,7 +10,7 @@ kept is filled again in the next call: only the row refers to it then. The array
 import ctypes
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ class _Seen(NamedTuple):
     outputs: list[np.ndarray]
 
 
+class _Window(NamedTuple):
+    """The shape, the dtype and the memory, as a class of ctypes, of an array that lies at some address."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    memory: Any
+
+
 def row_function(call: HostCall) -> Callable[[int], bool | None]:
     """Return what a row calls with the address of its arguments, which are the addresses of inputs and of outputs.
 
@@ -42,15 +50,18 @@ def row_function(call: HostCall) -> Callable[[int], bool | None]:
     outputs = call.outputs
     function = call if call.handled else lambda arrays, inner=call.function: inner(*arrays)
     single = outputs[0] if len(outputs) == 1 else None
+    windows = [_window(aval) for aval in (*call.inputs, *outputs)]
     known: dict[int, _Seen] = {}
     free: list[list[Pair]] = []
 
     def run(at: int) -> bool | None:
         seen = known.get(at)
-        if seen is None or seen.words[:] != seen.addresses:
+        if seen is None:
             if len(known) >= _MOST_STATES:
                 known.clear()
-            seen = known[at] = _see(at, call)
+            seen = known[at] = _see(at, windows, len(call.inputs))
+        elif seen.words[:] != seen.addresses:
+            _see_again(seen, windows)
         try:
             pairs = free.pop()
         except IndexError:
@@ -89,13 +100,25 @@ def _fits(result: Any, aval: Aval) -> bool:
     return type(result) is np.ndarray and result.shape == aval.shape and result.dtype == aval.dtype
 
 
-def _see(at: int, call: HostCall) -> _Seen:
+def _see(at: int, windows: Sequence[_Window], inputs: int) -> _Seen:
     """Return the arguments at an address."""
-    avals = (*call.inputs, *call.outputs)
-    words = (ctypes.c_ssize_t * len(avals)).from_address(at)
+    words = (ctypes.c_ssize_t * len(windows)).from_address(at)
     addresses = words[:]
-    views = [_view(address, aval) for address, aval in zip(addresses, avals, strict=True)]
-    return _Seen(words, addresses, views[: len(call.inputs)], views[len(call.inputs) :])
+    views = [_view(address, window) for address, window in zip(addresses, windows, strict=True)]
+    return _Seen(words, addresses, views[:inputs], views[inputs:])
+
+
+def _see_again(seen: _Seen, windows: Sequence[_Window]) -> None:
+    """Renew the arrays whose addresses have changed."""
+    addresses, inputs = seen.words[:], len(seen.inputs)
+    for number, address in enumerate(addresses):
+        if address != seen.addresses[number]:
+            view = _view(address, windows[number])
+            if number < inputs:
+                seen.inputs[number] = view
+            else:
+                seen.outputs[number - inputs] = view
+    seen.addresses[:] = addresses
 
 
 def _owned(aval: Aval) -> Pair:
@@ -105,12 +128,17 @@ def _owned(aval: Aval) -> Pair:
     return own, view
 
 
-def _view(address: int, aval: Aval) -> np.ndarray:
+def _window(aval: Aval) -> _Window:
+    """Return what _view() makes arrays of an aval from."""
+    return _Window(aval.shape, aval.dtype, ctypes.c_char * (aval.size * aval.dtype.itemsize))
+
+
+def _view(address: int, window: _Window) -> np.ndarray:
     """Return an array that lies at an address."""
-    if not aval.size:
-        return np.empty(aval.shape, aval.dtype)
-    memory = (ctypes.c_char * (aval.size * aval.dtype.itemsize)).from_address(address)
-    return np.ndarray(aval.shape, aval.dtype, memory)  # type: ignore[arg-type]
+    shape, dtype, memory = window
+    if not ctypes.sizeof(memory):
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, memory.from_address(address))
 
 
 def _references(pair: Pair) -> tuple[int, int, int]:

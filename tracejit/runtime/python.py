@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.aval import is_half
 from tracejit.codegen.emit import COMMIT, module_source
+from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
@@ -129,6 +131,8 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPoi
         whole = _locate(array, 0, array.dtype)
         start = 2 * whole._start + offset_bytes // dtype.itemsize
         return CheckedPointer(whole._elements.view(dtype), start)
+    if dtype == np.uint16 and is_half(array.dtype):
+        array = array.view(dtype)  # the bits of the numbers
     if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:
@@ -159,6 +163,7 @@ def namespace() -> dict[str, Any]:
                 function = _FUNCTION.fullmatch(op.emit.template)
                 if function is not None:
                     names[f"{function[1]}_{suffix}"] = op.numpy
+    names |= {f"fast_{name}_f32": OPS[name].numpy for name in OF_HALVES}
     names.update(loop_functions())
     names.update(_lanes())
     for count in range(2, ufunc_loops.MOST + 1):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributions of one variable: densities, distribution functions and quantiles from formulas of the standard form.
 
-Outside of the support, and for parameters that are none, results are as SciPy's; there the formulas are computed at
+Outside of the support, and for invalid parameters, results are as SciPy's; there the formulas are computed at
 another place, so that derivatives are 0 and not NaN.
 """
 
@@ -146,7 +146,7 @@ class Distribution:
         return [given[name] for name in self.shapes], given.get("loc", 0), given.get("scale", 1)
 
     def _refusals(self, shapes: list[Any], scale: Any) -> Any:
-        """Return a condition that holds where parameters are none of the distribution, None if that is nowhere."""
+        """Return a condition that holds where parameters are invalid, None if that is nowhere."""
         bad = None
         for holds in (*self.valid(*shapes), scale > 0):
             if isinstance(holds, (bool, np.bool_)):
@@ -246,7 +246,7 @@ def _beyond(z: dlarray, low: Any, high: Any, is_open: bool) -> Any:
 
 
 def _without(result: Any, bad: Any) -> dlarray:
-    """Return results with NaN for parameters that are none."""
+    """Return results with NaN for invalid parameters."""
     if bad is not None:
         return where(bad, math.nan, result)
     return as_array(result)

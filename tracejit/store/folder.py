@@ -289,17 +289,17 @@ def cannot_be_made(path: str) -> str | None:
         path = os.path.dirname(path)
     if missing and not os.path.isdir(path):
         return f"it cannot be made, as {path} is no folder"
-    made: list[str] = []
+    created: list[str] = []
     try:
         for folder in reversed(missing):
             os.mkdir(folder, 0o700)
-            made.append(folder)
+            created.append(folder)
     except FileExistsError:  # another process made it
         return None
     except OSError as error:
         return f"it cannot be made ({error.strerror or error})"
     finally:
-        for folder in reversed(made):
+        for folder in reversed(created):
             with suppress(OSError):
                 os.rmdir(folder)
     return None

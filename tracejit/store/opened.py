@@ -86,7 +86,7 @@ class ByPath:
 
     def put(self, temporary: str, name: str) -> None:
         """Rename a file, to a name that may exist. A file that another process keeps open stays as it is."""
-        source, target = (os.path.join(self.path, each) for each in (temporary, name))
+        source, target = (os.path.join(self.path, file) for file in (temporary, name))
         try:
             rename(source, target, replace=True)
         except PermissionError:

@@ -120,11 +120,11 @@ def record(
     )
     trace.lost_change, trace.side_effect = lost, side_effect
     keep = recorder.replayable and not recorder.needed
-    found = result.assemble(arrays)
-    recorded = Recording(trace if keep else None, found, recorder.needed)
+    own_result = result.assemble(arrays)
+    recorded = Recording(trace if keep else None, own_result, recorder.needed)
     if stores.stores:
-        found, stored = found
-        recorded = recorded._replace(result=found, commit=partial(stores.commit_recorded, stored, call))
+        own_result, stored = own_result
+        recorded = recorded._replace(result=own_result, commit=partial(stores.commit_recorded, stored, call))
     _write(writes, arrays[len(values) :], call)
     return recorded
 
@@ -351,9 +351,9 @@ def _spliced(
     for value in read:
         around = recorder.state.of_outer.get(value)
         elements = recorder.state.elements(value) if around is None else None
-        known = None if elements is None else outer.captured(elements)
+        captured = None if elements is None else outer.captured(elements)
         if around is None:
-            partner[value] = tape.constant(value.data.copy()) if known is None else known
+            partner[value] = tape.constant(value.data.copy()) if captured is None else captured
         else:
             partner[value] = outer.value(around)
     on_tape.update((value, partner[value]) for value in read)

@@ -21,7 +21,7 @@ from tracejit.util.annotate import annotated
 from tracejit.util.locks import compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.room import check_room
+from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # the compiler is imported by the first build, which a loaded program does without
@@ -104,8 +104,10 @@ class Replay:
             return self._built().program._replace(guard=self.guard)
 
     def _built(self) -> "Stages":
-        if not _pipelines:
-            uninterrupted(_import_pipeline)
+        if not _pipelines and is_limited():
+            _import_pipeline()  # a thread would take address space that LLVM needs
+        elif not _pipelines:
+            uninterrupted(lambda stopping: _import_pipeline())
         stages: Stages = _pipelines[0].stages(self.graph, self._layouts, self.writes)
         return stages
 
@@ -245,7 +247,7 @@ def _import_compiler(stopping: Stopping) -> None:
 _pipelines: list[Any] = []
 
 
-def _import_pipeline(stopping: Stopping) -> None:
+def _import_pipeline() -> None:
     with compiling:
         from tracejit import pipeline
 

@@ -58,10 +58,10 @@ class Replayable:
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
-        found = self._fetched()
-        if found is None:
+        state = self._fetched()
+        if state is None:
             return MISS
-        read, objects = found
+        read, objects = state
         effects = self.effects
         if self.key.device is not None:
             return self._run_on_device(call, read, objects)
@@ -215,10 +215,10 @@ class Trace(Replayable):
 
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
-        found = self._fetched(within=True)
-        if found is None:
+        state = self._fetched(within=True)
+        if state is None:
             return MISS
-        read, objects = found
+        read, objects = state
         effects = self.effects
         targets = [*call.arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]]
         if effects.targets and not effects.fit([x._data for x in targets]):

@@ -50,10 +50,10 @@ def forks_wait_for(module: str, *names: str) -> None:
     """
 
     def find() -> Any:
-        found: Any = sys.modules.get(module)
+        value: Any = sys.modules.get(module)
         for name in names:
-            found = getattr(found, name, None)
-        return found
+            value = getattr(value, name, None)
+        return value
 
     _waited_for.append(find)
 

@@ -26,16 +26,16 @@ else:
 
         @classmethod
         def _make(cls, values: Iterable[Any]) -> Any:
-            made = tuple.__new__(cls, values)
-            if len(made) != len(cls._fields):
-                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
-            return made
+            instance = tuple.__new__(cls, values)
+            if len(instance) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(instance)}")
+            return instance
 
         def _replace(self, /, **others: Any) -> Any:
-            made = self._make(map(others.pop, self._fields, self))
+            instance = self._make(map(others.pop, self._fields, self))
             if others:
                 raise ValueError(f"Got unexpected field names: {list(others)!r}")
-            return made
+            return instance
 
         def _asdict(self) -> dict[str, Any]:
             return dict(zip(self._fields, self, strict=True))
@@ -90,7 +90,7 @@ else:
     _Base = type.__new__(_NamedTupleMeta, "_Base", (), {})
 
     class _Definition:
-        """Stands for the base of a class that is a named tuple."""
+        """A stand-in for the base of a class that is a named tuple."""
 
         def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
             return (_Base,)

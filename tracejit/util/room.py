@@ -39,6 +39,11 @@ def check_room(compiles: bool = False) -> None:
         )
 
 
+def is_limited() -> bool:
+    """Return whether the address space of this process is limited."""
+    return _left_bytes() is not None
+
+
 def _left_bytes() -> int | None:
     """Return how much address space this process may still take, None if it is not limited or not known."""
     if not sys.platform.startswith("linux"):

@@ -34,7 +34,7 @@ def check_device(function: str, device: Any) -> None:
     """Check an argument `device`.
 
     Raises:
-        ArgumentError: if it is another than "cpu".
+        ArgumentError: if it is not "cpu".
     """
     if device not in (None, "cpu"):
         raise ArgumentError(f"xp.{function}: device must be 'cpu' or None, not {device!r}.")

@@ -97,7 +97,7 @@ class TestCheckMode:
             ("a", "b", "output is 'a', expected 'b'"),
             ("a", "a", None),
             (None, None, None),
-            (None, 1, "output is None in one and a leaf in the other"),
+            (None, 1, "output is None in one and a single value in the other"),
             ([1], [1, 2], "output has 1 elements in one and 2 in the other"),
             (vector(1), vector(1, 2), "output is 1 float64, expected 2 float64"),
             (vector(1), dlarray([1.0], "C"), r"output is 1 float64, expected 1(C) float64"),

@@ -85,7 +85,7 @@ class TestExplain:
         [
             (([vector(1)],), ([vector(1)] * 2,), r"\[0\]\[0\] has 1 elements in one and 2 in the other"),
             (({"a": vector(1)},), ({"b": vector(1)},), r"has the keys \['a'\] in one and \['b'\] in the other"),
-            ((vector(1),), ((vector(1),),), "is a leaf in one and a tuple in the other"),
+            ((vector(1),), ((vector(1),),), "is a single value in one and a tuple in the other"),
         ],
     )  # fmt: skip
     def test_containers(self, before, after, text):

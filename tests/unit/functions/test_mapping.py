@@ -301,7 +301,7 @@ class TestErrors:
             (
                 lambda: dlmap(abs, over=(0, 1))(X),
                 ArgumentError,
-                "over has 2 entries, but the function was called with 1",
+                "over has 2 entries, but the call has 1",
             ),
             (lambda: dlmap(abs)(X), DimsError, "no argument has an axis of observations"),
             (lambda: dlmap(abs, over=2)(X), DimsError, "dlmap: axis 2 is out of range"),

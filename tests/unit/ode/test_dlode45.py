@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import tracejit as tj
-from tracejit.ode.steps import Tolerances, dormand_prince, next_size, parts_of_slopes
+from tracejit.ode.steps import Tolerances, dormand_prince, next_size, weights_of
 from tracejit.ode.tableau import BETWEEN, ERROR, NODES, STAGES
 
 TIGHT = {"relative_tolerance": 1e-8, "absolute_tolerance": 1e-9}
@@ -60,10 +60,9 @@ class TestTableau:
             )  # fmt: skip
             found = after[0]
             if part is not None:
-                (weights,) = parts_of_slopes(np.array([part]))
-                found = start + h * sum(
-                    weight * slope[0] for weight, slope in zip(weights, slopes, strict=True)
-                )
+                (weights,) = weights_of([part], np.dtype(float))
+                parts = [start, *[h * slope[0] for slope in slopes]]
+                found = sum(weight * part for weight, part in zip(weights, parts, strict=True))
             want = solve_ivp(
                 lambda t, y: A[:2, :2] @ np.sin(y) + t,
                 (0, h * (part or 1)),

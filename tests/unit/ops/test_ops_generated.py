@@ -200,7 +200,7 @@ def test_adjoint_of_the_adjoint_is_the_second_derivative(case: tuple[Op, Sample]
     graph, wrt = adjoint(op, sample.params, arrays)
     b = Builder(graph)
     if any(isinstance(node.op.vjp, OnlyOnce) for node in graph.nodes):
-        with pytest.raises(GradientError, match="second derivatives are not there"):
+        with pytest.raises(GradientError, match="there are no second derivatives"):
             gradient(b, graph.outputs, graph.outputs, graph.inputs)
         return
     first = list(graph.outputs)

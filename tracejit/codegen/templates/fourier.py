@@ -5,14 +5,15 @@ Note [lines in lanes]
 A vector holds one element of each of several lines, so that no step of a transform moves anything between lanes. A
 group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T.
 Cochran et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places.
-Lines may lie anywhere. `work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged
-parts, whose parts are exchanged again.
+Lines may lie anywhere; where the elements of a line lie side by side, squares of them are transposed in registers.
+`work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged parts, whose parts are
+exchanged again. A kernel has the steps of its size alone.
 """
 
 from collections.abc import Mapping
 
-from tracejit.codegen.templates.tile_text import written
-from tracejit.ops.fourier import BESIDE, UNIT
+from tracejit.codegen.templates.tile_text import lanes_of, written
+from tracejit.ops.fourier import BESIDE, UNIT, radices
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
@@ -43,14 +44,7 @@ for part in range(first * UNIT // LANES, last * UNIT // LANES):
         far = s * m * LANES
         next = s * LANES
         for p in range(m):
-            if r == 4:
-                FOUR
-            elif r == 2:
-                TWO
-            elif r == 3:
-                THREE
-            else:
-                ANY
+            RADICES
         s = s * r
         c = a
         a = b
@@ -122,6 +116,93 @@ u3 = br - ei
 v3 = bi + er
 """
 
+_FIVE = """
+ar = r1 + r4
+ai = i1 + i4
+br = r2 + r3
+bi = i2 + i3
+cr = r1 - r4
+ci = i1 - i4
+dr = r2 - r3
+di = i2 - i3
+u0 = r0 + ar + br
+v0 = i0 + ai + bi
+mr = r0 + ar * T(0.30901699437494745) - br * T(0.8090169943749475)
+mi = i0 + ai * T(0.30901699437494745) - bi * T(0.8090169943749475)
+er = cr * T(0.9510565162951535) + dr * T(0.5877852522924731)
+ei = ci * T(0.9510565162951535) + di * T(0.5877852522924731)
+u1 = mr + ei
+v1 = mi - er
+u4 = mr - ei
+v4 = mi + er
+mr = r0 - ar * T(0.8090169943749475) + br * T(0.30901699437494745)
+mi = i0 - ai * T(0.8090169943749475) + bi * T(0.30901699437494745)
+er = cr * T(0.5877852522924731) - dr * T(0.9510565162951535)
+ei = ci * T(0.5877852522924731) - di * T(0.9510565162951535)
+u2 = mr + ei
+v2 = mi - er
+u3 = mr - ei
+v3 = mi + er
+"""
+
+# Those of even and of odd elements by fours, of which the second are turned by eighths.
+_EIGHT = """
+ar = r0 + r4
+ai = i0 + i4
+br = r0 - r4
+bi = i0 - i4
+cr = r2 + r6
+ci = i2 + i6
+er = r2 - r6
+ei = i2 - i6
+u0 = ar + cr
+v0 = ai + ci
+u1 = br + ei
+v1 = bi - er
+u2 = ar - cr
+v2 = ai - ci
+u3 = br - ei
+v3 = bi + er
+ar = r1 + r5
+ai = i1 + i5
+br = r1 - r5
+bi = i1 - i5
+cr = r3 + r7
+ci = i3 + i7
+er = r3 - r7
+ei = i3 - i7
+r0 = ar + cr
+i0 = ai + ci
+r2 = ai - ci
+i2 = cr - ar
+r5 = br + ei
+i5 = bi - er
+r7 = br - ei
+i7 = bi + er
+r1 = (r5 + i5) * T(0.7071067811865476)
+i1 = (i5 - r5) * T(0.7071067811865476)
+r3 = (i7 - r7) * T(0.7071067811865476)
+i3 = (r7 + i7) * T(-0.7071067811865476)
+u4 = u0 - r0
+v4 = v0 - i0
+u0 = u0 + r0
+v0 = v0 + i0
+u5 = u1 - r1
+v5 = v1 - i1
+u1 = u1 + r1
+v1 = v1 + i1
+u6 = u2 - r2
+v6 = v2 - i2
+u2 = u2 + r2
+v2 = v2 + i2
+u7 = u3 - r3
+v7 = v3 - i3
+u3 = u3 + r3
+v3 = v3 + i3
+"""
+
+_ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 8: _EIGHT}
+
 _ANY = """
 for q in range(s):
     x0 = a + (q + s * p) * LANES
@@ -150,12 +231,28 @@ def _butterflies(r: int, arithmetic: str) -> str:
     )
     stores += "".join(_STORES.format(k=k) for k in range(1, r))
     lines = (loads + arithmetic + stores).strip("\n").splitlines()
-    inner = "\n".join(f"    {line}" for line in lines if line)
+    inner = "\n".join(_indented("\n".join(lines)))
     turns = "".join(_TURNS.format(k=k) for k in range(1, r))
     return f"{turns}for q in range(s):\n{inner}"
 
 
-def _load(numbers: Mapping[str, int]) -> str:
+def _steps(n: int) -> str:
+    """Return the lines of one p of each step that a transform of n elements has."""
+    lines, word = [], "if"
+    for r in dict.fromkeys(radices(n)):
+        if r in _ARITHMETIC:
+            lines += [f"{word} r == {r}:", *_indented(_butterflies(r, _ARITHMETIC[r]))]
+            word = "elif"
+    if any(r not in _ARITHMETIC for r in radices(n)):
+        lines += ["else:" if lines else "if r > 0:", *_indented(_ANY.strip("\n"))]
+    return "\n".join(lines or ["pass"])
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.splitlines() if line]
+
+
+def _load(numbers: Mapping[str, int], lanes: int) -> str:
     """Return the lines that copy lines to scratch memory."""
     first, second = ("x_im", "x_re") if numbers["out_re"] else ("x_re", "x_im")  # of an inverse transform
     if numbers["in_lane"] == 1:
@@ -165,8 +262,24 @@ for t in range(n):
     store_V(work, base + half + t * LANES, load_first_V({second}, source + t * in_step, count))
 """
     # The text says what lies side by side, so that LLVM makes vectors of it.
-    if numbers["in_re"] != numbers["in_im"]:
+    is_whole = numbers["in_re"] != numbers["in_im"]
+    if is_whole:
         first = second = "x_re"
+    if is_whole and numbers["in_step"] == 2:
+        stores = "\n".join(
+            f"    store_V(work, base + (t + {k}) * LANES, square[{2 * k + numbers['in_re']}])\n"
+            f"    store_V(work, base + half + (t + {k}) * LANES, square[{2 * k + numbers['in_im']}])"
+            for k in range(lanes // 2)
+        )
+        return f"""
+for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
+    square = transpose_V(load_tile_V(x_re, source + 2 * t, rows_LANES(0, count), in_lane, 0, LANES))
+{stores}
+for t in range(n - n % {lanes // 2}, n):
+    for lane in range(count):
+        work[base + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_re"]}]
+        work[base + half + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_im"]}]
+"""
     at = "source + " + _place("in", numbers)
     return f"""
 {_loops(numbers["in_lane"])}
@@ -175,8 +288,22 @@ for t in range(n):
 """
 
 
-def _store(numbers: Mapping[str, int]) -> str:
+def _store(numbers: Mapping[str, int], lanes: int) -> str:
     """Return the lines that copy lines to their places."""
+    if numbers["out_step"] == 2:
+        parts = ["a + half", "a"] if numbers["out_re"] else ["a", "a + half"]
+        vectors = ", ".join(
+            f"load_V(work, {part} + (t + {k}) * LANES)" for k in range(lanes // 2) for part in parts
+        )
+        return f"""
+for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
+    square = transpose_V(({vectors}))
+    store_tile_V(z, target + 2 * t, rows_LANES(0, count), out_lane, square, 0, LANES)
+for t in range(n - n % {lanes // 2}, n):
+    for lane in range(count):
+        z[target + lane * out_lane + t * 2 + {numbers["out_re"]}] = work[a + t * LANES + lane]
+        z[target + lane * out_lane + t * 2 + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+"""
     at = "target + " + _place("out", numbers)
     return f"""
 {_loops(numbers["out_lane"])}
@@ -203,13 +330,11 @@ def _place(stem: str, numbers: Mapping[str, int]) -> str:
 def kernel(launch: KernelLaunch) -> Kernel:
     """Return the kernel of a launch."""
     numbers = dict(zip(NUMBERS, launch.numbers, strict=True))
+    lanes = lanes_of(launch.pointers[-1].dtype)
     snippets = {
-        "LOAD": _load(numbers),
-        "STORE": _store(numbers),
-        "TWO": _butterflies(2, _TWO),
-        "THREE": _butterflies(3, _THREE),
-        "FOUR": _butterflies(4, _FOUR),
-        "ANY": _ANY,
+        "LOAD": _load(numbers, lanes),
+        "STORE": _store(numbers, lanes),
+        "RADICES": _steps(numbers["n"]),
     }
     return written(
         "fft_lines", _TEXT, launch.pointers[-1].dtype, NUMBERS, "x_re x_im roots_re roots_im plan:i64", "z work",

@@ -8,6 +8,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels, operand
+from tracejit.functions.halves import in_single
 from tracejit.functions.movement import relabel, reshaped, sliced
 from tracejit.util.arguments import real
 from tracejit.util.text import brief
@@ -17,12 +18,13 @@ _SELU_SCALE = 1.0507009873554805
 _SELU_ALPHA = 1.6732632423543772
 
 
+@in_single
 def elu(x: Any, alpha: Any = 1.0) -> dlarray:
     """Return the exponential linear unit: x where x > 0, and alpha (exp(x) - 1) elsewhere.
 
     Args:
         x: dlarray of any format, ndarray or number.
-        alpha: what the unit falls to, negated; number or scalar dlarray.
+        alpha: the limit of the unit for very negative x is -alpha; number or scalar dlarray.
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
@@ -39,6 +41,7 @@ def elu(x: Any, alpha: Any = 1.0) -> dlarray:
     return _exponential(array, _parameter("elu", "alpha", alpha), None)
 
 
+@in_single
 def selu(x: Any) -> dlarray:
     """Return the scaled exponential linear unit: 1.0507 elu(x, 1.6733), which keeps mean 0 and variance 1.
 
@@ -58,12 +61,13 @@ def selu(x: Any) -> dlarray:
     return apply("mul", _exponential(floating("selu", x), _SELU_ALPHA, None), _SELU_SCALE)
 
 
+@in_single
 def celu(x: Any, alpha: Any = 1.0) -> dlarray:
-    """Return the continuously differentiable exponential linear unit: x where x > 0, else alpha (exp(x / alpha) - 1).
+    """Return the continuously differentiable exponential unit: x where x > 0, alpha (exp(x / alpha) - 1) elsewhere.
 
     Args:
         x: dlarray of any format, ndarray or number.
-        alpha: what the unit falls to, negated; number other than 0, or scalar dlarray.
+        alpha: the limit of the unit for very negative x is -alpha; number other than 0, or scalar dlarray.
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
@@ -86,6 +90,7 @@ def celu(x: Any, alpha: Any = 1.0) -> dlarray:
     return _exponential(array, factor, factor)
 
 
+@in_single
 def swish(x: Any, beta: Any = 1.0) -> dlarray:
     """Return x sigmoid(beta x), for beta = 1 also called the sigmoid linear unit.
 
@@ -110,6 +115,7 @@ def swish(x: Any, beta: Any = 1.0) -> dlarray:
     return apply("mul", array, apply("sigmoid", scaled))
 
 
+@in_single
 def mish(x: Any) -> dlarray:
     """Return x tanh(softplus(x)).
 
@@ -131,6 +137,7 @@ def mish(x: Any) -> dlarray:
     return apply("mul", array, apply("tanh", apply("softplus", array)))
 
 
+@in_single
 def hardsigmoid(x: Any) -> dlarray:
     """Return x / 6 + 1/2, at least 0 and at most 1.
 
@@ -152,6 +159,7 @@ def hardsigmoid(x: Any) -> dlarray:
     return _between(apply("add", apply("mul", array, 1 / 6), 0.5), 0.0, 1.0)
 
 
+@in_single
 def hardswish(x: Any) -> dlarray:
     """Return x hardsigmoid(x): 0 up to -3, x from 3 on, and x (x + 3) / 6 between.
 
@@ -231,6 +239,7 @@ def clippedrelu(x: Any, ceiling: float) -> dlarray:
     return _between(floating("clippedrelu", x), 0.0, most)
 
 
+@in_single
 def prelu(x: Any, alpha: Any, *, data_format: str | None = None) -> dlarray:
     """Return x where x > 0, and alpha x elsewhere, with a learnable alpha.
 
@@ -275,6 +284,7 @@ def prelu(x: Any, alpha: Any, *, data_format: str | None = None) -> dlarray:
     return relabel(y, array._format if formatted else None)
 
 
+@in_single
 def glu(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlarray:
     """Return the gated linear unit: the first half of the channels times the sigmoid of the second half.
 

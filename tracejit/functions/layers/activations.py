@@ -8,6 +8,7 @@ from tracejit.array import apply, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import describe, floating, labelled, need_labels, operand
+from tracejit.functions.halves import in_single
 from tracejit.functions.movement import relabel
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
@@ -56,6 +57,7 @@ def leakyrelu(x: Any, scale: Any = 0.01) -> dlarray:
     return apply("where", apply("greater", array, 0.0), array, scaled)
 
 
+@in_single
 def sigmoid(x: Any) -> dlarray:
     """Return y = 1 / (1 + exp(-x)), without overflow for any x.
 
@@ -76,6 +78,7 @@ def sigmoid(x: Any) -> dlarray:
     return apply("sigmoid", x)
 
 
+@in_single
 def softplus(x: Any) -> dlarray:
     """Return log(1 + exp(x)), without overflow for any x and exact for very negative x.
 
@@ -95,6 +98,7 @@ def softplus(x: Any) -> dlarray:
     return apply("softplus", x)
 
 
+@in_single
 def gelu(x: Any, *, approximation: str = "none") -> dlarray:
     """Return the Gaussian error linear unit, x times the probability that a standard normal is below x.
 
@@ -126,6 +130,7 @@ def gelu(x: Any, *, approximation: str = "none") -> dlarray:
     return apply("mul", apply("mul", array, 0.5), twice)
 
 
+@in_single
 def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlarray:
     """Return y = exp(x) / sum(exp(x)), the sum over the channels, without overflow.
 
@@ -153,6 +158,7 @@ def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlar
     return softmax_over(*_channels("softmax", x, axis, data_format))
 
 
+@in_single
 def softmax_over(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return softmax of a floating-point array over axes by number."""
     if not array._data.size:
@@ -162,6 +168,7 @@ def softmax_over(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     return apply("mul", powers, apply("reciprocal", apply("sum", powers, axes=axes, keepdims=True)))
 
 
+@in_single
 def logsoftmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlarray:
     """Return log(softmax(x)) = x - log(sum(exp(x))), exact where softmax is 0.
 
@@ -188,6 +195,7 @@ def logsoftmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> d
     return logsoftmax_over(*_channels("logsoftmax", x, axis, data_format))
 
 
+@in_single
 def logsoftmax_over(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return logsoftmax of a floating-point array over axes by number."""
     if not array._data.size:

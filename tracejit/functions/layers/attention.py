@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, in_dtype
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.sequences import LabelledSequence, observed, sequence
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 from tracejit.functions.random import dropout
@@ -34,6 +35,7 @@ class _Heads(NamedTuple):
         return bool(max(self.q._data.shape[3], self.v._data.shape[3]) <= _WIDEST)
 
 
+@in_single
 def attention(
     q: Any,
     k: Any,

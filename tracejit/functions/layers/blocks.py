@@ -28,7 +28,7 @@ def depthtospace(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
 
     Raises:
         DimsError: if labels are missing, a block size is out of range, or the channels do not make blocks.
-        ArgumentError: for block sizes or a mode that are none.
+        ArgumentError: for an invalid block size or mode.
 
     Examples:
         >>> import tracejit as tj
@@ -84,7 +84,7 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
 
     Raises:
         DimsError: if labels are missing, a block size is out of range, or the spatial axes do not make blocks.
-        ArgumentError: for block sizes or a mode that are none.
+        ArgumentError: for an invalid block size or mode.
 
     Examples:
         >>> import tracejit as tj
@@ -136,7 +136,7 @@ def crop(x: Any, cropping: Any, *, data_format: str | None = None) -> dlarray:
 
     Raises:
         DimsError: if there are no spatial axes, or a cropping is negative or removes more elements than there are.
-        ArgumentError: for a cropping that is none.
+        ArgumentError: for an invalid cropping.
 
     Examples:
         >>> import tracejit as tj

@@ -9,6 +9,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.layers.losses import (
     NORMALIZATIONS,
@@ -24,6 +25,7 @@ from tracejit.util.arguments import flag, integer, is_option, real
 from tracejit.util.text import brief
 
 
+@in_single
 def indexcrossentropy(
     y: Any,
     targets: Any,
@@ -116,6 +118,7 @@ def indexcrossentropy(
     return apply("div", total, apply("sum", share, axes=tuple(range(len(shape))), keepdims=False))
 
 
+@in_single
 def focalcrossentropy(
     y: Any,
     targets: Any,
@@ -149,7 +152,7 @@ def focalcrossentropy(
 
     Raises:
         DimsError: if sizes or labels do not fit, or a label that is needed is missing.
-        ArgumentError: for an unknown option or a number that is none.
+        ArgumentError: for an unknown option or an invalid number.
 
     Probabilities are kept in the range where the logarithm is finite, as in crossentropy.
 
@@ -185,6 +188,7 @@ def focalcrossentropy(
     return reduced(pair, loss, -1.0, reduction, normalization_factor)
 
 
+@in_single
 def dice(
     y: Any,
     targets: Any,

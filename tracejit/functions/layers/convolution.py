@@ -7,6 +7,7 @@ from typing import Any
 from tracejit.array import apply, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers import convolution_sizes as sizes
 from tracejit.functions.layers.convolution_operands import (
     Filters,
@@ -24,6 +25,7 @@ from tracejit.util.arguments import check_room, check_sizes, is_option
 _SWAPPED = str.maketrans("CU", "UC")
 
 
+@in_single
 def dlconv(
     x: Any,
     weights: Any,
@@ -106,6 +108,7 @@ def dlconv(
     return relabel(images.restored(y), images.format if formatted else None)
 
 
+@in_single
 def dltranspconv(
     x: Any,
     weights: Any,

@@ -8,6 +8,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.layers.sequences import observed, sequence
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
@@ -15,6 +16,7 @@ from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
 
+@in_single
 def ctc(
     y: Any,
     targets: Any,
@@ -58,7 +60,7 @@ def ctc(
         BoundsError: if a target is no class, or a length is longer than its axis.
 
     A. Graves et al., "Connectionist temporal classification", 2006, with all sums in logarithms. Probabilities below
-    1e-31 in float32, or 1e-292 in float64, count as that number. Second derivatives are not there: dlgradient raises
+    1e-31 in float32, or 1e-292 in float64, count as that number. There are no second derivatives: dlgradient raises
     a GradientError.
 
     Examples:

@@ -7,11 +7,13 @@ from typing import Any
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
+from tracejit.functions.halves import in_single
 from tracejit.functions.movement import permuted, relabel, reshaped
 
 _OBSERVED = "BT"  # the labels of axes that stay; all others are summed over
 
 
+@in_single
 def fullyconnect(x: Any, weights: Any, bias: Any = None, *, data_format: str | None = None) -> dlarray:
     """Return weights times the channels of `x`, plus bias, for every observation and time step.
 

@@ -14,6 +14,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.record import recorder
@@ -42,6 +43,7 @@ class Compared(NamedTuple):
         return describe_shape(self.shape, self.format)
 
 
+@in_single
 def crossentropy(
     y: Any,
     targets: Any,
@@ -120,6 +122,7 @@ def crossentropy(
     return reduced(pair, likelihood, -1.0, reduction, normalization_factor)
 
 
+@in_single
 def mse(y: Any, targets: Any, *, data_format: str | None = None) -> dlarray:
     """Return HALF the mean squared error over N observations, 1/(2 N) sum((y - t)**2).
 
@@ -147,6 +150,7 @@ def mse(y: Any, targets: Any, *, data_format: str | None = None) -> dlarray:
     return reduced(pair, squares, 0.5, "sum", "batch-size")
 
 
+@in_single
 def l1loss(
     y: Any,
     targets: Any,
@@ -191,6 +195,7 @@ def l1loss(
     return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
 
+@in_single
 def l2loss(
     y: Any,
     targets: Any,
@@ -233,6 +238,7 @@ def l2loss(
     return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
 
+@in_single
 def huber(
     y: Any,
     targets: Any,

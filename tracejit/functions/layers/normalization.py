@@ -6,6 +6,7 @@ from typing import Any
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.statistics import Statistics, mean_over, statistics_of
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
@@ -59,6 +60,7 @@ class _Input(NamedTuple):
         return in_dtype(reshaped(relabel(array, None), tuple(shape), None), self.array._data.dtype)
 
 
+@in_single
 def batchnorm(
     x: Any,
     offset: Any,
@@ -91,7 +93,7 @@ def batchnorm(
 
     Raises:
         DimsError: if `x` has no channels, sizes do not fit, or the batch is empty.
-        ArgumentError: if mean or variance is given alone, or a decay without them, or a number is none.
+        ArgumentError: if mean or variance is given alone, or a decay without them, or an option is no number.
 
     Ioffe and Szegedy, "Batch normalization", 2015.
 
@@ -132,6 +134,7 @@ def batchnorm(
     return given.result(y), *updated
 
 
+@in_single
 def layernorm(
     x: Any,
     offset: Any,
@@ -173,6 +176,7 @@ def layernorm(
     return given.result(_normalized(given, given.array, found, small, offset, scale))
 
 
+@in_single
 def rmsnorm(
     x: Any,
     scale: Any,
@@ -212,6 +216,7 @@ def rmsnorm(
     return given.result(apply("mul", apply("mul", given.array, root), given.by_channel("scale", scale)))
 
 
+@in_single
 def groupnorm(
     x: Any,
     num_groups: Any,
@@ -225,8 +230,8 @@ def groupnorm(
 
     Args:
         x: dlarray with a label C, or an unformatted array with `data_format`.
-        num_groups: how many groups of as many neighbouring channels; "all-channels" for 1, "channel-wise" for groups of
-            one channel.
+        num_groups: the number of groups of neighbouring channels, all of one size; "all-channels" for 1, "channel-wise"
+            for groups of one channel.
         offset, scale: a number for each channel, or one number.
         epsilon: a number >= 0 that is added to the variance.
         data_format: labels of an unformatted `x`, such as "BCSS".
@@ -235,7 +240,7 @@ def groupnorm(
         dlarray of the sizes and the format of `x`; integers give float64.
 
     Raises:
-        DimsError: if `x` has no channels, or they do not make so many groups, or sizes do not fit.
+        DimsError: if `x` has no channels, or the groups do not divide them, or sizes do not fit.
         ArgumentError: if the groups are no integer, or epsilon no number.
 
     The statistics of an observation are over its channels in a group, and over all axes but B and C.
@@ -260,6 +265,7 @@ def groupnorm(
     return _by_groups(given, groups, _epsilon("groupnorm", epsilon), offset, scale)
 
 
+@in_single
 def instancenorm(
     x: Any,
     offset: Any,
@@ -299,6 +305,7 @@ def instancenorm(
     return _by_groups(given, max(given.channels, 1), _epsilon("instancenorm", epsilon), offset, scale)
 
 
+@in_single
 def crosschannelnorm(
     x: Any,
     window: Any,
@@ -313,7 +320,7 @@ def crosschannelnorm(
     Args:
         x: dlarray with a label C, or an unformatted array with `data_format`.
         window: how many channels are summed: the channel itself, floor((window - 1) / 2) before it and
-            floor(window / 2) after it, as far as there are so many.
+            floor(window / 2) after it, as far as these exist.
         alpha, beta, k: numbers; k at least 1e-5.
         data_format: labels of an unformatted `x`, such as "BCSS".
 
@@ -322,7 +329,7 @@ def crosschannelnorm(
 
     Raises:
         DimsError: if `x` has no channels.
-        ArgumentError: if the window is no positive integer, or a number is none.
+        ArgumentError: if the window is no positive integer, or an option is no number.
 
     The local response normalisation of Krizhevsky, Sutskever and Hinton, 2012.
 

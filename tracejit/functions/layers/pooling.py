@@ -10,6 +10,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.formats import describe, floating, labelled
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.resizing import resampled
 from tracejit.functions.layers.spatial import (
     Pairs,
@@ -65,6 +66,7 @@ class _Pooling(NamedTuple):
         return relabel(put_back(array, self.order), self.format)
 
 
+@in_single
 def maxpool(
     x: Any,
     pool_size: Any,
@@ -93,7 +95,7 @@ def maxpool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides or padding that are none.
+        ArgumentError: for an invalid size, stride or padding.
 
     A NaN in a window is its largest element. The cotangent goes to the first of the largest elements.
 
@@ -114,6 +116,7 @@ def maxpool(
     return pooling.result(values), pooling.result(indices), as_array(x)._data.shape
 
 
+@in_single
 def avgpool(
     x: Any,
     pool_size: Any,
@@ -141,7 +144,7 @@ def avgpool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides or padding that are none.
+        ArgumentError: for an invalid size, stride or padding.
 
     The cotangent of a window is shared equally among its elements.
 
@@ -164,6 +167,7 @@ def avgpool(
     return pooling.result(_mean(pooling, padding_value != "mean"))
 
 
+@in_single
 def lppool(
     x: Any,
     norm_type: float,
@@ -186,7 +190,7 @@ def lppool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides, padding or a norm that are none.
+        ArgumentError: for an invalid size, stride, padding or norm.
 
     The derivative of a window of zeros is 0.
 
@@ -206,6 +210,7 @@ def lppool(
     return pooling.result(_power(sums, 1 / p))
 
 
+@in_single
 def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None) -> dlarray:
     """Return means over about equal parts of the spatial axes, as many as asked for.
 
@@ -219,7 +224,7 @@ def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None)
 
     Raises:
         DimsError: if there are no spatial axes, one is empty, or an output size is out of range.
-        ArgumentError: for an output size that is none.
+        ArgumentError: for an output size that is no integer.
 
     Part i of m of an axis of n elements is from floor(i n / m) up to ceil((i + 1) n / m).
 

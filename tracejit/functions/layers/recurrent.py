@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, in_dtype
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.sequences import LabelledSequence, observed, sequence
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 from tracejit.ops.recurrent import packed
@@ -48,6 +49,7 @@ class _Direction(NamedTuple):
     params: dict[str, bool]
 
 
+@in_single
 def lstm(
     x: Any, h0: Any, c0: Any, weights: Any, recurrent_weights: Any, bias: Any, *,
     direction: str = "forward", mask: Any = None, data_format: str | None = None,
@@ -81,7 +83,7 @@ def lstm(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction.
 
-    S. Hochreiter, J. Schmidhuber, "Long short-term memory", 1997. Second derivatives are not there: dlgradient raises
+    S. Hochreiter, J. Schmidhuber, "Long short-term memory", 1997. There are no second derivatives: dlgradient raises
     a GradientError.
 
     Examples:
@@ -103,6 +105,7 @@ def lstm(
     return y, h, c
 
 
+@in_single
 def gru(
     x: Any, h0: Any, weights: Any, recurrent_weights: Any, bias: Any, *,
     reset_gate_mode: str = "after-multiplication", direction: str = "forward", mask: Any = None,
@@ -141,7 +144,7 @@ def gru(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction or mode.
 
-    K. Cho et al., "Learning phrase representations", 2014. Second derivatives are not there: dlgradient raises a
+    K. Cho et al., "Learning phrase representations", 2014. There are no second derivatives: dlgradient raises a
     GradientError.
 
     Examples:
@@ -179,6 +182,7 @@ def gru(
     return y, h
 
 
+@in_single
 def rnn(
     x: Any, h0: Any, weights: Any, recurrent_weights: Any, bias: Any, *, activation: str = "tanh",
     direction: str = "forward", mask: Any = None, data_format: str | None = None,
@@ -209,7 +213,7 @@ def rnn(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction or activation.
 
-    J. Elman, "Finding structure in time", 1990. Second derivatives are not there: dlgradient raises a GradientError.
+    J. Elman, "Finding structure in time", 1990. There are no second derivatives: dlgradient raises a GradientError.
 
     Examples:
         >>> import numpy as np, tracejit as tj

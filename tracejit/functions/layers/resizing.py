@@ -10,6 +10,7 @@ from tracejit.array import apply, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, labelled
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.spatial import per_axis, spatial_axes
 from tracejit.functions.movement import relabel
 from tracejit.ops.resampling import SumTables, tables, transposed
@@ -22,6 +23,7 @@ _ROUNDINGS = ("round", "floor", "onnx-10")
 _CUBIC = -0.75  # the slope of the cubic at distance 1, as in PyTorch and ONNX
 
 
+@in_single
 def dlresize(
     x: Any,
     *,

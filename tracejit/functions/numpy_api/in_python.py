@@ -8,8 +8,8 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.aval import SUPPORTED_DTYPES, Aval
-from tracejit.errors import GradientError
+from tracejit.aval import SUPPORTED_DTYPES, Aval, is_half
+from tracejit.errors import DTypeError, GradientError
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder
@@ -71,6 +71,10 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
             return NotImplemented
     for array in arrays:
         recorder.check_open(array)
+        if is_half(array.dtype):
+            raise DTypeError(
+                f"{name}: not supported for numbers of 16 bits; cast them first (x.astype(np.float32))."
+            )
     op = _op_of(name, function)
     arguments = _Arguments(structure, tuple(kept))
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, supported
+from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, is_half, supported
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
@@ -21,7 +21,10 @@ from tracejit.util.arguments import integer
 
 
 def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
-    """Return operands in the dtypes of the loop that NumPy would run; Python numbers take that of the others."""
+    """Return operands in the dtypes of the loop that NumPy would run; Python numbers take that of the others.
+
+    Those of 16 bits keep them; a loop of 16 bits for integers and bools is one of float32.
+    """
     dtypes: list[Any] = []
     for x in operands:
         if type(x) in (int, float, complex):
@@ -35,9 +38,11 @@ def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
     except TypeError:
         names = ", ".join(str(as_array(x).dtype) for x in operands)
         refuse(f"np.{ufunc.__name__}", f"it is not defined for {names}; cast the operands first")
+    arrays = [as_array(x, ufunc.__name__) for x in operands]
+    is_of_halves = any(is_half(x.dtype) for x in arrays)
     return [
-        in_dtype(as_array(x, ufunc.__name__), supported(dtype))
-        for x, dtype in zip(operands, loop, strict=False)
+        in_dtype(x, dtype if is_of_halves else supported(dtype))
+        for x, dtype in zip(arrays, loop, strict=False)
     ]
 
 

@@ -27,9 +27,6 @@ class _Function(BuiltInLayer):
 
     _function: ClassVar[Callable[..., Any]]
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-
     def predict(self, x: Any) -> Any:
         return type(self)._function(x)
 
@@ -229,7 +226,7 @@ class Elu(BuiltInLayer):
     """x where it is positive, alpha (exp(x) - 1) elsewhere.
 
     Args:
-        alpha: the limit for negative x, with the sign turned.
+        alpha: the limit for very negative x is -alpha.
         name: of the layer.
 
     Examples:

@@ -173,9 +173,6 @@ class Identity(BuiltInLayer):
 
     default_name = "identity"
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-
     def predict(self, x: Any) -> Any:
         return x
 
@@ -194,9 +191,6 @@ class Flatten(BuiltInLayer):
     """
 
     default_name = "flatten"
-
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
 
     def predict(self, x: Any) -> Any:
         array = channels_first(x)
@@ -281,7 +275,7 @@ class Reshape(BuiltInLayer):
 
 
 class Crop2d(BuiltInLayer):
-    """Images without some of their edge.
+    """Images without elements at their edges.
 
     Args:
         cropping: what is removed from the spatial axes, as of tj.crop.

@@ -100,12 +100,8 @@ class Convolution1d(_Convolution):
         filter_size: taps.
         num_filters: number of filters, which are the channels of the output.
         stride, padding, dilation_factor: as of tj.dlconv: padding may be "same" or "causal".
-        weights_initializer, bias_initializer: "glorot", "he", "orthogonal", "narrow-normal", "zeros", "ones", or a
-            function of the size.
         weights: (filters, channels, taps), or labelled 'UCS' in any order; None to initialise them.
-        bias: (filters,); None to initialise it.
-        learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
-        name: of the layer.
+        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as of Convolution2d.
 
     Raises:
         DimsError: if a size is not positive.

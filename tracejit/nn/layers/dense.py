@@ -81,7 +81,29 @@ class FullyConnected(BuiltInLayer):
             self.bias = initial("bias", self.bias_initializer, (self.output_size,), inputs, self.output_size)
 
     def predict(self, x: Any) -> Any:
-        return fullyconnect(channels_first(x), self.weights, self.bias)
+        array, weights = as_array(x), as_array(self.weights)
+        moved = channels_first(array)
+        if moved is array:
+            return fullyconnect(array, weights, self.bias)
+        format, size = array._format or "", array._data.shape
+        rows = math.prod([own for own, label in zip(size, format, strict=True) if label in "BT"])
+        if rows < self.output_size or weights._data.shape != (
+            self.output_size,
+            math.prod(size) // max(rows, 1),
+        ):
+            return fullyconnect(moved, weights, self.bias)
+        # There are fewer weights than elements of x, so that the weights are reordered instead.
+        summed = [axis for axis, label in enumerate(format) if label not in "BT"]
+        counted = _counted(format)
+        split = weights.reshape((-1, *[size[axis] for axis in counted]))
+        order = (0, *[1 + counted.index(axis) for axis in summed])
+        return fullyconnect(array, permuted(split, order).reshape(weights._data.shape), self.bias)
+
+
+def _counted(format: str) -> list[int]:
+    """Return the axes that a dense layer sums over in the order in which weights count them: C before all S."""
+    summed = [axis for axis, label in enumerate(format) if label not in "BT"]
+    return sorted(summed, key=lambda axis: "UCS".index(format[axis]))
 
 
 def channels_first(x: Any) -> Any:
@@ -90,8 +112,7 @@ def channels_first(x: Any) -> Any:
     format = array._format
     if format is None or "C" not in format or "S" not in format or format.index("C") < format.index("S"):
         return array
-    summed = [axis for axis, label in enumerate(format) if label not in "BT"]
-    counted = iter(sorted(summed, key=lambda axis: "UCS".index(format[axis])))
+    counted = iter(_counted(format))
     order = tuple([next(counted) if label not in "BT" else axis for axis, label in enumerate(format)])
     return relabel(permuted(relabel(array, None), order), "".join(format[axis] for axis in order))
 

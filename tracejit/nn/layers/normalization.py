@@ -276,7 +276,7 @@ class CrossChannelNormalization(BuiltInLayer):
 
 
 class Dropout(BuiltInLayer):
-    """In training, elements are 0 with a probability, and the others divided by that of staying.
+    """Zeros at random elements in training; the other elements are divided by the probability of being kept.
 
     Args:
         probability: of an element to be 0; at least 0 and less than 1.
@@ -307,7 +307,7 @@ class Dropout(BuiltInLayer):
 
 
 class SpatialDropout(Dropout):
-    """In training, whole channels of observations are 0 with a probability.
+    """Zeros in random channels of observations in training; others are divided by the probability of being kept.
 
     Args:
         probability: of a channel to be 0; at least 0 and less than 1.

@@ -46,18 +46,12 @@ class _Average(PoolingLayer):
 class _GlobalMax(BuiltInLayer):
     default_name = "gmp"
 
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
-
     def predict(self, x: Any) -> Any:
         return maxpool(x, "global")
 
 
 class _GlobalAverage(BuiltInLayer):
     default_name = "gap"
-
-    def __init__(self, *, name: str = "") -> None:
-        self.name = name
 
     def predict(self, x: Any) -> Any:
         return avgpool(x, "global")
@@ -78,9 +72,8 @@ class MaxPooling1d(_Max):
     Examples:
         >>> import tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.SequenceInput(1, min_length=4), nn.MaxPooling1d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.MaxPooling1d(2, stride=2).predict(tj.dlarray([[1.0, 3.0, 2.0, 0.0]], "CT")).tolist()
+        [[3.0, 2.0]]
     """
 
     _axes = 1
@@ -91,19 +84,17 @@ class MaxPooling2d(_Max):
 
     Args:
         pool_size: height and width, or one number for both.
-        stride: how many elements windows move.
-        padding: around the input, as of tj.maxpool; "same" for a window for each stride.
-        name: of the layer.
+        stride, padding, name: as of MaxPooling1d.
 
     Raises:
         DimsError: if a size is not positive.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.ImageInput((4, 4, 1)), nn.MaxPooling2d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> x = tj.dlarray(np.arange(16.0).reshape(4, 4, 1), "SSC")
+        >>> nn.MaxPooling2d(2, stride=2).predict(x).ravel().tolist()
+        [5.0, 7.0, 13.0, 15.0]
     """
 
     _axes = 2
@@ -114,19 +105,16 @@ class MaxPooling3d(_Max):
 
     Args:
         pool_size: height, width and depth, or one number for all.
-        stride: how many elements windows move.
-        padding: around the input, as of tj.maxpool; "same" for a window for each stride.
-        name: of the layer.
+        stride, padding, name: as of MaxPooling1d.
 
     Raises:
         DimsError: if a size is not positive.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.Image3dInput((4, 4, 4, 1)), nn.MaxPooling3d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.MaxPooling3d(2).predict(tj.dlarray(np.arange(8.0).reshape(2, 2, 2, 1), "SSSC")).item()
+        7.0
     """
 
     _axes = 3
@@ -148,9 +136,8 @@ class AveragePooling1d(_Average):
     Examples:
         >>> import tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.SequenceInput(1, min_length=4), nn.AveragePooling1d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.AveragePooling1d(2, stride=2).predict(tj.dlarray([[1.0, 3.0, 2.0, 0.0]], "CT")).tolist()
+        [[2.0, 1.0]]
     """
 
     _axes = 1
@@ -161,20 +148,17 @@ class AveragePooling2d(_Average):
 
     Args:
         pool_size: height and width, or one number for both.
-        stride: how many elements windows move.
-        padding: around the input, as of tj.avgpool; "same" for a window for each stride.
-        padding_value: what stands in the padding: a number, or "mean" to leave it out.
-        name: of the layer.
+        stride, padding, padding_value, name: as of AveragePooling1d.
 
     Raises:
         DimsError: if a size is not positive.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.ImageInput((4, 4, 1)), nn.AveragePooling2d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> x = tj.dlarray(np.arange(16.0).reshape(4, 4, 1), "SSC")
+        >>> nn.AveragePooling2d(2, stride=2).predict(x).ravel().tolist()
+        [2.5, 4.5, 10.5, 12.5]
     """
 
     _axes = 2
@@ -185,20 +169,16 @@ class AveragePooling3d(_Average):
 
     Args:
         pool_size: height, width and depth, or one number for all.
-        stride: how many elements windows move.
-        padding: around the input, as of tj.avgpool; "same" for a window for each stride.
-        padding_value: what stands in the padding: a number, or "mean" to leave it out.
-        name: of the layer.
+        stride, padding, padding_value, name: as of AveragePooling1d.
 
     Raises:
         DimsError: if a size is not positive.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.Image3dInput((4, 4, 4, 1)), nn.AveragePooling3d(2, stride=2, name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.AveragePooling3d(2).predict(tj.dlarray(np.arange(8.0).reshape(2, 2, 2, 1), "SSSC")).item()
+        3.5
     """
 
     _axes = 3
@@ -213,9 +193,8 @@ class GlobalMaxPooling1d(_GlobalMax):
     Examples:
         >>> import tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.SequenceInput(1, min_length=4), nn.GlobalMaxPooling1d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.GlobalMaxPooling1d().predict(tj.dlarray([[1.0, 3.0, 2.0, 0.0]], "CT")).tolist()
+        [[3.0]]
     """
 
 
@@ -226,11 +205,11 @@ class GlobalMaxPooling2d(_GlobalMax):
         name: of the layer.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.ImageInput((4, 4, 1)), nn.GlobalMaxPooling2d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> x = tj.dlarray(np.arange(16.0).reshape(4, 4, 1), "SSC")
+        >>> nn.GlobalMaxPooling2d().predict(x).ravel().tolist()
+        [15.0]
     """
 
 
@@ -241,11 +220,10 @@ class GlobalMaxPooling3d(_GlobalMax):
         name: of the layer.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.Image3dInput((4, 4, 4, 1)), nn.GlobalMaxPooling3d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.GlobalMaxPooling3d().predict(tj.dlarray(np.arange(8.0).reshape(2, 2, 2, 1), "SSSC")).item()
+        7.0
     """
 
 
@@ -258,9 +236,8 @@ class GlobalAveragePooling1d(_GlobalAverage):
     Examples:
         >>> import tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.SequenceInput(1, min_length=4), nn.GlobalAveragePooling1d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.GlobalAveragePooling1d().predict(tj.dlarray([[1.0, 3.0, 2.0, 0.0]], "CT")).tolist()
+        [[1.5]]
     """
 
 
@@ -271,11 +248,11 @@ class GlobalAveragePooling2d(_GlobalAverage):
         name: of the layer.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.ImageInput((4, 4, 1)), nn.GlobalAveragePooling2d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> x = tj.dlarray(np.arange(16.0).reshape(4, 4, 1), "SSC")
+        >>> nn.GlobalAveragePooling2d().predict(x).ravel().tolist()
+        [7.5]
     """
 
 
@@ -286,16 +263,15 @@ class GlobalAveragePooling3d(_GlobalAverage):
         name: of the layer.
 
     Examples:
-        >>> import tracejit as tj
+        >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
-        >>> net = tj.dlnetwork([nn.Image3dInput((4, 4, 4, 1)), nn.GlobalAveragePooling3d(name="pool")])
-        >>> net.output_names
-        ('pool',)
+        >>> nn.GlobalAveragePooling3d().predict(tj.dlarray(np.arange(8.0).reshape(2, 2, 2, 1), "SSSC")).item()
+        3.5
     """
 
 
 class AdaptiveAveragePooling2d(BuiltInLayer):
-    """Means of about equal parts of images, so many as the output has elements.
+    """Means of about equal parts of images, one for each element of the output.
 
     Args:
         output_size: height and width of the output, or one number for both.

@@ -102,8 +102,8 @@ def _numpy_while(*arrays: np.ndarray, body: Body) -> tuple[np.ndarray, ...]:
 
 def _vjp_while(b: Builder, node: Node, ct: Any) -> list[Value | None]:
     raise GradientError(
-        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; use dlscan with the "
-        "greatest length, and tj.where to keep the carry as it is after the end."
+        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; pass max_steps=, the "
+        "greatest number of steps, for which its gradient reserves memory."
     )
 
 

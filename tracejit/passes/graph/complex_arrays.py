@@ -40,8 +40,8 @@ def _complex_of(b: Any, node: Node, x: Value, y: Value) -> Parts:
 
 def _logical(name: str) -> Callable[..., Value]:
     def rule(b: Any, node: Node, x: Parts) -> Value:
-        found: Value = getattr(b, name)(b.logical_not(is_zero(b, x)), **node.params)
-        return found
+        result: Value = getattr(b, name)(b.logical_not(is_zero(b, x)), **node.params)
+        return result
 
     return rule
 
@@ -139,8 +139,8 @@ def _search(b: Any, node: Node, x: Parts) -> Value:
     axis = node.params["axis"]
     rows = Parts(_rows(b, x.re, (axis,)), _rows(b, x.im, (axis,)))
     _, places = _first_hit(b, rows, node.op.name.removeprefix("arg"))
-    found: Value = b.reshape(places, shape=node.output.shape)
-    return found
+    reshaped: Value = b.reshape(places, shape=node.output.shape)
+    return reshaped
 
 
 def _places_in_order(b: Any, x: Parts, axis: int) -> Value:

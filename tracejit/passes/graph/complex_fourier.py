@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import Node, Value
+from tracejit.ops.fourier import primes, radices
 from tracejit.passes.graph import pairs
 from tracejit.passes.graph.pairs import Operand, Parts, pair_of
 
@@ -27,30 +28,11 @@ _SHORTEST = 32  # elements of a line that is transformed in two steps
 _FEWEST = 8  # lines that fill most of a vector
 
 
-@lru_cache(maxsize=256)
-def _primes(n: int) -> tuple[int, ...]:
-    """Return the prime factors of n, smallest first."""
-    primes, p = [], 2
-    while p * p <= n:
-        while n % p == 0:
-            primes.append(p)
-            n //= p
-        p += 1
-    return (*primes, n) if n > 1 else tuple(primes)
-
-
-def _plan(n: int) -> np.ndarray:
-    """Return the steps of the kernel: factors of n, pairs of 2 as 4."""
-    primes = _primes(n)
-    twos = primes.count(2)
-    return np.array([4] * (twos // 2) + [2] * (twos % 2) + [p for p in primes if p > 2], np.int64)
-
-
 @lru_cache(maxsize=64)
 def _halves(n: int) -> tuple[int, int]:
     """Return two factors of n, as equal as they can be."""
     first = 1
-    for p in sorted(_primes(n), reverse=True):
+    for p in sorted(primes(n), reverse=True):
         if first * p <= max(p, int(n**0.5) + 1):
             first *= p
     return max(first, n // first), min(first, n // first)
@@ -99,7 +81,7 @@ def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: An
     flat = _reshaped(b, x, (prod(count),))
     whole = pairs.whole_of(flat)
     operands = (whole, whole) if whole is not None else flat
-    tables = (*roots, b.constant(_plan(n)))
+    tables = (*roots, b.constant(np.array(radices(n), np.int64)))
     found, _ = b.fft_lines(*operands, *tables, count=count, reads=reads, writes=writes, inverse=inverse)
     return _parts_of(b, found)
 
@@ -109,7 +91,7 @@ def _transformed(b: Any, x: Parts, outer: int, n: int, inner: int, inverse: bool
     shape = (outer, n, inner)
     if n == 1:
         return x
-    if _primes(n)[-1] > _LARGEST:
+    if primes(n)[-1] > _LARGEST:
         return _by_chirp(b, x, outer, n, inner, inverse)
     if inner >= _FEWEST and n <= _LONGEST:
         places = (n * inner, 1, inner)

@@ -101,13 +101,13 @@ def _cosh(b: Any, z: Parts) -> Parts:
 
 def _wild(b: Any, z: Parts) -> Value:
     """Return where the real part is infinite and the imaginary part no angle."""
-    found: Value = b.logical_and(b.isinf(z.re), b.logical_not(b.isfinite(z.im)))
-    return found
+    condition: Value = b.logical_and(b.isinf(z.re), b.logical_not(b.isfinite(z.im)))
+    return condition
 
 
 def _is_real(b: Any, z: Parts) -> Value:
-    found: Value = b.equal(z.im, 0.0)
-    return found
+    condition: Value = b.equal(z.im, 0.0)
+    return condition
 
 
 def _tanh(b: Any, z: Parts) -> Parts:
@@ -137,16 +137,16 @@ def _signs(b: Any, z: Parts) -> Parts:
     one, zero = number(b, 1.0, z.re), number(b, 0.0, z.re)
 
     def sign(x: Value) -> Value:
-        found: Value = b.where(b.isnan(x), x, b.copysign(b.where(b.isinf(x), one, zero), x))
-        return found
+        signed: Value = b.where(b.isnan(x), x, b.copysign(b.where(b.isinf(x), one, zero), x))
+        return signed
 
     return Parts(sign(z.re), sign(z.im))
 
 
 def _is_unknown_on_axis(b: Any, z: Parts) -> Value:
     """Return where z is somewhere on the imaginary axis."""
-    found: Value = b.logical_and(b.equal(z.re, 0.0), b.isnan(z.im))
-    return found
+    condition: Value = b.logical_and(b.equal(z.re, 0.0), b.isnan(z.im))
+    return condition
 
 
 def _beside_one(b: Any, z: Parts) -> tuple[Parts, Parts]:
@@ -155,39 +155,39 @@ def _beside_one(b: Any, z: Parts) -> tuple[Parts, Parts]:
 
 
 def _infinite(b: Any, z: Parts) -> Value:
-    found: Value = b.logical_or(b.isinf(z.re), b.isinf(z.im))
-    return found
+    condition: Value = b.logical_or(b.isinf(z.re), b.isinf(z.im))
+    return condition
 
 
 def _arcsin(b: Any, z: Parts) -> Parts:
     minus, plus = _beside_one(b, z)
     below = b.sub(b.mul(minus.re, plus.re), b.mul(minus.im, plus.im))
     height = b.sub(b.mul(minus.re, plus.im), b.mul(minus.im, plus.re))
-    found = Parts(b.arctan2(z.re, below), b.arcsinh(height))
-    found = pairs.where(b, b.equal(z.re, 0.0), Parts(z.re, b.arcsinh(z.im)), found)
+    finite = Parts(b.arctan2(z.re, below), b.arcsinh(height))
+    finite = pairs.where(b, b.equal(z.re, 0.0), Parts(z.re, b.arcsinh(z.im)), finite)
     signs = _signs(b, z)
     endless = Parts(b.arctan2(signs.re, b.abs(signs.im)), b.copysign(number(b, np.inf, z.re), z.im))
-    return pairs.where(b, _infinite(b, z), endless, found)
+    return pairs.where(b, _infinite(b, z), endless, finite)
 
 
 def _arccos(b: Any, z: Parts) -> Parts:
     minus, plus = _beside_one(b, z)
     height = b.sub(b.mul(plus.re, minus.im), b.mul(plus.im, minus.re))
-    found = Parts(b.mul(b.arctan2(minus.re, plus.re), 2.0), b.arcsinh(height))
-    found = Parts(b.where(_is_unknown_on_axis(b, z), np.pi / 2, found.re), found.im)
+    finite = Parts(b.mul(b.arctan2(minus.re, plus.re), 2.0), b.arcsinh(height))
+    finite = Parts(b.where(_is_unknown_on_axis(b, z), np.pi / 2, finite.re), finite.im)
     signs = _signs(b, z)
     endless = Parts(b.arctan2(b.abs(signs.im), signs.re), b.copysign(number(b, np.inf, z.re), b.neg(z.im)))
-    return pairs.where(b, _infinite(b, z), endless, found)
+    return pairs.where(b, _infinite(b, z), endless, finite)
 
 
 def _arccosh(b: Any, z: Parts) -> Parts:
     minus, plus = _sqrt(b, Parts(b.sub(z.re, 1.0), z.im)), _sqrt(b, Parts(b.add(z.re, 1.0), z.im))
     along = b.add(b.mul(minus.re, plus.re), b.mul(minus.im, plus.im))
-    found = Parts(b.arcsinh(along), b.mul(b.arctan2(minus.im, plus.re), 2.0))
-    found = Parts(found.re, b.where(_is_unknown_on_axis(b, z), np.pi / 2, found.im))
+    finite = Parts(b.arcsinh(along), b.mul(b.arctan2(minus.im, plus.re), 2.0))
+    finite = Parts(finite.re, b.where(_is_unknown_on_axis(b, z), np.pi / 2, finite.im))
     signs = _signs(b, z)
     endless = Parts(number(b, np.inf, z.re), b.arctan2(signs.im, signs.re))
-    return pairs.where(b, _infinite(b, z), endless, found)
+    return pairs.where(b, _infinite(b, z), endless, finite)
 
 
 def _arctanh(b: Any, z: Parts) -> Parts:
@@ -197,10 +197,10 @@ def _arctanh(b: Any, z: Parts) -> Parts:
     below = b.add(b.square(away), b.square(y))
     re = b.mul(b.log1p(b.div(b.mul(4.0, b.abs(x)), _to_nearer(b, x, y, below))), 0.25)
     im = b.mul(b.arctan2(b.add(y, y), b.sub(b.mul(away, b.add(x, 1.0)), b.square(y))), 0.5)
-    found = Parts(b.where(_is_unknown_on_axis(b, z), x, b.copysign(re, x)), im)
+    finite = Parts(b.where(_is_unknown_on_axis(b, z), x, b.copysign(re, x)), im)
     half_turn = b.copysign(number(b, np.pi / 2, x), y)
     endless = Parts(b.copysign(number(b, 0.0, x), x), b.where(b.isnan(y), y, half_turn))
-    return pairs.where(b, _infinite(b, z), endless, found)
+    return pairs.where(b, _infinite(b, z), endless, finite)
 
 
 def _to_nearer(b: Any, x: Value, y: Value, right: Value) -> Value:
@@ -221,12 +221,12 @@ def _square(b: Any, z: Parts) -> Parts:
 def _sign(b: Any, z: Parts) -> Parts:
     size = b.hypot(z.re, z.im)
     plain = Parts(b.div(z.re, size), b.div(z.im, size))
-    found = pairs.where(b, b.equal(size, 0.0), Parts(pairs.zeros(b, z.re), pairs.zeros(b, z.im)), plain)
+    finite = pairs.where(b, b.equal(size, 0.0), Parts(pairs.zeros(b, z.re), pairs.zeros(b, z.im)), plain)
     signs = _signs(b, z)
     both = b.logical_and(b.isinf(z.re), b.isinf(z.im))
     signs = Parts(*[b.where(b.isnan(sign), 0.0, sign) for sign in signs])
     signs = pairs.where(b, both, Parts(number(b, np.nan, z.re), number(b, np.nan, z.re)), signs)
-    return pairs.where(b, b.isinf(size), signs, found)
+    return pairs.where(b, b.isinf(size), signs, finite)
 
 
 def _reciprocal(b: Any, z: Parts) -> Parts:
@@ -260,13 +260,13 @@ def _power(b: Any, node: Node, x: Operand, y: Operand) -> Parts:
         n = int(data.real)
         if -_MOST_MULTIPLIED < n < _MOST_MULTIPLIED:
             return _whole_power(b, base, n)
-    found = _exp(b, pairs.mul(b, exponent, _log(b, base)))
+    power = _exp(b, pairs.mul(b, exponent, _log(b, base)))
     one, zero, nan = (number(b, value, base.re) for value in (1.0, 0.0, np.nan))
     of_zero = b.logical_and(b.greater(exponent.re, 0.0), b.equal(exponent.im, 0.0))
     of_zero = b.logical_or(of_zero, b.greater(exponent.re, 0.0))
     at_zero = Parts(b.where(of_zero, zero, nan), b.where(of_zero, zero, nan))
-    found = pairs.where(b, is_zero(b, base), at_zero, found)
-    return pairs.where(b, is_zero(b, exponent), Parts(one, zero), found)
+    power = pairs.where(b, is_zero(b, base), at_zero, power)
+    return pairs.where(b, is_zero(b, exponent), Parts(one, zero), power)
 
 
 def _whole_power(b: Any, x: Parts, n: int) -> Parts:
@@ -285,8 +285,8 @@ def _whole_power(b: Any, x: Parts, n: int) -> Parts:
 
 
 def _equal(b: Any, x: Parts, y: Parts) -> Value:
-    found: Value = b.logical_and(b.equal(x.re, y.re), b.equal(x.im, y.im))
-    return found
+    condition: Value = b.logical_and(b.equal(x.re, y.re), b.equal(x.im, y.im))
+    return condition
 
 
 def _comparison(name: str, last: str) -> Callable[[Any, Parts, Parts], Value]:
@@ -296,8 +296,8 @@ def _comparison(name: str, last: str) -> Callable[[Any, Parts, Parts], Value]:
         sure = b.logical_not(b.logical_or(b.isnan(x.im), b.isnan(y.im)))
         before = b.logical_and(getattr(b, name)(x.re, y.re), sure)
         among = b.logical_and(b.equal(x.re, y.re), getattr(b, last)(x.im, y.im))
-        found: Value = b.logical_or(before, among)
-        return found
+        result: Value = b.logical_or(before, among)
+        return result
 
     return function
 
@@ -312,16 +312,16 @@ def _extremum(comparison: Callable[[Any, Parts, Parts], Value]) -> Callable[[Any
 
 def _logic(name: str) -> Callable[..., Value]:
     def function(b: Any, *operands: Parts) -> Value:
-        found: Value = getattr(b, name)(*[b.logical_not(is_zero(b, x)) for x in operands])
-        return found
+        result: Value = getattr(b, name)(*[b.logical_not(is_zero(b, x)) for x in operands])
+        return result
 
     return function
 
 
 def _of_parts(name: str, join: str) -> Callable[[Any, Parts], Value]:
     def function(b: Any, z: Parts) -> Value:
-        found: Value = getattr(b, join)(getattr(b, name)(z.re), getattr(b, name)(z.im))
-        return found
+        result: Value = getattr(b, join)(getattr(b, name)(z.re), getattr(b, name)(z.im))
+        return result
 
     return function
 

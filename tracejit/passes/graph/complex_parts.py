@@ -77,8 +77,8 @@ class _Splitter:
         """Return the results of a node in the new graph."""
         operands = [self.map[value] for value in node.inputs]
         if not any(value.dtype.kind == "c" for value in (*node.inputs, *node.outputs)):
-            found = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
-            return [found] if len(node.outputs) == 1 else list(found)
+            results = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
+            return [results] if len(node.outputs) == 1 else list(results)
         if node.op.kind is Kind.HOST:
             return self.call(node)
         rule = _rules().get(node.op.name)
@@ -86,16 +86,16 @@ class _Splitter:
             raise CodegenError(
                 f"{node.op.name}: an op of complex numbers that has no formula for their parts cannot be compiled."
             )
-        found = rule(self.b, node, *operands)
-        return [found] if len(node.outputs) == 1 else list(found)
+        results = rule(self.b, node, *operands)
+        return [results] if len(node.outputs) == 1 else list(results)
 
     def call(self, node: Node) -> list[Operand]:
         """Return the results of a call of Python, which takes and gives complex numbers in memory."""
         b = self.b
-        found = b.node(
+        outputs = b.node(
             node.op, tuple([self.whole(value) for value in node.inputs]), node.params, _avals(node)
         )
-        results = (found,) if len(node.outputs) == 1 else found
+        results = (outputs,) if len(node.outputs) == 1 else outputs
         return [Parts(b.real(v), b.imag(v)) if v.dtype.kind == "c" else v for v in results]
 
     def whole(self, value: Value) -> Value:
@@ -106,8 +106,8 @@ class _Splitter:
         whole = whole_of(own)
         if whole is not None:
             return whole
-        made: Value = self.b.complex_of(*own)
-        return made
+        joined: Value = self.b.complex_of(*own)
+        return joined
 
 
 def _avals(node: Node) -> Any:

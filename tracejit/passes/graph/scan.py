@@ -44,8 +44,8 @@ def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, 
 
 def _numpy(*arrays: np.ndarray, body: Body, length: int, reverse: bool, save: bool) -> tuple[np.ndarray, ...]:
     params = {"body": body, "length": length, "reverse": reverse, "save": save}
-    found = run_as_program(SCAN, arrays, params, length)
-    return reference(arrays, body, length, reverse) if found is None else tuple(found)
+    results = run_as_program(SCAN, arrays, params, length)
+    return reference(arrays, body, length, reverse) if results is None else tuple(results)
 
 
 def reference(arrays: Sequence[np.ndarray], body: Body, length: int, reverse: bool) -> tuple[np.ndarray, ...]:
@@ -55,9 +55,9 @@ def reference(arrays: Sequence[np.ndarray], body: Body, length: int, reverse: bo
     results = [np.empty((length, *v.shape), v.dtype) for v in body.graph.outputs[first:]]
     for step in reversed(range(length)) if reverse else range(length):
         parts = [array[step, ...] for array in arrays[first:last]]
-        found = evaluate(body.graph, [*carry, *parts, *arrays[last:]])
-        carry = found[:first]
-        for result, part in zip(results, found[first:], strict=True):
+        step_results = evaluate(body.graph, [*carry, *parts, *arrays[last:]])
+        carry = step_results[:first]
+        for result, part in zip(results, step_results[first:], strict=True):
             result[step] = part
     return (*carry, *results)
 
@@ -73,7 +73,8 @@ class _Adjoint(NamedTuple):
                 number of an output)
     reads       the numbers of the inputs of the forward body that are its constants
     parts       the numbers of the inputs of the forward body that are parts with a cotangent: its results
-    found       the numbers of all inputs of the forward body that have a cotangent
+    with_cotangent
+                the numbers of all inputs of the forward body that have a cotangent
     """
 
     forward: Body
@@ -83,15 +84,15 @@ class _Adjoint(NamedTuple):
     slices: list[tuple[str, int]]
     reads: list[int]
     parts: list[int]
-    found: frozenset[int]
+    with_cotangent: frozenset[int]
 
 
 def _adjoint_of(body: Body, given: tuple[bool, ...], save: bool) -> _Adjoint:
     """Return the adjoint of a body for cotangents of some of its outputs."""
-    found: _Adjoint | None = body.adjoints.get((given, save))
-    if found is None:
-        found = body.adjoints[given, save] = _written_adjoint(body, given, save)
-    return found
+    adjoint: _Adjoint | None = body.adjoints.get((given, save))
+    if adjoint is None:
+        adjoint = body.adjoints[given, save] = _written_adjoint(body, given, save)
+    return adjoint
 
 
 def _written_adjoint(body: Body, given: tuple[bool, ...], save: bool) -> _Adjoint:
@@ -125,7 +126,7 @@ def _written_adjoint(body: Body, given: tuple[bool, ...], save: bool) -> _Adjoin
 
 
 class _AdjointWriter:
-    """Writes the body of the adjoint, given the halves of the joint graph of a body."""
+    """The construction of the body of the adjoint from the halves of the joint graph of a body."""
 
     def __init__(self, body: Body, given: tuple[bool, ...], halves: Split, used: set[Value]) -> None:
         self.body, self.given, self.halves, self.used = body, given, halves, used
@@ -157,11 +158,11 @@ class _AdjointWriter:
             self.stand(adjoint.inputs[i])
         self.copy()
         results = [self.carry(i) for i in carries]
-        results += [self.added(totals[i], self.found(i)) for i in constants]
-        b.graph.outputs = results + [self.found(i) for i in parts]
+        results += [self.added(totals[i], self.cotangent(i)) for i in constants]
+        b.graph.outputs = results + [self.cotangent(i) for i in parts]
         own = Body(b.graph, len(carries) + len(constants), len(self.slices))
-        found = frozenset([i for i in range(count) if halves.by_input[i] is not None])
-        return _Adjoint(forward, own, carries, constants, self.slices, reads, parts, found)
+        with_cotangent = frozenset([i for i in range(count) if halves.by_input[i] is not None])
+        return _Adjoint(forward, own, carries, constants, self.slices, reads, parts, with_cotangent)
 
     def stand(self, value: Value) -> None:
         """Have a new input stand for an input of the adjoint half."""
@@ -177,7 +178,7 @@ class _AdjointWriter:
             )  # fmt: skip
             mapping.update(zip(node.outputs, b.graph.nodes[-1].outputs, strict=True))
 
-    def found(self, number: int) -> Value:
+    def cotangent(self, number: int) -> Value:
         """Return the cotangent of an input of the forward body."""
         at = self.halves.by_input[number]
         assert at is not None
@@ -186,7 +187,7 @@ class _AdjointWriter:
     def carry(self, number: int) -> Value:
         """Return the cotangent of a carry, zeros if the step does not read it."""
         if self.halves.by_input[number] is not None:
-            return self.found(number)
+            return self.cotangent(number)
         return zeros(self.b, self.body.graph.inputs[number])
 
     def added(self, total: Value, value: Value) -> Value:
@@ -208,7 +209,7 @@ def _vjp(b: Builder, node: Node, ct: Any) -> list[Value | None]:
     while True:
         adjoint = _adjoint_of(body, tuple(given), params["save"])
         # The cotangent of a carry comes to exist where a later step makes it.
-        more = [i for i in range(body.carries) if not given[i] and i in adjoint.found]
+        more = [i for i in range(body.carries) if not given[i] and i in adjoint.with_cotangent]
         if not more:
             break
         for i in more:
@@ -221,9 +222,9 @@ def _vjp(b: Builder, node: Node, ct: Any) -> list[Value | None]:
     inputs += [zeros(b, node.inputs[i]) for i in adjoint.constants]
     inputs += [sources[kind][number] for kind, number in adjoint.slices]
     inputs += [node.inputs[i] for i in adjoint.reads]
-    found = b.apply(SCAN, inputs, {**params, "body": adjoint.body, "reverse": not params["reverse"]})
+    cotangents = b.apply(SCAN, inputs, {**params, "body": adjoint.body, "reverse": not params["reverse"]})
     results: list[Value | None] = [None] * len(node.inputs)
-    for number, value in zip([*adjoint.carries, *adjoint.constants, *adjoint.parts], found, strict=True):
+    for number, value in zip([*adjoint.carries, *adjoint.constants, *adjoint.parts], cotangents, strict=True):
         results[number] = value
     return results
 

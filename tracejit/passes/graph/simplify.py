@@ -211,8 +211,8 @@ class _Simplifier:
         if self.keep_stops or math.prod(x.shape[axis + 1 :]) == 1 or x.dtype.kind == "c":
             return None
         axes = (*[i for i in range(x.ndim) if i != axis], axis)
-        found = self.apply(name, self.apply("transpose", x, axes=axes), axis=last)
-        return self.apply("transpose", found, axes=(0, *[1 + axes.index(i) for i in range(x.ndim)]))
+        sorted_rows = self.apply(name, self.apply("transpose", x, axes=axes), axis=last)
+        return self.apply("transpose", sorted_rows, axes=(0, *[1 + axes.index(i) for i in range(x.ndim)]))
 
     def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         x = inputs[0]

@@ -64,8 +64,8 @@ class _Copier:
     def join(self, nodes: Sequence[Node]) -> None:
         """Append one scan for several that differ in their further results, if at all."""
         by_body: dict[Graph, list[Node]] = {}
-        for each in nodes:
-            by_body.setdefault(each.params["body"].graph, []).append(each)
+        for loop in nodes:
+            by_body.setdefault(loop.params["body"].graph, []).append(loop)
         nodes = [equal[0] for equal in by_body.values()]
         node = nodes[0]
         body = node.params["body"]
@@ -73,24 +73,24 @@ class _Copier:
         joint = Graph()
         joint.inputs = body.graph.inputs
         # Bodies that were joined before have nodes in common, so that all but one are copied.
-        graphs = [body.graph, *[_on_inputs(each.params["body"].graph, joint.inputs) for each in nodes[1:]]]
+        graphs = [body.graph, *[_on_inputs(loop.params["body"].graph, joint.inputs) for loop in nodes[1:]]]
         joint.nodes = [inner for graph in graphs for inner in graph.nodes]
         joint.constants = [value for graph in graphs for value in graph.constants]
         joint.outputs = [*graphs[0].outputs[:common]]
         outputs = [*node.outputs[:common]]
-        for graph, each in zip(graphs, nodes, strict=True):
+        for graph, loop in zip(graphs, nodes, strict=True):
             joint.outputs += graph.outputs[common:]
-            outputs += each.outputs[common:]
+            outputs += loop.outputs[common:]
         params = {**node.params, "body": Body(joint, body.carries, body.slices, body.origin)}
         self.append(node, node.inputs, params, outputs)
-        for each in nodes[1:]:
+        for loop in nodes[1:]:
             self.mapping |= {
                 value: self.mapping[same]
-                for value, same in zip(each.outputs[:common], node.outputs, strict=False)
+                for value, same in zip(loop.outputs[:common], node.outputs, strict=False)
             }
         for first, *others in by_body.values():
-            for each in others:
-                pairs = zip(each.outputs, first.outputs, strict=True)
+            for loop in others:
+                pairs = zip(loop.outputs, first.outputs, strict=True)
                 self.mapping |= {value: self.mapping[same] for value, same in pairs}
 
     def finished(self) -> Graph:
@@ -196,12 +196,12 @@ def _hoist(copier: _Copier, node: Node) -> None:
     copier.mapping |= {value: copier.b.constant(value.data) for value in graph.constants}
     for inner in moved:
         copier.append(inner, inner.inputs, inner.params, inner.outputs)
-    made = [value for inner in moved for value in inner.outputs if value in read]
+    hoisted = [value for inner in moved for value in inner.outputs if value in read]
     kept = [value for value in outside if value in read]
     operands = [around[value] for value in node.inputs[:first]]
-    operands += [copier.mapping[value] for value in (*kept, *made)]
+    operands += [copier.mapping[value] for value in (*kept, *hoisted)]
     part = Graph()
-    part.inputs = [*graph.inputs[:first], *kept, *made]
+    part.inputs = [*graph.inputs[:first], *kept, *hoisted]
     part.nodes = [inner for inner in graph.nodes if inner not in moved]
     part.constants, part.outputs = graph.constants, graph.outputs
     copy = _Copier(part)

@@ -64,9 +64,9 @@ def launch_loop(
         condition = [builder.contiguous(value) for value in node.inputs[:2]]
         bodies = zip((node.params["then"], node.params["other"]), condition, strict=True)
         return [
-            each
+            checked
             for body, access in bodies
-            for each in _launch_branch(builder, node, build, fault, body, access)
+            for checked in _launch_branch(builder, node, build, fault, body, access)
         ]
     body = node.params["body"]
     inputs, layouts = _operands(builder, node)

@@ -95,14 +95,14 @@ def readable(builder: LaunchBuilder, w: FilterArray) -> ReadyFilters:
     group, s0, s1, s2, channel, own = w.strides
     if own == 1 or filters == 1:
         return ReadyFilters(Access(w.root, w.offset, (), w.root.dtype), group, (s0, s1, s2), channel)
-    each = prod(taps) * channels
+    filter_size = prod(taps) * channels
     if (
         _is_dense((*taps, channels), (s0, s1, s2, channel))
-        and own == each
+        and own == filter_size
         and groups * group <= groups * own * filters
     ):
-        matrices = Matrices(Access(w.root, w.offset, (), w.root.dtype), 1, each, group)
-        copied = builder.by_rows(matrices, groups, each, filters)
+        matrices = Matrices(Access(w.root, w.offset, (), w.root.dtype), 1, filter_size, group)
+        copied = builder.by_rows(matrices, groups, filter_size, filters)
         s0, s1, s2, channel = (step * filters for step in (s0, s1, s2, channel))
         return ReadyFilters(copied.access, copied.batch, (s0, s1, s2), channel)
     copy = Value(Aval(w.shape, None, w.root.dtype), None)
@@ -140,21 +140,21 @@ def result_apart(array: ImageArray) -> ImageArray:
     return array.images_first(Value(Aval(array.shape, None, array.root.dtype), None), 0)
 
 
-def settle(builder: LaunchBuilder, found: ImageArray, result: ImageArray) -> None:
+def settle(builder: LaunchBuilder, computed: ImageArray, result: ImageArray) -> None:
     """Bring a result to its place if it was computed elsewhere."""
-    if found is result:
+    if computed is result:
         return
     count, *others = result.shape
     size = prod(others)
-    accesses = tuple([Access(array.root, array.offset, (), array.root.dtype) for array in (found, result)])
+    accesses = tuple([Access(array.root, array.offset, (), array.root.dtype) for array in (computed, result)])
     builder.add(KernelLaunch("transpose", (1, count, size, size, 0), accesses, 1, None))
 
 
-def channelwise(found: Convolution, w: FilterArray) -> tuple[Convolution, FilterArray]:
+def channelwise(convolution: Convolution, w: FilterArray) -> tuple[Convolution, FilterArray]:
     """Return a convolution whose filters have one channel each as one of a single group, and its filters."""
     groups, *taps, channels, filters = w.shape
     if groups == 1 or channels * filters != 1:
-        return found, w
+        return convolution, w
     group, s0, s1, s2, _, _ = w.strides
-    found = found._replace(groups=1, channels=groups, filters=groups, channelwise=True)
-    return found, FilterArray(w.root, w.offset, (1, *taps, 1, groups), (0, s0, s1, s2, 0, group))
+    convolution = convolution._replace(groups=1, channels=groups, filters=groups, channelwise=True)
+    return convolution, FilterArray(w.root, w.offset, (1, *taps, 1, groups), (0, s0, s1, s2, 0, group))

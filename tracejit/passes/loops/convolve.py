@@ -74,17 +74,17 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
     )
     y = array_of(builder, node.output, Y, labels[Y])
     weights = filters_of(w, groups)
-    found = Convolution(
+    convolution = Convolution(
         x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
         y.operand(),
     )  # fmt: skip
-    found, weights = channelwise(found, weights)
-    if found.block() is None:
+    convolution, weights = channelwise(convolution, weights)
+    if convolution.block() is None:
         return False
     seen, target = images_apart(builder, x), result_apart(y)
-    found = found._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
-    _launch(builder, node, found, [builder.contiguous(bias) for bias in node.inputs[2:]])
+    convolution = convolution._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
+    _launch(builder, node, convolution, [builder.contiguous(bias) for bias in node.inputs[2:]])
     settle(builder, target, y)
     return True
 
@@ -105,21 +105,21 @@ class _Phase(NamedTuple):
 
 def _phases(extent: int, taps: int, stride: int, before: int, dilation: int) -> list[_Phase]:
     """Return the phases of the gradient by an input of `extent` elements (Note [phases])."""
-    found = []
+    phases = []
     common = gcd(stride, dilation)
     for start in range(min(stride, extent)):
         size = -(-(extent - start) // stride)
         shift = start + before
         fitting = [k for k in range(taps) if (shift - k * dilation) % stride == 0]
         if not fitting:
-            found.append(_Phase(start, stride, size, range(0), 0, 1))
+            phases.append(_Phase(start, stride, size, range(0), 0, 1))
             continue
         step = dilation // common
         first, every = fitting[0], stride // common
         last = (len(fitting) - 1) * step - (shift - first * dilation) // stride
         taken = range(fitting[-1], first - 1, -every)
-        found.append(_Phase(start, stride, size, taken, last, step))
-    return found
+        phases.append(_Phase(start, stride, size, taken, last, step))
+    return phases
 
 
 def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
@@ -148,13 +148,13 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             continue
         weights = _turned(w, groups, phases)
         convolutions.append(channelwise(_convolution_of_phase(y, weights, part, phases), weights))
-    if any(found.block() is None for found, _ in convolutions):
+    if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
         builder.copy(Literal(dtype.type(0), dtype), (x.root, layout))
     seen = images_apart(builder, y).operand()
-    for found, weights in convolutions:
-        _launch(builder, node, found._replace(x=seen, w=readable(builder, weights)))
+    for convolution, weights in convolutions:
+        _launch(builder, node, convolution._replace(x=seen, w=readable(builder, weights)))
     settle(builder, x, result)
     return True
 
@@ -190,14 +190,16 @@ def _convolution_of_phase(
     )  # fmt: skip
 
 
-def _launch(builder: LaunchBuilder, node: Node, found: Convolution, bias: Sequence[Access] = ()) -> None:
+def _launch(
+    builder: LaunchBuilder, node: Node, convolution: Convolution, bias: Sequence[Access] = ()
+) -> None:
     """Launch a convolution whose filters can be read."""
-    assert found.w is not None
-    count = found.blocks
-    blocks = Blocks(count, cost.count_of_parts(found.ns, count))
-    pointers = (found.x.access, found.w.access, *bias, found.out.access)
-    numbers = (0, count, *found.numbers, *found.w.strides, *found.out.strides)
-    name = "channelwise" if found.channelwise else "windows"
+    assert convolution.w is not None
+    count = convolution.blocks
+    blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
+    pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
+    numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
+    name = "channelwise" if convolution.channelwise else "windows"
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
 
 
@@ -209,23 +211,32 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     )
     result = filters_of(array_of(builder, node.output, W, labels[W]), groups)
     _, *taps, channels, filters = result.shape
-    found = Convolution(
+    convolution = Convolution(
         x.shape[0], groups, channels, filters, triple(tuple(taps), 1), y.spatial, triple(params["strides"], 1),
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
         y.operand(),
     )  # fmt: skip
-    found, w = channelwise(found, result)
-    if found.block() is None:
+    convolution, w = channelwise(convolution, result)
+    if convolution.block() is None:
         return False
-    found = found._replace(x=images_apart(builder, x).operand(), out=images_apart(builder, y).operand())
-    if found.channelwise:
-        _channelwise_weights(builder, node, found, w)
+    convolution = convolution._replace(
+        x=images_apart(builder, x).operand(), out=images_apart(builder, y).operand()
+    )
+    if convolution.channelwise:
+        _channelwise_weights(builder, node, convolution, w)
         return True
-    runs, run = found.runs
+    runs, run = convolution.runs
     shape = (groups, *taps[:2], runs, filters, run)
-    blocks = _blocks_of_weights(found, prod(shape))
-    numbers = (0, blocks.total, *found.numbers, *found.out.strides, found.images, int(blocks.unit > 1))
-    total = _summed(builder, node, "filters", found, numbers, blocks, shape)
+    blocks = _blocks_of_weights(convolution, prod(shape))
+    numbers = (
+        0,
+        blocks.total,
+        *convolution.numbers,
+        *convolution.out.strides,
+        convolution.images,
+        int(blocks.unit > 1),
+    )
+    total = _summed(builder, node, "filters", convolution, numbers, blocks, shape)
     # (group, taps0, taps1, run of taps, filter, tap of the run, channel) in the order of the result's axes.
     taps_of_run = run // channels
     group, s0, s1, s2, channel, own = w.strides
@@ -236,25 +247,27 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     return True
 
 
-def _channelwise_weights(builder: LaunchBuilder, node: Node, found: Convolution, w: FilterArray) -> None:
+def _channelwise_weights(
+    builder: LaunchBuilder, node: Node, convolution: Convolution, w: FilterArray
+) -> None:
     """Launch the gradient by filters that have one channel each."""
-    shape = (*found.taps, found.channels)
-    blocks = _parts_of_images(found, prod(shape))
-    numbers = (0, blocks.total, *found.numbers, *found.out.strides)
-    total = _summed(builder, node, "channels", found, numbers, blocks, shape)
+    shape = (*convolution.taps, convolution.channels)
+    blocks = _parts_of_images(convolution, prod(shape))
+    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
+    total = _summed(builder, node, "channels", convolution, numbers, blocks, shape)
     _, s0, s1, s2, _, own = w.strides
     builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
 
 
 def _summed(
-    builder: LaunchBuilder, node: Node, name: str, found: Convolution, numbers: tuple[int, ...], blocks: Blocks,
+    builder: LaunchBuilder, node: Node, name: str, convolution: Convolution, numbers: tuple[int, ...], blocks: Blocks,
     shape: tuple[int, ...],
 ) -> Value:  # fmt: skip
     """Launch the kernel of a gradient by filters, and the sum of what its parts sum apart; return its memory."""
     dtype = node.output.dtype
     count = blocks.parts if blocks.step else 1
     memory = Value(Aval((count, *shape), None, dtype), None)
-    pointers = (found.x.access, found.out.access, Access(memory, 0, (), dtype))
+    pointers = (convolution.x.access, convolution.out.access, Access(memory, 0, (), dtype))
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
     # Of one part too: a larger batch, which has more, is to need no kernel that this one does not.
     total = Value(Aval(shape, None, dtype), None)
@@ -262,18 +275,18 @@ def _summed(
     return total
 
 
-def _blocks_of_weights(found: Convolution, size: int) -> Blocks:
+def _blocks_of_weights(convolution: Convolution, size: int) -> Blocks:
     """Return the parts of a gradient by filters of `size` elements: some images each, or some filters."""
-    by_images = _parts_of_images(found, size)
-    count = cost.count_of_parts(found.ns, MOST_BANDS)
+    by_images = _parts_of_images(convolution, size)
+    count = cost.count_of_parts(convolution.ns, MOST_BANDS)
     if by_images.parts > 1 or count == 1:
         return by_images
-    rows = -(-found.filters // ROWS)
-    return Blocks(found.filters, min(count, rows), unit=ROWS)
+    rows = -(-convolution.filters // ROWS)
+    return Blocks(convolution.filters, min(count, rows), unit=ROWS)
 
 
-def _parts_of_images(found: Convolution, size: int) -> Blocks:
+def _parts_of_images(convolution: Convolution, size: int) -> Blocks:
     """Return parts that each take some of the images."""
-    total = found.blocks
-    count = min(cost.count_of_parts(found.ns, MOST_BANDS), total, MOST_SUMS // size)
+    total = convolution.blocks
+    count = min(cost.count_of_parts(convolution.ns, MOST_BANDS), total, MOST_SUMS // size)
     return Blocks(total, max(1, count), step=size)

@@ -105,19 +105,21 @@ def _order_of(
 ) -> _Order:
     """Return an order in which contents can be computed in place."""
     dense = [
-        each
-        for each in contents
-        if each.layout == contiguous(each.layout.shape) and each.root.dtype == each.target.dtype
+        content
+        for content in contents
+        if content.layout == contiguous(content.layout.shape) and content.root.dtype == content.target.dtype
     ]
     if conditions:
         deciding = _writing(launches, conditions)
-        if not deciding.isdisjoint(_depending(launches, {each.root for each in dense})):
+        if not deciding.isdisjoint(_depending(launches, {content.root for content in dense})):
             # What a condition depends on is no content yet.
-            dense = [each for each in dense if deciding.isdisjoint(_depending(launches, {each.root}))]
-        return _ordered(launches, dense, external, {each.root for each in dense}, is_late=True)
+            dense = [
+                content for content in dense if deciding.isdisjoint(_depending(launches, {content.root}))
+            ]
+        return _ordered(launches, dense, external, {content.root for content in dense}, is_late=True)
     # A loop that follows what it reads finds that in the caches: launches are moved only where that helps.
     order = _ordered(launches, dense, external, set())
-    waiting = {each.root for each in dense if each.root not in order.in_place}
+    waiting = {content.root for content in dense if content.root not in order.in_place}
     if waiting:
         other = _ordered(launches, dense, external, waiting)
         if len(other.in_place) > len(order.in_place):
@@ -140,7 +142,7 @@ def _ordered(
     first = [launch for i, launch in enumerate(launches) if i not in late]
     last = [launch for i, launch in enumerate(launches) if i in late]
     uses = _Uses((*first, *last), len(first) if is_late else 0)
-    taken = {each.root for each in contents}
+    taken = {content.root for content in contents}
     in_place: dict[Value, Value] = {}
     for root, target, _ in contents:
         versions = uses.versions(root, taken, external)

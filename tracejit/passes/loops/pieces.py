@@ -104,8 +104,8 @@ def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
     pieces = []
     if out.dtype.kind == "c":  # the parts of all numbers, one beside the other
         layout = contiguous(out.shape)
-        found = emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params)
-        return [(piece, layout_of_part(layout, number)) for number, piece in enumerate(found)]
+        pair = emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params)
+        return [(piece, layout_of_part(layout, number)) for number, piece in enumerate(pair)]
     for piece in emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params):
         offset = sum(start * stride for start, stride in zip(piece.start, strides, strict=True))
         steps = tuple([step * stride for step, stride in zip(piece.step, strides, strict=True)])

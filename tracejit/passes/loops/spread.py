@@ -112,7 +112,7 @@ def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
         nest, tail = parts.without_tail(nest)
         return [
             *_spread(_as_sums(nest), is_scratch),
-            *[each for part in tail for each in spread(part, set())],
+            *[launch for part in tail for launch in spread(part, set())],
         ]
     return _spread(nest, is_scratch)
 
@@ -209,8 +209,8 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
             copies[k] = BY_GROUP
     groups = rows
     for k, kind in copies.items():
-        each = max(1, nest.writes[k].root.aval.size) * (GROUP if kind == BY_THREAD else 1)
-        groups = min(groups, MOST_COPIED // each)
+        copy_size = max(1, nest.writes[k].root.aval.size) * (GROUP if kind == BY_THREAD else 1)
+        groups = min(groups, MOST_COPIED // copy_size)
     if groups < 1:
         return [Spread(nest, ALONE)]
     return _with_copies(nest, ROWS, blocks_of(groups * GROUP), copies, sums)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of several ops on 16-bit numbers, which are computed in float32 from end to end.
+
+An op of 16-bit numbers rounds its result (Note [numbers of 16 bits] in ops/halves.py). A mean that is a sum over a
+count would overflow at a sum of 65520, where NumPy's does not, and a softmax would round at each step.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from tracejit.array import apply, dlarray
+from tracejit.aval import FLOAT32, Halves, is_half
+from tracejit.record.halves import result_dtype
+
+_Of = ParamSpec("_Of")
+_Result = TypeVar("_Result")
+
+
+def in_single(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
+    """Return a function that widens its operands of 16 bits to float32 and rounds its results once.
+
+    Results have 16 bits if all floating-point operands have, in the same format; otherwise they are as those of
+    float32.
+    """
+
+    @wraps(function)
+    def widened(*args: _Of.args, **options: _Of.kwargs) -> _Result:
+        if not Halves.met:
+            return function(*args, **options)
+        arrays = [x for x in (*args, *options.values()) if isinstance(x, (dlarray, np.ndarray))]
+        if not any(is_half(x.dtype) for x in arrays):
+            return function(*args, **options)
+        wide: Any = [_wide(x) for x in args]
+        named: Any = {name: _wide(x) for name, x in options.items()}
+        result = function(*wide, **named)
+        dtype = result_dtype([x.dtype for x in arrays], count_integers=False)
+        return result if dtype is None else cast(_Result, _rounded(result, dtype))
+
+    return widened
+
+
+def _wide(x: Any) -> Any:
+    is_array = isinstance(x, (dlarray, np.ndarray))
+    return apply("cast", x, dtype=FLOAT32) if is_array and is_half(x.dtype) else x
+
+
+def _rounded(result: Any, dtype: np.dtype) -> Any:
+    """Return results with the arrays of float32 among them in 16 bits."""
+    if isinstance(result, dlarray):
+        return apply("cast", result, dtype=dtype) if result.dtype == FLOAT32 else result
+    if isinstance(result, tuple):
+        parts = [_rounded(part, dtype) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    return result
