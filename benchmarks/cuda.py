@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tracejit as tj
-from tracejit.doctor.cuda import describe_device
+from tracejit.doctor.facts import describe_device
 from tracejit.errors import DeviceError
 from tracejit.runtime.cuda.driver import driver
 

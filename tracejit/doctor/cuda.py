@@ -10,13 +10,18 @@ from typing import Any
 
 import numpy as np
 
-import tracejit as tj
+from tracejit.accelerate.function import dlaccelerate
+from tracejit.array import dlarray
 from tracejit.compile.link import linker_version
-from tracejit.doctor.facts import version_of
+from tracejit.doctor.facts import describe_device, version_of
 from tracejit.errors import BoundsError
+from tracejit.functions.elementwise import sqrt, tanh
+from tracejit.functions.evaluate import dlfeval, dlgradient
+from tracejit.functions.layers.activations import sigmoid, softmax
 from tracejit.runtime.cuda.arrays import empty, uploaded
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.traces.compare import first_difference
+from tracejit.traces.devices import gather, gpu
 from tracejit.util.text import size
 
 TOLERANCE = 1e-4  # float32, summed in a different order
@@ -79,16 +84,6 @@ def examine_cuda(elements: int = 1 << 26) -> CudaReport:
     return CudaReport(_device(on), _checks(), _measures(on, elements))
 
 
-def describe_device() -> str:
-    """Return the name, the memory and the capability of the GPU of this process.
-
-    Raises:
-        DeviceError: if there is no GPU or no driver.
-    """
-    on = driver()
-    return f"{on.name}, {size(on.total_bytes)}, capability {on.capability.major}.{on.capability.minor}"
-
-
 def _device(on: Driver) -> dict[str, str]:
     versions = [f"{name} {version_of(name)}" for name in ("tracejit", "numpy", "numba", "llvmlite")]
     return {
@@ -100,22 +95,22 @@ def _device(on: Driver) -> dict[str, str]:
 
 
 def _layer(w: Any, b: Any, x: Any) -> Any:
-    loss = (tj.tanh(x @ w + b) ** 2).mean()
-    gradients = tj.dlgradient(loss, w, b)
+    loss = (tanh(x @ w + b) ** 2).mean()
+    gradients = dlgradient(loss, w, b)
     return loss, w - 0.1 * gradients[0], b - 0.1 * gradients[1]
 
 
 def _norm(x: Any) -> Any:
     centred = x - x.mean(axis=1, keepdims=True)
-    return centred / tj.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+    return centred / sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
 
 
 def _softmax(x: Any) -> Any:
-    return tj.softmax(x, axis=1)
+    return softmax(x, axis=1)
 
 
 def _chain(x: Any) -> Any:
-    return tj.tanh(x) * tj.sigmoid(x)
+    return tanh(x) * sigmoid(x)
 
 
 def _sums(x: Any) -> Any:
@@ -129,7 +124,7 @@ def _writing(x: Any, y: Any) -> Any:
 
 def _many(x: Any) -> Any:
     for _ in range(_KERNELS):
-        x = tj.tanh(x @ x)
+        x = tanh(x @ x)
     return x
 
 
@@ -155,12 +150,12 @@ def _checks() -> dict[str, str | None]:
 
 def _difference(function: Callable[..., Any], arrays: list[np.ndarray]) -> str | None:
     """Return how a function differs on the device from itself on the CPU, None if it does not."""
-    accelerated = tj.dlaccelerate(function, audit=False)
+    accelerated = dlaccelerate(function, audit=False)
     for _ in range(4):
-        here, there = [array.copy() for array in arrays], tj.gpu(tuple(arrays))
-        expected = tj.dlfeval(function, *here)
-        found = tj.gather((accelerated(*there), there))
-        difference = first_difference(found, (expected, tuple(map(tj.dlarray, here))), TOLERANCE)
+        here, there = [array.copy() for array in arrays], gpu(tuple(arrays))
+        expected = dlfeval(function, *here)
+        found = gather((accelerated(*there), there))
+        difference = first_difference(found, (expected, tuple(map(dlarray, here))), TOLERANCE)
         if difference is not None:
             return difference
     return None if accelerated.hit_rate else f"it is not replayed: {accelerated.explain()}"
@@ -168,12 +163,12 @@ def _difference(function: Callable[..., Any], arrays: list[np.ndarray]) -> str |
 
 def _bounds() -> str | None:
     """Return what is wrong if an index out of range is not found."""
-    accelerated = tj.dlaccelerate(lambda x, i: x[i], audit=False)
-    x = tj.gpu(np.arange(4, dtype=np.float32))
+    accelerated = dlaccelerate(lambda x, i: x[i], audit=False)
+    x = gpu(np.arange(4, dtype=np.float32))
     for _ in range(3):
-        accelerated(x, tj.gpu(np.array([1, 3])))
+        accelerated(x, gpu(np.array([1, 3])))
     try:
-        accelerated(x, tj.gpu(np.array([1, 4])))
+        accelerated(x, gpu(np.array([1, 4])))
     except BoundsError:
         return None
     return "an index out of range was not found"
@@ -187,7 +182,7 @@ def _measures(on: Driver, elements: int) -> list[Measure]:
     ms = on.time_ms(lambda: on.copy(target.address, source.address, source.nbytes), _REPEATS)
     copied = 2 * source.nbytes / ms / 1e6
     measures = [Measure("copy", copied, "GB/s", f"{size(source.nbytes)}, read and written")]
-    x = tj.gpu(data)
+    x = gpu(data)
     for name, function in (("chain", _chain), ("softmax", _softmax), ("layer norm", _norm)):
         ms = _replay_ms(on, function, x)
         rate = 2 * source.nbytes / ms / 1e6
@@ -199,8 +194,8 @@ def _measures(on: Driver, elements: int) -> list[Measure]:
 def _small(on: Driver, width: int) -> list[Measure]:
     """Return the figures of programs whose cost is that of launches."""
     rng = np.random.default_rng(0)
-    x = tj.gpu(np.eye(8, dtype=np.float32))
-    many = tj.dlaccelerate(_many, audit=False)
+    x = gpu(np.eye(8, dtype=np.float32))
+    many = dlaccelerate(_many, audit=False)
     for _ in range(3):
         many(x)
     launches = many.stats.launches
@@ -211,9 +206,9 @@ def _small(on: Driver, width: int) -> list[Measure]:
         times.append(time.perf_counter_ns() - started)
         on.synchronize()
     ms = on.time_ms(lambda: many(x), _REPEATS)
-    step = tj.dlaccelerate(_layer, audit=False)
+    step = dlaccelerate(_layer, audit=False)
     shapes = (width, width), (width,), (128, width)
-    inputs = tj.gpu(tuple([rng.standard_normal(shape).astype(np.float32) for shape in shapes]))
+    inputs = gpu(tuple([rng.standard_normal(shape).astype(np.float32) for shape in shapes]))
     begun = time.perf_counter()
     for _ in range(3):
         step(*inputs)
@@ -234,7 +229,7 @@ def _small(on: Driver, width: int) -> list[Measure]:
 
 def _replay_ms(on: Driver, function: Callable[..., Any], x: Any) -> float:
     """Return the milliseconds on the device of a replay."""
-    accelerated = tj.dlaccelerate(function, audit=False)
+    accelerated = dlaccelerate(function, audit=False)
     for _ in range(4):
         accelerated(x)
     return on.time_ms(lambda: accelerated(x), _REPEATS)

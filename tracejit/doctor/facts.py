@@ -19,6 +19,7 @@ from tracejit.cache import inspect
 from tracejit.codegen.target import vector_bytes
 from tracejit.errors import DeviceError
 from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER, HAS_THREADS
+from tracejit.util.text import size
 
 PACKAGES = ("tracejit", "numpy", "scipy", "numba", "llvmlite")
 _FEATURES = (  # CPU features that kernels gain from
@@ -163,12 +164,22 @@ def cuda_driver(path: str = "/proc/driver/nvidia/version") -> str | None:
 
 def gpu() -> tuple[str | None, str | None]:
     """Return the GPU that programs can run on, or why there is none."""
-    from tracejit.doctor.cuda import describe_device
-
     try:
         return describe_device(), None
     except DeviceError as error:
         return None, str(error)
+
+
+def describe_device() -> str:
+    """Return the name, the memory and the capability of the GPU of this process.
+
+    Raises:
+        DeviceError: if there is no GPU or no driver.
+    """
+    from tracejit.runtime.cuda.driver import driver
+
+    on = driver()
+    return f"{on.name}, {size(on.total_bytes)}, capability {on.capability.major}.{on.capability.minor}"
 
 
 def settings(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

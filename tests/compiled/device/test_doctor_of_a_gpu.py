@@ -57,7 +57,7 @@ def test_without_a_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         )
         assert facts.gpu()[0] is None
         with pytest.raises(DeviceError):
-            cuda.describe_device()
+            facts.describe_device()
 
 
 def test_a_gpu_is_a_fact() -> None:
