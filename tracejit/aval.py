@@ -152,6 +152,11 @@ def is_half(dtype: np.dtype) -> bool:
     return dtype.itemsize == 2 and dtype in HALF_DTYPES
 
 
+def bits_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the integers that stand for numbers of 16 bits in programs; any other dtype itself."""
+    return np.dtype(np.uint16) if is_half(dtype) else dtype
+
+
 def wanted_dtype(where: str, dtype: object) -> np.dtype:
     """Return the dtype that an argument `dtype`, in any spelling that NumPy takes, asks for.
 

@@ -166,6 +166,22 @@ def half_round(x: Term) -> Term:
     return with_sign_of(select(x.is_nan(), size, value), x)
 
 
+def brain_value(n: Term) -> Term:
+    """Return the bfloat16 number, which has the upper half of the bits of float32."""
+    return (_whole(n) << 16).as_float()
+
+
+def brain_round(x: Term) -> Term:
+    """Return the nearest bfloat16 number, of two the one with an even last bit, as float32."""
+    raw = absolute(x).as_int()
+    rounded = ((raw + ((raw >> 16) & 1) + 0x7FFF) >> 16) << 16
+    return with_sign_of(select(x.is_nan(), x.constant(NOT_A_NUMBER), rounded.as_float()), x)
+
+
+def brain_bits(x: Term) -> Term:
+    return _of_small_integer(x, brain_round(x).as_int() >> 16)
+
+
 # The same of float32 by instructions that x86-64-v3 and later have.
 
 

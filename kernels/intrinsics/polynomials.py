@@ -9,6 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .bits import (
+    brain_bits,
+    brain_round,
+    brain_value,
     copysign,
     fast_half_bits,
     fast_half_round,
@@ -160,10 +163,10 @@ def divided(x: Term, d: Term, r: Term) -> Term:
 UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
-        arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1,
-        fast_half_bits, fast_half_round, fast_half_value, floor, frexp_exponent, frexp_fraction, half_bits,
-        half_round, half_value, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, signbit,
-        sin, sinh, spacing, sqrt, tan, tanh, trunc,
+        arccos, arccosh, arcsin, arcsinh, arctan, arctanh, brain_bits, brain_round, brain_value, cbrt, ceil,
+        cos, cosh, erf, exp, exp2, expm1, fast_half_bits, fast_half_round, fast_half_value, floor,
+        frexp_exponent, frexp_fraction, half_bits, half_round, half_value, isfinite, isinf, log, log10, log1p,
+        log2, reciprocal, rint, sign, signbit, sin, sinh, spacing, sqrt, tan, tanh, trunc,
     )
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Term]] = {

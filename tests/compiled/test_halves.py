@@ -167,3 +167,14 @@ def test_loops_carry_16_bits() -> None:
     for _ in range(2):
         found = step(dlarray(x))
     np.testing.assert_array_equal(tj.extractdata(found), x * HALF.type(16))
+
+
+def test_an_exported_function_takes_16_bits(tmp_path: Any) -> None:
+    w = dlarray(np.array([0.5, 1.0, 2.0], HALF))
+    step = dlaccelerate(lambda x: (x * w + 1, x.sum()))
+    x = dlarray(np.arange(6, dtype=HALF).reshape(2, 3))
+    tj.export(step, tmp_path / "step", args=(x,), captured="constants")
+    loaded = tj.load(tmp_path / "step")
+    for have, want in zip(loaded(x), step(x), strict=True):
+        assert_same_bits(tj.extractdata(have), tj.extractdata(want))
+        assert have.dtype == HALF

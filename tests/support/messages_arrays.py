@@ -65,8 +65,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: X.sum().__setitem__(..., 1),
         ArgumentError,
-        "setitem: x of scalar float64 is a number that an operation gave, and a number is not written, as NumPy's "
-        "scalars are not; assign a new one (x = 0.0).",
+        "setitem: x is a number that an operation returned (scalar float64), which cannot be written, like NumPy's "
+        "scalars; assign a new one (x = 0.0).",
     ),
     (
         lambda: traced(pickle.dumps),

@@ -109,7 +109,7 @@ ROWS = (
         lambda: tj.dlconv(X, W[:3, :3], groups=2),
         DimsError,
         "dlconv: weights of size 3(U) x 3(C) x 3(S) x 3(S) have 3 filters, which groups=2 does not divide; "
-        "each group has as many filters as any other.",
+        "all groups have the same number of filters.",
     ),
     (
         lambda: tj.dltranspconv(X, T[:3]),
@@ -122,7 +122,7 @@ ROWS = (
         lambda: tj.dltranspconv(X, T, groups=4),
         DimsError,
         "dltranspconv: x of size 2(B) x 6(C) x 5(S) x 4(S) has 6 channels, which groups=4 does not divide; "
-        "each group has as many channels as any other.",
+        "all groups have the same number of channels.",
     ),
     (
         lambda: tj.dltranspconv(X, T, cropping=(3, (4, 4))),

@@ -66,8 +66,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.arange(0, 1, 0),
         ArgumentError,
-        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, and a step that is not 0 and "
-        "leads there soon.",
+        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, and a step that leads from "
+        "start to stop.",
     ),
     (
         lambda: tj.zeros("two"),
@@ -128,7 +128,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.numpy_function(abs, like={"n": np.arange(2)}),
         ArgumentError,
-        "numpy_function: like['n'] is 2 int64, expected floating point; keep out of like what is not to vary.",
+        "numpy_function: like['n'] is 2 int64, expected floating point; leave values that do not vary out of like.",
     ),
     (
         tj.numpy_function(abs, like=V),

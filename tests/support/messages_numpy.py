@@ -47,8 +47,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.arange(None),
         ArgumentError,
-        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that is not 0 and leads "
-        "there soon.",
+        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that leads from start "
+        "to stop.",
     ),
     (
         lambda: tj.zeros(3, tj.dlarray(1.0)),
@@ -244,16 +244,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(lambda v: tj.dlgradient(tj.special.jv(v, 1.0), v), np.array(2.0)),
         GradientError,
-        "special.jv: there is no formula for its derivative by operand 1; give it numbers that do not depend on "
-        "what is differentiated by (stop_gradient cuts a dependence).",
+        "special.jv: there is no formula for its derivative by operand 1; pass an operand that does not depend "
+        "on the variables (stop_gradient cuts a dependence).",
     ),
     (
         lambda: tj.dlfeval(
             lambda v: tj.dlgradient(tj.dlgradient(tj.special.gammainc(v, 1.0), v), v), np.array(2.0)
         ),
         GradientError,
-        "special.gammainc: there is no formula for its second derivative by a parameter; give it numbers that do not "
-        "depend on what is differentiated by (stop_gradient cuts a dependence).",
+        "special.gammainc: there is no formula for its second derivative by a parameter; pass one that does not depend "
+        "on the variables (stop_gradient cuts a dependence).",
     ),
     (
         lambda: ufunc_of("nothing"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.autodiff.reverse import fit, gradient
+from tracejit.aval import is_inexact
 from tracejit.errors import GradientError
 from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import Kind
@@ -80,7 +81,7 @@ def path(nodes: Sequence[Node], wrt: Sequence[Value], outputs: Sequence[Value]) 
 
 def is_smooth(value: Value) -> bool:
     """Return whether a value is of a dtype that has derivatives."""
-    return value.dtype.kind in "fc"
+    return is_inexact(value.dtype)
 
 
 def of_node(

@@ -201,7 +201,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
                     raise CacheError(
                         f"{file} changed while it was unpacked; {count(len(new), 'file')} of it are in the cache"
                     ) from None
-                if _held(folders[kind], name) == content:
+                if _current_content(folders[kind], name) == content:
                     present += 1
                 else:
                     folders[kind].write(name, content)
@@ -222,7 +222,7 @@ def _folders() -> dict[str, Folder]:
     return {kind: Folder(root(), kind, shared) for kind in ("kernels", "programs")}
 
 
-def _held(folder: Folder, name: str) -> bytes | None:
+def _current_content(folder: Folder, name: str) -> bytes | None:
     with suppress(CacheError, OSError):  # it will be overwritten
         return folder.read(name, use=False)
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guards of arrays: types, layouts, and contents where something else than the trace reads them."""
+"""The guards of arrays: types, layouts, and contents where code outside the trace reads them."""
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
@@ -112,7 +112,7 @@ class ArrayGuards:
     def _contents(
         self, site: Site, observed: ObservedArray, data: str, inputs: Sequence[SeenArray], views: Sequence[SeenArray]
     ) -> None:  # fmt: skip
-        """Compare the elements of an array that something else than the trace can read."""
+        """Compare the elements of an array that code outside the trace can read."""
         array, name = data_of(observed.value), site.name
         places = {place for entry in inputs for place in entry.places}
         # What plain NumPy selects may be a number, or an array that it computes with.

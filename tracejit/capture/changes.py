@@ -80,7 +80,7 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
                 value = slot.look(observed, slot.name)
                 if slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
                     assignments.append(
-                        _change(observed, slot, name, _own(observed, slot), value, slot.is_read)
+                        _change(observed, slot, name, _own_value(observed, slot), value, slot.is_read)
                     )
     return assignments, reachable
 
@@ -95,7 +95,7 @@ def _is_attribute(observed: Observed, slot: Slot) -> bool:
     return type(slot) is AttributeSlot and isinstance(observed, _WITH_ATTRIBUTES)
 
 
-def _own(observed: Observed, slot: Slot) -> Any:
+def _own_value(observed: Observed, slot: Slot) -> Any:
     """Return what an object had itself in a slot; a class can have inherited it."""
     bases = observed.value.__mro__[1:] if isinstance(observed.value, type) else ()
     inherited = any(vars(base).get(slot.name, MISSING) is slot.value for base in bases)

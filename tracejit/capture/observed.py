@@ -44,7 +44,7 @@ class Slot:
         return ("not there", self.presence(owner, source)) if self.value is MISSING else None
 
     def has_changed(self, owner: "Observed") -> bool:
-        """Return whether the slot holds something else than when it was first observed."""
+        """Return whether the slot has changed since it was first observed."""
         now = self.look(owner, self.name)
         if now is self.value:
             return False

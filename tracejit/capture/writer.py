@@ -107,7 +107,7 @@ class GuardWriter:
         if observed.held is not None:
             if not same_elements(observed.held, tuple(elements(observed.value))):
                 self._guards.note_change(name, observed.where)
-            self._held(observed, observed.held, Site(owner, "", name, observed.where))
+            self._contents(observed, observed.held, Site(owner, "", name, observed.where))
 
     def _slot(self, owner: str, name: str, slot: Slot) -> None:
         absence = slot.absence(owner, self._guards.literal)
@@ -186,7 +186,7 @@ class GuardWriter:
                     result,
                 )
 
-    def _held(self, observed: Observed, held: tuple[Any, ...], site: Site) -> None:
+    def _contents(self, observed: Observed, held: tuple[Any, ...], site: Site) -> None:
         """Compare what a container holds."""
         value, owner = observed.value, site.variable
         if all(is_atom(part) for part in held):

@@ -97,7 +97,7 @@ class _Expressions:
         self.lines: list[str] = []
 
     def pointer(self, name: str) -> str:
-        return _own(name) if self.arrays[name].shape or name in self.outputs else f"at_{name}"
+        return _name_in_kernel(name) if self.arrays[name].shape or name in self.outputs else f"at_{name}"
 
     def size(self, size: int) -> str:
         return self.sizes[size]
@@ -220,9 +220,9 @@ class _Expressions:
         if node.id in self.arrays:
             if self.arrays[node.id].shape or node.id in self.outputs:
                 self.refuse(node, f"the whole array {node.id!r}")
-            return _own(node.id)
+            return _name_in_kernel(node.id)
         if node.id in self.assigned:
-            return _own(node.id)
+            return _name_in_kernel(node.id)
         if node.id not in self.source.names:
             self.refuse(node)
         return self.literal(node, self.source.names[node.id])
@@ -250,7 +250,7 @@ class _Expressions:
         if size is not None:
             return size
         name, place = self.element(node)
-        return f"{_own(name)}[{place}]"
+        return f"{_name_in_kernel(name)}[{place}]"
 
     def of_binop(self, node: ast.BinOp) -> str:
         left = self.value(node.left)
@@ -335,7 +335,7 @@ class _Translator(_Expressions):
             pointer = f"read_{suffix}({place})" if is_read else f"write_{suffix}({place}, {scope})"
             head.append(f"{self.pointer(name)} = {pointer}")
             if not aval.shape and is_read:
-                head.append(f"{_own(name)} = {self.pointer(name)}[0]")
+                head.append(f"{_name_in_kernel(name)} = {self.pointer(name)}[0]")
         head.append(f"fault = write_i64(args[{words + len(self.arrays)}], {len(self.outputs)})")
         self.lines = [f"{INDENT}{line}" for line in head]
         for name in self.outputs:
@@ -409,12 +409,14 @@ class _Translator(_Expressions):
         if isinstance(target, ast.Name):
             if target.id in self.arrays:
                 self.refuse(target, f"an assignment to the array {target.id!r}; write {target.id}[i] = ...")
-            self.add(f"{_own(target.id)} = {value}", depth)
+            self.add(f"{_name_in_kernel(target.id)} = {value}", depth)
         elif isinstance(target, ast.Subscript):
             name, place = self.element(target)
             if name not in self.outputs:
                 self.refuse(target, f"an assignment to the input {name!r}")
-            self.add(f"{_own(name)}[{place}] = {SUFFIXES[self.arrays[name].dtype]}({value})", depth)
+            self.add(
+                f"{_name_in_kernel(name)}[{place}] = {SUFFIXES[self.arrays[name].dtype]}({value})", depth
+            )
         else:
             self.refuse(target)
 
@@ -443,7 +445,9 @@ class _Translator(_Expressions):
         }.get(len(call.args), (None, None, None))  # fmt: skip
         if start is None or stop is None or step is None:
             self.refuse(node, f"a loop over {ast.unparse(call)!r}")
-        self.add(f"for {_own(target.id)} in range({', '.join(map(self.value, call.args))}):", depth)
+        self.add(
+            f"for {_name_in_kernel(target.id)} in range({', '.join(map(self.value, call.args))}):", depth
+        )
         bounds = Bounds() if target.id in _assigned(node) else self.of_range(start, stop, step)
         around, self.known = self.known, {**self.known, target.id: bounds}
         self.block(node.body, depth + 1)
@@ -460,7 +464,7 @@ class _Translator(_Expressions):
         return Bounds()
 
 
-def _own(name: str) -> str:
+def _name_in_kernel(name: str) -> str:
     """Return the name in a kernel of a name of the user's."""
     return f"user_{name}" if _TAKEN.fullmatch(name) else name
 

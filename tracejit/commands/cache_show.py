@@ -47,7 +47,7 @@ def _show(arguments: argparse.Namespace) -> Result:
     shown = inspect.show(arguments.key)
     try:
         text = ProgramText(shown.key, shown.program, shown.kernels)
-        wanted = _wanted(arguments)
+        wanted = _sections(arguments)
         kernels = _kernels(shown.program["kernels"], arguments.kernel)
         compiled = {
             kernel["name"]: _compiled(shown.kernels[kernel["name"]], wanted)
@@ -93,7 +93,7 @@ def _others(shown: inspect.Shown) -> str:
     )
 
 
-def _wanted(arguments: argparse.Namespace) -> list[str]:
+def _sections(arguments: argparse.Namespace) -> list[str]:
     """Return the sections to show."""
     wanted = [name for name, _ in (*_SECTIONS, *_COMPILED) if getattr(arguments, name)]
     if wanted:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import FLOAT16, SUPPORTED_DTYPES, Aval, check_format, part_dtype
+from tracejit.aval import FLOAT16, SUPPORTED_DTYPES, Aval, bits_dtype, check_format, part_dtype
 from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.exports.parameters import misfit, parameters
@@ -304,7 +304,11 @@ class _Reader:
         if kind == "arena":
             if start % ALIGNMENT:
                 raise _wrong(f"{what} begins at {start} of the arena")
-        elif start or dtype not in (own_dtype, part_dtype(own_dtype)):  # complex numbers, or their parts
+        elif start or dtype not in (
+            own_dtype,
+            part_dtype(own_dtype),
+            bits_dtype(own_dtype),
+        ):  # or parts of numbers
             raise _wrong(
                 f"{what} is {dtype} at byte {start} of {kind} {number}, expected {own_dtype} at byte 0"
             )

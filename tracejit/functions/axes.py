@@ -23,7 +23,7 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
 
     Raises:
         DimsError: an axis is out of range or named twice, or a label is not in the format.
-        ArgumentError: `axis` is of another kind.
+        ArgumentError: `axis` is of the wrong kind.
     """
     ndim = array._data.ndim
     if axis is None:
@@ -49,7 +49,7 @@ def normalize_axis(function: str, array: Any, axis: Any) -> int:
 
     Raises:
         DimsError: the axis is out of range, or the label is missing or on more than one axis.
-        ArgumentError: `axis` is of another kind.
+        ArgumentError: `axis` is of the wrong kind.
     """
     if isinstance(axis, str):
         axes = _labelled(function, array, axis)

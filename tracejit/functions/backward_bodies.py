@@ -37,7 +37,7 @@ class BackwardBody(NamedTuple):
 
 
 class NoBackwardBody(NamedTuple):
-    """Why there is no backward body: an error of a kind."""
+    """The reason why there is no backward body: an error of a kind."""
 
     kind: type[TraceJitError] | None
     reason: str

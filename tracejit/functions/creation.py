@@ -210,7 +210,7 @@ def arange(
     except Exception as error:
         raise ArgumentError(
             f"arange: cannot go from {brief(start)} to {brief(stop)} by {brief(step)}: {error}; give numbers, and a "
-            "step that is not 0 and leads there soon."
+            "step that leads from start to stop."
         ) from error
     check_dtype("arange", data.dtype, "the result")
     return with_format("arange", data, format, like)

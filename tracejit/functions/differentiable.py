@@ -51,9 +51,9 @@ class DifferentiableFunction:
         num_memory_values: number of arrays or numbers that forward returns after the outputs, for backward.
 
     Raises:
-        ArgumentError: for arguments of another kind; of a call, if an input is no array, or if forward or backward
-            returns something else than arrays, or another number of them.
-        DimsError: from dlgradient, if a gradient has another size than its input.
+        ArgumentError: for an argument of the wrong kind; from a call, if an input is no array, or if forward or
+            backward returns anything but arrays, or the wrong number of them.
+        DimsError: from dlgradient, if a gradient and its input differ in size.
         GradientError: from a second derivative, or if a gradient that is needed is None.
 
     Examples:
@@ -149,7 +149,7 @@ def _checked(function: DifferentiableFunction, returned: Any, wanted: int) -> An
     """Return the outputs and memory values that forward returned as ndarrays: one, or a tuple.
 
     Raises:
-        ArgumentError: if they are something else, or another number of them.
+        ArgumentError: if they are anything else, or the wrong number of them.
     """
     name = f"{type(function).__name__}.forward"
     is_one = wanted == 1 and not (isinstance(returned, (tuple, list)) and len(returned) == 1)

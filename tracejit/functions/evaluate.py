@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import config, tree
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import is_inexact
 from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
 from tracejit.record import recorder as recorders
@@ -166,7 +167,7 @@ def _inner_input(leaf: Any) -> Any:
     if not is_array(leaf):
         return leaf
     array = _as_input(leaf)
-    if array.dtype.kind in "fc":
+    if is_inexact(array.dtype):
         if is_private(array):
             array = dlarray._wrap(array._data, array._format, value_of(array))
         return apply("cast", array, dtype=array.dtype)

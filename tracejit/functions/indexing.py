@@ -43,7 +43,7 @@ def getitem(x: Any, key: Any) -> dlarray:
     Raises:
         BoundsError: (an IndexError) for a place that `x` does not have, or too many indices.
         DimsError: if index arrays do not broadcast together.
-        ArgumentError: for a key of another kind.
+        ArgumentError: for a key that NumPy does not have.
 
     Adjoint: ct set into zeros; of repeated places, added up.
 
@@ -167,8 +167,8 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     """
     if views.is_scalar(array):
         raise ArgumentError(
-            f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not "
-            "written, as NumPy's scalars are not; assign a new one (x = 0.0)."
+            f"setitem: x is a number that an operation returned ({recorder.describe(array)}), which cannot be written, "
+            "like NumPy's scalars; assign a new one (x = 0.0)."
         )
     if not views.is_in_memory(array) or not views.is_constant(value):
         if not _is_own_part(array, key, value):

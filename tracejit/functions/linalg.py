@@ -106,7 +106,7 @@ def _is_vector(function: str, x: dlarray, y: dlarray) -> bool:
     """Return whether the right sides of matrices are a vector.
 
     Raises:
-        DimsError: if they have another number of rows than the matrices.
+        DimsError: if they and the matrices differ in the number of rows.
     """
     is_vector = y.ndim == 1
     if not y.ndim or y.shape[0 if is_vector else -2] != x.shape[-1]:

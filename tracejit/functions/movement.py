@@ -83,7 +83,7 @@ def reshape(x: Any, shape: Any) -> dlarray:
         Unformatted dlarray of `shape`; dtype of `x`.
 
     Raises:
-        DimsError: if `shape` holds another number of elements, or has two sizes of -1.
+        DimsError: if `shape` holds more or fewer elements, or has two sizes of -1.
         ArgumentError: if `shape` is not made of integers.
 
     Adjoint: ct reshaped to the sizes of x.

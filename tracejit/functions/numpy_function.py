@@ -41,8 +41,8 @@ class NumpyFunction:
         array = as_array(leaf, "numpy_function", place)
         if array.dtype.kind != "f":
             raise ArgumentError(
-                f"numpy_function: {place} is {recorder.describe(array)}, expected floating point; keep "
-                "out of like what is not to vary."
+                f"numpy_function: {place} is {recorder.describe(array)}, expected floating point; leave "
+                "values that do not vary out of like."
             )
         recorder.check_open(array)
         return dlarray(np.array(array), array.format)
@@ -68,7 +68,7 @@ class NumpyFunction:
 
         Raises:
             ArgumentError: if the function was made without `like`, or the containers differ from it.
-            DimsError: if an array has another size.
+            DimsError: if an array has the wrong size.
         """
         leaves, treedef = tree.flatten(parameters, function="flatten")
         if treedef != self._needed():
@@ -90,7 +90,7 @@ class NumpyFunction:
 
         Raises:
             ArgumentError: if the function was made without `like`.
-            DimsError: if the vector has another size.
+            DimsError: if the vector has the wrong size.
         """
         treedef = self._needed()
         total = sum(like.size for like in self._like)

@@ -3,7 +3,7 @@
 
 A replay takes another part, of the same size: an integer becomes a take, and so does a slice whose two bounds vary. How
 many places it has is a guard; where they begin is computed as NumPy does it, with bounds below 0 and beyond the end.
-A slice with one such bound has another size for each value, so that it needs the number.
+A slice with one such bound has a different size for each value, so it needs the number.
 
 What NumPy gives for such a key is a view. So the result is linked to the array like other views, by this key instead of
 an op: a write into it is a put at the same places.

@@ -86,7 +86,7 @@ def initial(
         outputs: outputs that each input enters.
 
     Raises:
-        DimsError: if a function returns another size.
+        DimsError: if a function returns an array of the wrong size.
     """
     if isinstance(initializer, str):
         return INITIALIZERS[initializer](size, max(inputs, 1), max(outputs, 1))

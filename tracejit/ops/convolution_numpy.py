@@ -70,7 +70,7 @@ def forward(x: np.ndarray, w: np.ndarray, windows: Windows, groups: int) -> np.n
     y = np.zeros((len(x), *windows.size, len(w)), np.result_type(x, w))
     filters = w.reshape(groups, len(w) // groups, *w.shape[1:])
     for images, rows, some in _blocks(x, y, w, windows):
-        seen = _seen(x[images], some, groups)
+        seen = _covered(x[images], some, groups)
         target = y[images, rows]
         if _is_apart(w, groups):
             grouped = target.reshape(*target.shape[:-1], groups, -1)
@@ -115,7 +115,7 @@ def backward_w(x: np.ndarray, y: np.ndarray, windows: Windows, groups: int) -> n
     w = np.zeros((groups * filters, *windows.taps, channels), np.result_type(x, y))
     total = w.reshape(groups, filters, -1)
     for images, rows, some in _blocks(x, y, w, windows):
-        seen = _seen(x[images], some, groups)
+        seen = _covered(x[images], some, groups)
         part = _by_group(y[images, rows], groups)
         if _is_apart(w, groups):
             axes = tuple(range(part.ndim - 2))
@@ -150,7 +150,7 @@ def _blocks(
             yield slice(image, image + count), slice(start, stop), windows.of_rows(start, stop)
 
 
-def _seen(x: np.ndarray, windows: Windows, groups: int) -> np.ndarray:
+def _covered(x: np.ndarray, windows: Windows, groups: int) -> np.ndarray:
     """Return the elements (B, *spans, groups, C / groups) of images that belong to windows, with zeros around them."""
     inside, places = windows.overlap(x.shape[1:-1])
     shape = (len(x), *windows.spans, x.shape[-1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, broadcast_shapes, supported
+from tracejit.aval import Aval, broadcast_shapes, is_inexact, supported
 from tracejit.errors import DTypeError
 from tracejit.ops.floats import as_float, infer_float, promote_float
 from tracejit.ops.op import TITLES, Kind, Op, Sample, Scalar, Vjp
@@ -338,7 +338,7 @@ SELECTION = (
                 Sample(((2, 1), (3,), ()), dtypes=("bool", None, None)))),
     Op(name="cast", doc="x in another dtype; ct (none through integers and bools)", kind=Kind.ELEMENTWISE,
        infer=_infer_cast, numpy=_numpy_cast,
-       vjp=lambda b, n, ct: (ct if n.output.dtype.kind in "fc" else None,),
+       vjp=lambda b, n, ct: (ct if is_inexact(n.output.dtype) else None,),
        emit=Scalar("{R}({0})"), analytic=False, takes_complex=True,
        samples=tuple(Sample(((2, 3),), {"dtype": np.dtype(to)}, low=0.0, high=2.9)
                      for to in ("float64", "float32", "int64", "int32", "uint8", "bool"))),

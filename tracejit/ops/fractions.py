@@ -147,8 +147,8 @@ def _numbers(out: Any, *avals: Aval) -> Sequence[int]:
 def _no_formula(name: str) -> Callable[[], Any]:
     def build() -> Any:
         raise GradientError(
-            f"special.{name}: there is no formula for its second derivative by a parameter; give it numbers that do "
-            "not depend on what is differentiated by (stop_gradient cuts a dependence)."
+            f"special.{name}: there is no formula for its second derivative by a parameter; pass one that does not "
+            "depend on the variables (stop_gradient cuts a dependence)."
         )
 
     return build

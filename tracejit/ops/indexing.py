@@ -55,7 +55,7 @@ def _at(axis: int, places: np.ndarray) -> tuple[Any, ...]:
     return (slice(None),) * axis + (places,)
 
 
-def _taken(x: Aval, index: Aval, axis: int) -> Shape:
+def _shape_of_take(x: Aval, index: Aval, axis: int) -> Shape:
     return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
 
 
@@ -75,7 +75,7 @@ def _infer_take(x: Aval, index: Aval, *, axis: int) -> Aval:
     format = x.format
     if format is not None and index.ndim != 1:
         format = format[:axis] + "U" * index.ndim + format[axis + 1 :] or None
-    return Aval(_taken(x, index, axis), format, x.dtype)
+    return Aval(_shape_of_take(x, index, axis), format, x.dtype)
 
 
 def _numpy_take(x: np.ndarray, index: np.ndarray, *, axis: int) -> np.ndarray:
@@ -92,7 +92,7 @@ def _infer_scatter(op: str, x: Aval, index: Aval, v: Aval, axis: int) -> Aval:
     _check(op, x, index, axis)
     if op != "put":
         _check_sums(op, x)
-    shape = _taken(x, index, axis)
+    shape = _shape_of_take(x, index, axis)
     if v.shape != shape and not (op == "put" and v.shape == ()):
         raise DimsError(
             f"{op}: v has size {describe_shape(v.shape, v.format)}, but the indexed elements have size "

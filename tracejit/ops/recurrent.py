@@ -61,7 +61,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def _kept(mask: np.ndarray, t: int, masked: bool) -> Any:
+def _masked_rows(mask: np.ndarray, t: int, masked: bool) -> Any:
     """Return the rows whose states stay as they are, as a column."""
     return (mask[:, t] == 0)[:, None] if masked else False
 
@@ -85,7 +85,7 @@ def _previous(b: Any, h: Any, h0: Any, reverse: bool) -> Any:
     return b.reshape(h, shape=(batch * steps, hidden))
 
 
-def _given(b: Any, ct: Any, like: Any) -> Any:
+def _or_zeros(b: Any, ct: Any, like: Any) -> Any:
     """Return a cotangent, zeros where there is none."""
     return b.broadcast_to(b.constant(np.zeros((), like.dtype)), shape=like.shape) if ct is None else ct
 
@@ -152,7 +152,7 @@ def _lstm(*arrays: np.ndarray, reverse: bool, masked: bool) -> tuple[np.ndarray,
     for t in _order(steps, reverse):
         i, f, g, o = np.split(z[:, t] + bias + h @ weights, 4, axis=1)
         i, f, g, o = _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
-        kept = _kept(mask, t, masked)
+        kept = _masked_rows(mask, t, masked)
         c = np.where(kept, c, f * c + i * g)
         h = np.where(kept, h, o * np.tanh(c))
         states[:, t], cells[:, t] = h, c
@@ -174,7 +174,7 @@ def _lstm_backward(*arrays: np.ndarray, reverse: bool, masked: bool) -> tuple[np
     before = _before(cells, c0, reverse)
     for t in _order(gates.shape[1], not reverse):
         i, f, g, o = np.split(gates[:, t], 4, axis=1)
-        kept = _kept(mask, t, masked)
+        kept = _masked_rows(mask, t, masked)
         dh = dh + ct[:, t]
         tanh = np.tanh(cells[:, t])
         inner = dc + dh * o * (1 - tanh * tanh)
@@ -191,7 +191,7 @@ def _lstm_backward(*arrays: np.ndarray, reverse: bool, masked: bool) -> tuple[np
 def _vjp_lstm(b: Any, node: Any, cts: Any) -> Any:
     _, _, h0, c0, w, mask = node.inputs
     states, h, c, cells, gates = node.outputs
-    ct, ct_h, ct_c = (_given(b, given, like) for given, like in zip(cts, (states, h, c), strict=False))
+    ct, ct_h, ct_c = (_or_zeros(b, given, like) for given, like in zip(cts, (states, h, c), strict=False))
     panels = _turned(b, w, gates.shape[2])
     dz, dh0, dc0 = b.lstm_backward(gates, cells, c0, panels, mask, ct, ct_h, ct_c, **node.params)
 
@@ -231,7 +231,7 @@ def _gru(*arrays: np.ndarray, reverse: bool, masked: bool, before: bool) -> tupl
         r, u = np.split(_sigmoid(z[:, t, : 2 * hidden] + h @ weights), 2, axis=1)
         entering = r * h if before else h @ of_candidate + inner_bias
         n = np.tanh(z[:, t, 2 * hidden :] + (entering @ of_candidate if before else r * entering))
-        kept = _kept(mask, t, masked)
+        kept = _masked_rows(mask, t, masked)
         h = np.where(kept, h, (1 - u) * n + u * h)
         states[:, t] = h
         gates[:, t] = np.where(kept, 0, np.concatenate((r, u, entering, n), axis=1))
@@ -259,7 +259,7 @@ def _gru_backward(*arrays: np.ndarray, reverse: bool, masked: bool, before: bool
     for t in _order(steps, not reverse):
         r, u, entering, n = np.split(gates[:, t], 4, axis=1)
         h = earlier[:, t]
-        kept = _kept(mask, t, masked)
+        kept = _masked_rows(mask, t, masked)
         dh = dh + ct[:, t]
         dn = np.where(kept, 0, dh * (1 - u) * (1 - n * n))
         du = np.where(kept, 0, dh * (h - n) * u * (1 - u))
@@ -277,7 +277,7 @@ def _vjp_gru(b: Any, node: Any, cts: Any) -> Any:
     _, _, h0, w, wn, _, mask = node.inputs
     states, h, gates = node.outputs
     hidden = h0.shape[1]
-    ct, ct_h = (_given(b, given, like) for given, like in zip(cts, (states, h), strict=False))
+    ct, ct_h = (_or_zeros(b, given, like) for given, like in zip(cts, (states, h), strict=False))
     turned = _turned(b, w, 2 * hidden), _turned(b, wn, hidden)
     dz, ds, dh0 = b.gru_backward(gates, states, h0, *turned, mask, ct, ct_h, **node.params)
 
@@ -313,7 +313,7 @@ def _rnn(*arrays: np.ndarray, reverse: bool, masked: bool, relu: bool) -> tuple[
     h = h0.copy()
     for t in _order(z.shape[1], reverse):
         new = z[:, t] + bias + h @ weights
-        h = np.where(_kept(mask, t, masked), h, np.maximum(new, 0) if relu else np.tanh(new))
+        h = np.where(_masked_rows(mask, t, masked), h, np.maximum(new, 0) if relu else np.tanh(new))
         states[:, t] = h
     return states, h
 
@@ -331,7 +331,7 @@ def _rnn_backward(*arrays: np.ndarray, reverse: bool, masked: bool, relu: bool) 
     for t in _order(states.shape[1], not reverse):
         h = states[:, t]
         dh = dh + ct[:, t]
-        kept = _kept(mask, t, masked)
+        kept = _masked_rows(mask, t, masked)
         slope = np.where(h > 0, dh, 0) if relu else dh * (1 - h * h)
         dz[:, t] = np.where(kept, 0, slope)
         dh = np.where(kept, dh, 0) + dz[:, t] @ weights
@@ -341,7 +341,7 @@ def _rnn_backward(*arrays: np.ndarray, reverse: bool, masked: bool, relu: bool) 
 def _vjp_rnn(b: Any, node: Any, cts: Any) -> Any:
     _, _, h0, w, mask = node.inputs
     states, h = node.outputs
-    ct, ct_h = (_given(b, given, like) for given, like in zip(cts, (states, h), strict=True))
+    ct, ct_h = (_or_zeros(b, given, like) for given, like in zip(cts, (states, h), strict=True))
     dz, dh0 = b.rnn_backward(states, _turned(b, w, h0.shape[1]), mask, ct, ct_h, **node.params)
 
     def of_weights() -> Any:

@@ -71,14 +71,14 @@ def _numpy(ufunc: np.ufunc) -> Any:
     return reference
 
 
-def _kept(b: Any, node: Any, value: Any) -> Any:
+def _with_reduced_axes(b: Any, node: Any, value: Any) -> Any:
     """Return `value`, of the shape of the output, with the reduced axes at size 1."""
     shape = reduced_shape(node.inputs[0].shape, node.params["axes"], True)
     return value if value.shape == shape else b.reshape(value, shape=shape)
 
 
 def _vjp_sum(b: Any, node: Any, ct: Any) -> Any:
-    return (_kept(b, node, ct),)  # autodiff broadcasts it to the input's shape
+    return (_with_reduced_axes(b, node, ct),)  # autodiff broadcasts it to the input's shape
 
 
 def _infer_sum_add(x: Aval, z: Aval, *, axes: tuple[int, ...], keepdims: bool) -> Aval:
@@ -98,7 +98,7 @@ def _reference_sum_add(x: np.ndarray, z: np.ndarray, *, axes: tuple[int, ...], k
 
 
 def _vjp_sum_add(b: Any, node: Any, ct: Any) -> Any:
-    return _kept(b, node, ct), ct
+    return _with_reduced_axes(b, node, ct), ct
 
 
 def _vjp_prod(b: Any, node: Any, ct: Any) -> Any:
@@ -110,13 +110,13 @@ def _vjp_prod(b: Any, node: Any, ct: Any) -> Any:
     count = math.prod(x.shape[axis] for axis in axes)
     outer = math.prod(extent for axis, extent in enumerate(x.shape) if axis not in axes)
     if count < 2:
-        return (_kept(b, node, ct),)
+        return (_with_reduced_axes(b, node, ct),)
     permuted = x if order == tuple(range(ndim)) else b.transpose(x, axes=order)
     flat = b.reshape(permuted, shape=(outer, count))
     others = b.reshape(_products_of_others(b, flat), shape=permuted.shape)
     if permuted is not x:
         others = b.transpose(others, axes=tuple(int(axis) for axis in np.argsort(order)))
-    return (b.mul(_kept(b, node, ct), others),)
+    return (b.mul(_with_reduced_axes(b, node, ct), others),)
 
 
 def _products_of_others(b: Any, x: Any) -> Any:
@@ -145,9 +145,9 @@ def _products_of_others(b: Any, x: Any) -> Any:
 def _vjp_extremum(b: Any, node: Any, ct: Any) -> Any:
     x = node.inputs[0]
     axes = node.params["axes"]
-    hit = b.equal(x, _kept(b, node, node.output))
+    hit = b.equal(x, _with_reduced_axes(b, node, node.output))
     ties = b.sum(b.cast(hit, dtype=x.dtype), axes=axes, keepdims=True)
-    return (b.where(hit, b.div(_kept(b, node, ct), ties), 0.0),)
+    return (b.where(hit, b.div(_with_reduced_axes(b, node, ct), ties), 0.0),)
 
 
 def _extremum(name: str, ufunc: np.ufunc, symbol: str, what: str, init: Any) -> Op:

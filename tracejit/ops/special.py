@@ -79,8 +79,8 @@ def _contribution(name: str, operand: int, rule: Rule, b: Any, node: Any, cts: A
     def build() -> Any:
         if not callable(rule):
             raise GradientError(
-                f"special.{name}: there is no formula for its derivative by operand {operand + 1}; give it numbers "
-                "that do not depend on what is differentiated by (stop_gradient cuts a dependence)."
+                f"special.{name}: there is no formula for its derivative by operand {operand + 1}; pass an "
+                "operand that does not depend on the variables (stop_gradient cuts a dependence)."
             )
         results = [Expression(b, value) for value in node.outputs]
         y = results[0] if len(results) == 1 else results
@@ -99,13 +99,13 @@ _SHAPES = ((2, 3), (3,), (), (2, 1), (1,))
 
 
 def _record(name: str, count: int, results: int, rules: tuple[Rule, ...]) -> Op:
-    doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_told, rules))
+    doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_kind_of_rule, rules))
     samples, domain = (Sample(_SHAPES[:count]),), _DOMAINS.get(name, _DOMAIN)
     ns = None if name in _ROUNDED else 40.0 * count
     return loop_op(name, count, results, doc, _adjoint(name, rules), samples, domain, ns)
 
 
-def _told(rule: Rule) -> str:
+def _kind_of_rule(rule: Rule) -> str:
     return "a formula" if callable(rule) else "0" if rule is ZERO else "none"
 
 

@@ -57,7 +57,7 @@ def _below(x: Any, bound: int) -> bool:
     return bool(x.below(bound) if is_number(x) else abs(x) < bound)
 
 
-def _made(result: Any, array: Any, *operands: Any) -> Any:
+def _result_number(result: Any, array: Any, *operands: Any) -> Any:
     """Return the number that an operation of numbers gave."""
     numbers = [x for x in operands if is_number(x)]
     return type(numbers[0])(result, array, frozenset().union(*[x._sources for x in numbers]))
@@ -85,7 +85,7 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
         if array is None or array._data.dtype != result.dtype:
             needed(name, x, y)
             return result
-        return _made(result, array, x, y)
+        return _result_number(result, array, x, y)
     if kind not in (int, float) or not _agrees(name, x, y):
         needed(name, x, y)
         return result
@@ -95,7 +95,7 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     if is_power and not holds(recorder.apply("isfinite", array), "the size of a power"):
         needed(name, x, y)
         return result
-    return _made(result, array, x, y)
+    return _result_number(result, array, x, y)
 
 
 def _agrees(name: str, x: Any, y: Any) -> bool:
@@ -203,7 +203,7 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
         return result
     if ufunc is np.power and result.dtype.kind in "iu":
         return None
-    return _made(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
+    return _result_number(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
 
 
 def by_ufunc_of_arrays(ufunc: np.ufunc, inputs: Any) -> Any:

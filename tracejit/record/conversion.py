@@ -39,7 +39,7 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
     if not isinstance(x, np.ndarray):
         if _lies_on_device(x):
             return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
-        x = _made(x, function, argument, array_class)
+        x = _array_of(x, function, argument, array_class)
     if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentError(
             f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
@@ -61,7 +61,7 @@ def _lies_on_device(x: Any) -> bool:
         return False
 
 
-def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
+def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
     """Return what NumPy makes of an object that is no ndarray."""
     listed = isinstance(x, _LISTS)
     if listed:

@@ -96,7 +96,7 @@ def takes_numbers(function: Any) -> bool:
         )
     if kind.__module__.partition(".")[0] in ("numpy", "tracejit"):
         return "random" not in kind.__module__
-    _, call = _found(kind, "__call__")
+    _, call = _defining(kind, "__call__")
     return type(call) is types.FunctionType and takes_numbers(call)
 
 
@@ -105,7 +105,7 @@ def _makes_of_numbers(kind: type) -> bool:
     module = str(kind.__module__)
     if module.partition(".")[0] in ("numpy", "tracejit"):
         return "random" not in module
-    makers = [_found(type(kind), "__call__"), _found(kind, "__new__"), _found(kind, "__init__")]
+    makers = [_defining(type(kind), "__call__"), _defining(kind, "__new__"), _defining(kind, "__init__")]
     if type(kind) is type:
         makers = makers[1:]
     for owner, maker in makers:
@@ -117,7 +117,7 @@ def _makes_of_numbers(kind: type) -> bool:
     return True
 
 
-def _found(kind: type, name: str) -> tuple[type, Any]:
+def _defining(kind: type, name: str) -> tuple[type, Any]:
     """Return the class that defines an attribute of a class, and the attribute."""
     return next((base, vars(base)[name]) for base in kind.__mro__ if name in vars(base))
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import FLOAT16, FLOAT32, is_half
+from tracejit.aval import BOOL, FLOAT16, FLOAT32, is_half
 from tracejit.errors import DTypeError
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.halves import takes_halves
 
 _OF_ALL = (Kind.ELEMENTWISE, Kind.CONTRACT)
+_JOINS = frozenset({"where", "concatenate", "assemble"})
 NO_OPS = frozenset({"nextafter", "spacing", "frexp_fraction", "frexp_exponent"})
 
 
@@ -24,7 +25,8 @@ def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: _Appl
     Raises:
         DTypeError: for an op that looks at the bits of its operands, which would be those of float32.
     """
-    if takes_halves(op) or not any(is_half(array._data.dtype) for array in arrays):
+    halves = {array._data.dtype for array in arrays if is_half(array._data.dtype)}
+    if not halves or (takes_halves(op) and not _meet_others(halves, op, arrays)):
         return apply_op(op, arrays, params)
     if op.name in NO_OPS:
         raise DTypeError(
@@ -42,6 +44,13 @@ def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: _Appl
     if type(results) is not tuple:
         return _rounded(results, dtype, apply_op)
     return tuple([_rounded(result, dtype, apply_op) for result in results])
+
+
+def _meet_others(halves: set[np.dtype], op: Op, arrays: Sequence[Any]) -> bool:
+    """Return whether an op that joins arrays has bfloat16 beside another dtype: NumPy knows no promotion for it."""
+    if op.name not in _JOINS or halves == {FLOAT16}:
+        return False
+    return len({array._data.dtype for array in arrays} - {BOOL}) > 1
 
 
 def _rounded(result: Any, dtype: np.dtype, apply_op: _Apply) -> Any:

@@ -313,12 +313,12 @@ def end(owner: Any, where: Any) -> None:
         owner: the recorder.
         where: the file and line of the function.
     """
-    kept = _kept(owner)
+    kept = _referenced(owner)
     for generation in range(3):  # a cycle of functions is no reason
         if kept:
             del kept
             gc.collect(generation)
-            kept = _kept(owner)
+            kept = _referenced(owner)
     for x in kept:
         for source in x._sources:
             owner.needed.setdefault(source, ("something that outlives the call", where))
@@ -339,7 +339,7 @@ class _Ended:
         )
 
 
-def _kept(owner: Any) -> list[Number]:
+def _referenced(owner: Any) -> list[Number]:
     """Return the Numbers of a recording that more than the recorder refers to."""
     mark = object()
     every = owner.varying

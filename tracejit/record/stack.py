@@ -69,7 +69,7 @@ def is_star(code: types.CodeType, at: int) -> bool:
 
 def noted(frame: types.FrameType) -> list[Any]:
     """Return what the call takes that a trace function of Python 3.11 is told of: the function, and its arguments."""
-    count = _taken(frame.f_code, frame.f_lasti)
+    count = _words_of_call(frame.f_code, frame.f_lasti)
     first = _values(frame)
     top = ctypes.c_int.from_address(first - _VALUES + _TOP).value
     return [_object(word) for word in _words(first + _WORD_BYTES * (top - count), count) if word]
@@ -103,7 +103,7 @@ def _object(word: int) -> Any:
     return ctypes.cast(word, ctypes.py_object).value
 
 
-def _taken(code: types.CodeType, at: int) -> int:
+def _words_of_call(code: types.CodeType, at: int) -> int:
     """Return how many words of the stack a call takes."""
     instructions = code_of(code)
     number, shift, before = instructions[at + 1], 8, at - 2
@@ -129,7 +129,7 @@ def _calls(code: types.CodeType) -> dict[int, _Call]:
     instructions = list(dis.get_instructions(code))
     depths = _depths(code, instructions)
     return {
-        instruction.offset: _Call(depths[instruction.offset], _taken(code, instruction.offset))
+        instruction.offset: _Call(depths[instruction.offset], _words_of_call(code, instruction.offset))
         for instruction in instructions
         if instruction.opcode in CALLS and instruction.offset in depths
     }

@@ -31,7 +31,7 @@ def alias(array: Any, format: str | None) -> Any:
 
 
 def is_scalar(array: Any) -> bool:
-    """Return whether an array is what NumPy calls a scalar: a number that an operation gave, which is never written.
+    """Return whether an array is what NumPy calls a scalar: a number that an operation gives, which is never written.
 
     ``total = loss; total += 1`` leaves a number `loss` as it was. An array without axes is written: an argument, or a
     view such as x[0, ...]. Outside a trace its data are a view; inside one it is one itself.

@@ -313,11 +313,11 @@ def _arrays(
 ) -> list[dlarray]:  # fmt: skip
     """Return the results as arrays: of their own, or on the tape of the evaluation around the call."""
     if outer is None:
-        return _own(recorder, values)
+        return _copied_results(recorder, values)
     return _spliced(recorder, values, call, outer, on_tape)
 
 
-def _own(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
+def _copied_results(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
     """Return copies of the results that are contiguous and share no memory, as the results of a replay."""
     held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
     arrays = []

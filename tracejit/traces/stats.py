@@ -18,7 +18,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size
 
 REASONS = ("signature", "evicted", "guard", "unconfirmed", "audit", "refused")
-"""Why a call is a miss."""
+"""The reasons for which a call is a miss."""
 OUTCOMES = ("confirmed", "audited", "replaced", "refused")
 """The outcomes of a recording besides a new trace."""
 

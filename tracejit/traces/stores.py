@@ -114,13 +114,13 @@ class Stores:
             if store.treedef.structure != tree.LEAF or first.kind != OUTPUT or first.views:
                 given = ", ".join(objects)
                 value = f"value{number}(stored, ({given},))"
-                names[f"value{number}"] = partial(self._made, store)
+                names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
             puts.append(f"put({objects[store.owner]}, kind{number}, name{number}, s{number})")
         return Stored([*lines, *puts], names)
 
-    def _made(self, store: StoredValue, outputs: Sequence[Any], objects: Sequence[Any]) -> Any:
+    def _stored_value(self, store: StoredValue, outputs: Sequence[Any], objects: Sequence[Any]) -> Any:
         """Return a value that is stored."""
         arrays = [array.copy() for array in self.arrays]
         given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}

@@ -104,12 +104,12 @@ def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.PageP
             ("compiled in", f"{sum(compiled) / 1e6:.1f} ms, {len(compiled)} of {len(names)} kernels on disk"),
             ("target", record["target"]),
         ],
-        _kept(record),
+        _extent_in_words(record),
     )
     return program(built, sources.place, Measured((), None, [_UNTIMED]))
 
 
-def _kept(record: dict[str, Any]) -> str:
+def _extent_in_words(record: dict[str, Any]) -> str:
     """Return which part of a long program is described, in words."""
     rows, left = record["rows"], record["left_out"].get("rows", 0)
     what = "rows" if any(row["part"][1] > 1 for row in rows) else "launches"

@@ -482,7 +482,7 @@ def test_where_nothing_can_be_packed(built: Path, tmp_path: Path) -> None:
 
 def test_an_archive_that_changes_meanwhile(file: Path, go: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     go("fleet")
-    held = archive._held
+    held = archive._current_content
 
     def changing(folder: Any, name: str) -> Any:
         content = bytearray(file.read_bytes())
@@ -491,7 +491,7 @@ def test_an_archive_that_changes_meanwhile(file: Path, go: Any, monkeypatch: pyt
             stream.write(content)
         return held(folder, name)
 
-    monkeypatch.setattr(archive, "_held", changing)
+    monkeypatch.setattr(archive, "_current_content", changing)
     with pytest.raises(
         CacheError,
         match=r"cache.tar changed while it was unpacked; \d files? of it are in "

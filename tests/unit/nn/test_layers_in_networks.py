@@ -23,7 +23,13 @@ ALL = [
 LENGTH = 4  # of axes of unknown size that are not observations
 OBSERVATIONS = 3
 
-each_layer = pytest.mark.parametrize(("layer", "layouts"), ALL, ids=names(ALL))
+each_layer = pytest.mark.parametrize(
+    ("layer", "layouts"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.slow] if type(case[0]) is nn.NeuralODE else [])
+        for case, name in zip(ALL, names(ALL), strict=True)
+    ],
+)
 
 
 def network(layer: Any, layouts: Any) -> tj.dlnetwork:
@@ -85,6 +91,7 @@ def test_gradients_by_differences(layer: Any, layouts: Any) -> None:
         tj.testing.check_gradients(outputs, net, *inputs)
 
 
+@pytest.mark.slow
 @each_layer
 def test_an_accelerated_step_has_the_same_gradients(layer: Any, layouts: Any) -> None:
     def step(net: Any, inputs: Any) -> Any:

@@ -252,7 +252,7 @@ def prelu(x: Any, alpha: Any, *, data_format: str | None = None) -> dlarray:
         dlarray of the sizes and the format of `x`; integers give float64.
 
     Raises:
-        DimsError: if `alpha` has another size than the channels, or `x` has no channels for several.
+        DimsError: if `alpha` and the channels differ in number, or `x` has no channels for several.
 
     At 0 the cotangent is multiplied by alpha. He, Zhang, Ren and Sun, "Delving deep into rectifiers", 2015.
 

@@ -215,8 +215,8 @@ def _check_groups(images: Images, filters: Filters, groups: int) -> None:
         )
     if total % groups:
         raise DimsError(
-            f"dlconv: weights of {filters.text} have {total} filters, which groups={groups} does not divide; each "
-            "group has as many filters as any other."
+            f"dlconv: weights of {filters.text} have {total} filters, which groups={groups} does not divide; all "
+            "groups have the same number of filters."
         )
 
 
@@ -230,7 +230,7 @@ def _check_transposed_groups(images: Images, filters: Filters, groups: int) -> N
     if have % groups:
         raise DimsError(
             f"dltranspconv: x of {describe(images.given)} has {have} channels, which groups={groups} does not divide; "
-            "each group has as many channels as any other."
+            "all groups have the same number of channels."
         )
 
 

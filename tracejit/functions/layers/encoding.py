@@ -35,7 +35,7 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
     Raises:
         ArgumentError: if `class_names` are empty or repeat, or a label is none of them. That is not seen
             while a trace is recorded: such a label then gives zeros.
-        DimsError: if the axis is out of range, or the labelled one has another size than 1.
+        DimsError: if the axis is out of range, or the size of the labelled one is not 1.
 
     Examples:
         >>> import tracejit as tj

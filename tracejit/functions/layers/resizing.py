@@ -50,7 +50,7 @@ def dlresize(
         data_format: labels of an unformatted `x`, such as "BCSS".
 
     Returns:
-        dlarray of the format of `x`; integers give float64. Beyond the edges the outermost elements count on.
+        dlarray of the format of `x`; integers give float64. Places beyond the edges take the outermost elements.
 
     Raises:
         DimsError: if there are no spatial axes, one is empty, or the result would be.

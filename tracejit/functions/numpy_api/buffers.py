@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NumPy's functions that make arrays, in code that is recorded: the arrays can be filled with traced values.
 
-np.zeros(3) and its kin give arrays that are private to the recording (record/memory.py): as long as nothing traced is
-written into them they are NumPy's own memory, written in place, and a constant of the trace. np.array([x, -y]) of
-traced numbers is a stack.
+np.zeros(3) and similar calls give arrays that are private to the recording (record/memory.py): as long as nothing
+traced is written into them they are NumPy's own memory, written in place, and a constant of the trace.
+np.array([x, -y]) of traced numbers is a stack.
 
 What is kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may be there
 already, and would then be an array from outside.
@@ -78,7 +78,7 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
 def _seen_as(
     original: _Function, is_kept: bool, data: Any, dtype: Any = None, order: Any = None, **kwargs: Any
 ) -> Any:
-    """Answer np.asarray and its kin: the array itself where it is one."""
+    """Answer np.asarray and similar functions: the array itself where it is one."""
     if original is _ASCONTIGUOUSARRAY:
         order, kwargs = "C", {**kwargs, "ndmin": 1}
     if _is_traced(data):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Polynomials as vectors of coefficients, the highest power first: np.polyval, np.polyfit and their kin.
+"""Polynomials as vectors of coefficients, the highest power first: np.polyval, np.polyfit and the like.
 
 Labels: coefficients have none; polyval keeps the format of the places.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's functions that write into arrays: out=, ufunc.at, copyto, put, place, putmask and their kin."""
+"""NumPy's functions that write into arrays: out=, ufunc.at, copyto, put, place, putmask and the like."""
 
 from collections.abc import Callable
 from typing import Any

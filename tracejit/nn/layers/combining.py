@@ -319,7 +319,7 @@ class _Resize(BuiltInLayer):
 
 
 class Resize2d(_Resize):
-    """Images of another size.
+    """Images, resized.
 
     Args:
         scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.
@@ -336,7 +336,7 @@ class Resize2d(_Resize):
 
 
 class Resize3d(_Resize):
-    """Images with three spatial axes of another size.
+    """Images with three spatial axes, resized.
 
     Args:
         scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.

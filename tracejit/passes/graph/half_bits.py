@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import FLOAT32, FLOAT64, Aval, is_half
+from tracejit.aval import FLOAT16, FLOAT32, FLOAT64, Aval, is_half
 from tracejit.ir import Builder, Graph, Node, Value
 
 _BITS = np.dtype(np.uint16)
@@ -69,13 +69,18 @@ class _Replacement:
             return x
         if is_half(source):
             wide = self.wide.get(x)
-            x = b.half_value(b.cast(x, dtype=FLOAT32)) if wide is None else wide
+            value_of = b.half_value if source == FLOAT16 else b.brain_value
+            x = value_of(b.cast(x, dtype=FLOAT32)) if wide is None else wide
         if not is_half(target):
             return x if x.dtype == target else b.cast(x, dtype=target)
         if x.dtype not in (FLOAT32, FLOAT64):
             x = b.cast(x, dtype=FLOAT32 if x.dtype.itemsize < 4 else FLOAT64)
-        rounded = b.half_round(x)
-        bits: Value = b.cast(b.half_bits(rounded), dtype=_BITS)
+        if target == FLOAT16:
+            rounded = b.half_round(x)
+            bits: Value = b.cast(b.half_bits(rounded), dtype=_BITS)
+        else:  # bfloat16, which is rounded from float32 in eager mode, too
+            rounded = b.brain_round(x)
+            bits = b.cast(b.brain_bits(rounded), dtype=_BITS)
         self.wide[bits] = b.cast(rounded, dtype=FLOAT32)
         return bits
 

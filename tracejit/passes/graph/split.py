@@ -8,6 +8,7 @@ needs are computed there (cos(x) for the derivative of sin), and views of saved 
 from collections.abc import Sequence
 
 from tracejit import autodiff
+from tracejit.aval import is_inexact
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops.op import Strided
 from tracejit.passes.graph.simplify import simplify
@@ -42,10 +43,10 @@ def split(graph: Graph, save: bool = True, given: Sequence[bool] | None = None) 
     joint = simplify(graph, keep_stops=True)
     inputs, outputs = list(joint.inputs), list(joint.outputs)
     b = Builder(joint)
-    by_output = [v.dtype.kind in "fc" for v in outputs] if given is None else [*given]
+    by_output = [is_inexact(v.dtype) for v in outputs] if given is None else [*given]
     roots = [v for v, has in zip(outputs, by_output, strict=True) if has]
     cotangents = [b.input(v.aval) for v in roots]
-    variables = [v for v in inputs if v.dtype.kind in "fc"]
+    variables = [v for v in inputs if is_inexact(v.dtype)]
     gradients = autodiff.gradient(b, roots, cotangents, variables)
     by_value = {v: ct for v, ct in zip(variables, gradients, strict=True) if ct is not None}
     by_input: list[int | None] = []

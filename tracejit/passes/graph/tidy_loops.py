@@ -125,7 +125,7 @@ def _trimmed(graph: Graph) -> Graph:
         if needed.isdisjoint(node.outputs):
             continue
         if node.op.name == "scan":
-            part = _kept(node.params["body"], [value in needed for value in node.outputs])
+            part = _needed_part(node.params["body"], [value in needed for value in node.outputs])
             needed.update([node.inputs[i] for i in part.inputs])
             kept.append((node, part))
         else:
@@ -141,7 +141,7 @@ def _trimmed(graph: Graph) -> Graph:
     return copier.finished()
 
 
-def _kept(body: Body, needed: Sequence[bool]) -> _Kept:
+def _needed_part(body: Body, needed: Sequence[bool]) -> _Kept:
     """Return what of a body is needed, given which of the results of its loop are needed."""
     graph, first = body.graph, body.carries
     outputs = [i for i, is_needed in enumerate(needed) if is_needed]
