@@ -37,7 +37,7 @@ def is_right(f, x):
 def status_of(work):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)  # ends a child that hangs
+        signal.alarm(200)  # ends a child that hangs
         status = 9
         try:
             right = work() and gc.isenabled() and sys.getswitchinterval() == 0.005
@@ -170,7 +170,7 @@ children = []
 def ring(*_):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)
+        signal.alarm(200)
         return
     children.append(child)
 
@@ -196,7 +196,7 @@ def run(code: str, folder: Path, *arguments: str) -> None:
     environment = {**os.environ, "TRACEJIT_CACHE_DIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", START + code, *arguments], env=environment, capture_output=True, text=True,
-        check=False, timeout=60 + sweep(0, 500),
+        check=False, timeout=300 + sweep(0, 500),
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
