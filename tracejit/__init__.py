@@ -353,6 +353,7 @@ __all__ = [
     "leakyrelu",
     "less",
     "less_equal",
+    "linalg",
     "load",
     "log",
     "log1p",
@@ -466,7 +467,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import nn, special, stats, xp
+    from tracejit import linalg, nn, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -596,7 +597,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("nn", "special", "stats", "xp")
+    _NAMESPACES = ("linalg", "nn", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -148,9 +148,11 @@ the other in `reduce` and `accumulate`, which records as many operations as the 
 
 Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
 `diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
-`lstsq`, `matrix_rank` and `cond` work as well, for stacks of matrices too, with derivatives of any order. `tj.solve`,
+`lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,
+for stacks of matrices too, with derivatives of any order. `tj.solve`,
 `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which
-`scipy.linalg` has names too, but no way to answer for them. The derivatives of `cholesky`, `eigh` and `eigvalsh` are
+`scipy.linalg` has names too, but no way to answer for them: `tj.linalg` has those that NumPy lacks.
+The derivatives of `cholesky`, `eigh` and `eigvalsh` are
 symmetric, as their matrices are. Eigenvectors and singular vectors have the sign that makes the first of their large
 elements positive; where values are equal, what does not depend on the choice of vectors has its derivative. A matrix
 that is singular, or not positive definite, raises `numpy.linalg.LinAlgError`, uncompiled and in replays.

@@ -19,6 +19,31 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "inv: a has shape (2, 3), expected (..., n, n): square matrices along the last two axes.",
     ),
     (
+        lambda: np.linalg.tensorsolve(ONE, np.ones(3)),
+        ArgumentError,
+        "np.linalg.tensorsolve: a has size (2, 2) and b (3,), expected as many elements of x as of b.",
+    ),
+    (
+        lambda: np.linalg.tensorinv(ONE, ind=0),
+        ArgumentError,
+        "np.linalg.tensorinv: ind is 0, expected a positive number of axes.",
+    ),
+    (
+        lambda: tj.linalg.sqrtm(-ONE - np.array([[0.0, 1.0], [0.0, 1.0]])),
+        np.linalg.LinAlgError,
+        "linalg.sqrtm: the matrix, or one of the matrices, has no root without negative real parts.",
+    ),
+    (
+        lambda: tj.linalg.toeplitz(ONE),
+        DimsError,
+        "linalg.toeplitz: c has 2 axes, expected a vector.",
+    ),
+    (
+        lambda: tj.linalg.block_diag(ONE, np.ones((1, 2, 2))),
+        DimsError,
+        "linalg.block_diag: array 1 has 3 axes, expected at most 2.",
+    ),
+    (
         lambda: tj.inv(HALF),
         DTypeError,
         "inv: not supported for numbers of 16 bits, as in NumPy; cast a first (a.astype(np.float32)).",

@@ -56,6 +56,7 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "linalg",
     "special",
     "stats",
     "xp",

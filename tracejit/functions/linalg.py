@@ -5,6 +5,7 @@ Labels: results have none.
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -354,6 +355,40 @@ def multi_dot(arrays: Any) -> dlarray:
     return movement.reshape(result, result.shape[:-1]) if ends[1] else result
 
 
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> dlarray:
+    """Return x of tensordot(a, x, x.ndim) = b: all axes of `a` behind those of `b` are summed over.
+
+    Args:
+        a: array whose axes are those of `b`, then those of `x`, of as many elements.
+        b: array.
+        axes: axes of `a` that are moved to the end first; None for none.
+    """
+    x, y = (
+        movement.relabel(as_array(part, "np.linalg.tensorsolve", name), None)
+        for part, name in ((a, "a"), (b, "b"))
+    )
+    if axes is not None:
+        moved = [axis % x.ndim for axis in axes]
+        x = movement.transpose(x, [*[i for i in range(x.ndim) if i not in moved], *moved])
+    sizes = x.shape[y.ndim :]
+    if prod(sizes) != y.size or x.size != y.size**2:
+        refuse(
+            "np.linalg.tensorsolve",
+            f"a has size {x.shape} and b {y.shape}, expected as many elements of x as of b",
+        )
+    return movement.reshape(solve(movement.reshape(x, (y.size, y.size)), movement.reshape(y, (-1,))), sizes)
+
+
+def tensorinv(a: Any, ind: Any = 2) -> dlarray:
+    """Return the inverse of tensordot with `a`, whose first `ind` axes have as many elements as the rest."""
+    x = movement.relabel(as_array(a, "np.linalg.tensorinv", "a"), None)
+    count = integer("np.linalg.tensorinv", "ind", ind)
+    if count <= 0:
+        refuse("np.linalg.tensorinv", f"ind is {count}, expected a positive number of axes")
+    first, rest = x.shape[:count], x.shape[count:]
+    return movement.reshape(inv(movement.reshape(x, (prod(rest), -1))), (*rest, *first))
+
+
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     """Return after which matrix to split each product of matrices of some sizes."""
     cost: dict[tuple[int, int], int] = {(i, i): 0 for i in range(len(sizes) - 1)}
@@ -397,6 +432,8 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.cholesky: cholesky,
     np.linalg.matrix_power: matrix_power,
     np.linalg.multi_dot: multi_dot,
+    np.linalg.tensorsolve: tensorsolve,
+    np.linalg.tensorinv: tensorinv,
     np.linalg.diagonal: _diagonal,
     np.linalg.trace: _trace,
     np.linalg.matmul: linear.matmul,

@@ -44,7 +44,7 @@ def _f_density(f: Any, m: Any, n: Any, x: Any) -> Any:
 def _binomial(f: Any, k: Any, n: Any, p: Any) -> Any:
     """Return the derivative of bdtrc by p."""
     whole = f.floor(k)
-    return _beta_density(f, whole + 1.0, n - whole, p)
+    return _beta_density(f, whole + 1.0, f.floor(n * 1.0) - whole, p)
 
 
 def _gamma_by_a(f: Any, a: Any, x: Any) -> Any:

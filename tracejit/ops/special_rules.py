@@ -29,6 +29,17 @@ def _over(f: Any, numerator: Any, x: Any, limit: float) -> Any:
     return f.where(at_0, limit, numerator / f.where(at_0, 1.0, x))
 
 
+def _far(f: Any, x: Any, plain: Any, factor: float, sign: float) -> Any:
+    """Return the derivative of dawsn (sign = 1) or erfcx (-1) by its asymptotic series where its terms cancel.
+
+    It is factor / x^2 (1 + 3 s / (2 x^2) + 15 / (4 x^4) + 105 s / (8 x^6) + ...) (DLMF 7.12.1).
+    """
+    is_far = f.less_equal(100.0, f.abs(x))
+    z = 1.0 / f.square(f.where(is_far, x, 100.0))
+    series = factor * z * (1.0 + sign * 1.5 * z * (1.0 + sign * 2.5 * z * (1.0 + sign * 3.5 * z)))
+    return f.where(is_far, series, plain)
+
+
 def _rgamma(f: Any, x: Any, y: Any) -> Any:
     # At a pole of gamma, x = -n, the derivative is (-1)^n n!.
     pole = f.logical_and(f.less_equal(x, 0.0), f.equal(x, f.floor(x)))
@@ -84,7 +95,24 @@ def _polynomial(of_lower: Callable[..., Any]) -> Callable[..., Any]:
     return formula
 
 
+def _lowered(f: Any, bessel: Callable[..., Any], n: Any, x: Any, sign: float) -> Any:
+    """Return the sum, or the difference, of the orders next to n; SciPy rounds n."""
+    whole = f.floor(n * 1.0)
+    return bessel(whole - 1.0, x) + bessel(whole + 1.0, x) * sign
+
+
+def _elliprc(f: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
+    # Both are those of RF(x, y, y); for y < 0, a principal value, d/dx is (z - 1 / sqrt x) / (2 (y - x)) instead.
+    negative = f.less_equal(y, 0.0)
+    safe = f.where(negative, 1.0, y)
+    by_x = (z - 1.0 / f.sqrt(x)) / (2.0 * f.where(negative, y - x, 1.0))
+    by_y = (z * -0.5 - x * by_x) / y  # of degree -1/2
+    plain = f.elliprd(safe, safe, x) / -6.0, f.elliprd(x, safe, safe) / -3.0
+    return f.where(negative, by_x, plain[0]), f.where(negative, by_y, plain[1])
+
+
 def _expn(f: Any, n: Any, x: Any, y: Any) -> Any:
+    n = f.floor(n * 1.0)  # as SciPy rounds it
     at_0 = f.equal(n, 0)
     return -f.where(at_0, y + y / x, f.expn(f.where(at_0, 0, n - 1), x))
 
@@ -100,9 +128,9 @@ def _airye(f: Any, x: Any, y: Any) -> tuple[Any, ...]:
 
 ONE: dict[str, Rule] = {
     "bei": lambda f, x, y: f.beip(x),
-    "beip": lambda f, x, y: f.ber(x) - y / x,
+    "beip": lambda f, x, y: f.ber(x) - _over(f, y, x, 0.5),
     "ber": lambda f, x, y: f.berp(x),
-    "berp": lambda f, x, y: -f.bei(x) - y / x,
+    "berp": lambda f, x, y: -f.bei(x) - _over(f, y, x, 0.0),
     "kei": lambda f, x, y: f.keip(x),
     "keip": lambda f, x, y: f.ker(x) - y / x,
     "ker": lambda f, x, y: f.kerp(x),
@@ -112,7 +140,7 @@ ONE: dict[str, Rule] = {
     "tandg": lambda f, x, y: (y * y + 1.0) * _DEGREE,
     "cotdg": lambda f, x, y: (y * y + 1.0) * -_DEGREE,
     "cosm1": lambda f, x, y: -f.sin(x),
-    "dawsn": lambda f, x, y: 1.0 - 2.0 * x * y,
+    "dawsn": lambda f, x, y: _far(f, x, 1.0 - 2.0 * x * y, -0.5, 1.0),
     "psi": lambda f, x, y: f._zeta(2.0, x),
     "gamma": lambda f, x, y: y * f.psi(x),
     "gammaln": lambda f, x, y: f.psi(x),
@@ -124,7 +152,7 @@ ONE: dict[str, Rule] = {
     "ellipk": lambda f, m, y: f.elliprd(0.0, 1.0, 1.0 - m) / 6.0,
     "ellipkm1": lambda f, p, y: f.elliprd(0.0, 1.0, p) / -6.0,
     "erfc": lambda f, x, y: f.exp(-x * x) * (-2.0 / _ROOT_PI),
-    "erfcx": lambda f, x, y: 2.0 * x * y - 2.0 / _ROOT_PI,
+    "erfcx": lambda f, x, y: _far(f, f.maximum(x, 0.0), 2.0 * x * y - 2.0 / _ROOT_PI, -1.0 / _ROOT_PI, -1.0),
     "erfi": lambda f, x, y: f.exp(x * x) * (2.0 / _ROOT_PI),
     "erfinv": lambda f, x, y: f.exp(y * y) * (_ROOT_PI / 2.0),
     "erfcinv": lambda f, x, y: f.exp(y * y) * (-_ROOT_PI / 2.0),
@@ -133,20 +161,20 @@ ONE: dict[str, Rule] = {
     "exp10": lambda f, x, y: y * log(10.0),
     "exprel": lambda f, x, y: f.hyp1f1(2.0, 3.0, x) * 0.5,
     "i0": lambda f, x, y: f.i1(x),
-    "i1": lambda f, x, y: (f.i0(x) + f.iv(2.0, x)) * 0.5,
+    "i1": lambda f, x, y: f.i0(x) - _over(f, y, x, 0.5),
     "i0e": lambda f, x, y: f.i1e(x) - f.sign(x) * y,
-    "i1e": lambda f, x, y: (f.i0e(x) + f.ive(2.0, x)) * 0.5 - f.sign(x) * y,
+    "i1e": lambda f, x, y: f.i0e(x) - f.sign(x) * y - _over(f, y, x, 0.5),
     "j0": lambda f, x, y: -f.j1(x),
-    "j1": lambda f, x, y: (f.j0(x) - f.jv(2.0, x)) * 0.5,
+    "j1": lambda f, x, y: f.j0(x) - _over(f, y, x, 0.5),
     "y0": lambda f, x, y: -f.y1(x),
-    "y1": lambda f, x, y: (f.y0(x) - f.yv(2.0, x)) * 0.5,
+    "y1": lambda f, x, y: f.y0(x) - y / x,
     "k0": lambda f, x, y: -f.k1(x),
-    "k1": lambda f, x, y: (f.k0(x) + f.kv(2.0, x)) * -0.5,
+    "k1": lambda f, x, y: -f.k0(x) - y / x,
     "k0e": lambda f, x, y: y - f.k1e(x),
-    "k1e": lambda f, x, y: y - (f.k0e(x) + f.kve(2.0, x)) * 0.5,
+    "k1e": lambda f, x, y: y - f.k0e(x) - y / x,
     "itstruve0": lambda f, x, y: f.struve(0.0, x),
     "itmodstruve0": lambda f, x, y: f.modstruve(0.0, x),
-    "it2struve0": lambda f, x, y: -f.struve(0.0, x) / x,
+    "it2struve0": lambda f, x, y: -_over(f, f.struve(0.0, x), x, 2.0 / pi),
     "kolmogorov": lambda f, x, y: f._kolmogp(x),
     "kolmogi": lambda f, p, y: 1.0 / f._kolmogp(y),
     "ndtr": lambda f, x, y: _gauss(f, x),
@@ -206,8 +234,8 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     ),
     "ellipkinc": (lambda f, phi, m, y: 1.0 / f.sqrt(1.0 - m * f.square(f.sin(phi))), _ellipkinc_by_m),
     "elliprc": (
-        lambda f, x, y, z: f.elliprd(y, y, x) / -6.0,
-        lambda f, x, y, z: f.elliprd(x, y, y) / -3.0,
+        lambda f, x, y, z: _elliprc(f, x, y, z)[0],
+        lambda f, x, y, z: _elliprc(f, x, y, z)[1],
     ),
     "eval_chebyt": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_chebyu(n - 1, x))),
     "eval_chebyu": (ZERO, _polynomial(lambda f, n, x, y: 2.0 * f.eval_gegenbauer(n - 1, 2.0, x))),
@@ -244,8 +272,8 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "yve": (UNKNOWN, lambda f, v, x, y: (f.yve(v - 1.0, x) - f.yve(v + 1.0, x)) * 0.5),
     "kv": (UNKNOWN, lambda f, v, x, y: (f.kv(v - 1.0, x) + f.kv(v + 1.0, x)) * -0.5),
     "kve": (UNKNOWN, lambda f, v, x, y: y - (f.kve(v - 1.0, x) + f.kve(v + 1.0, x)) * 0.5),
-    "kn": (ZERO, lambda f, n, x, y: (f.kv(n - 1.0, x) + f.kv(n + 1.0, x)) * -0.5),
-    "yn": (ZERO, lambda f, n, x, y: (f.yv(n - 1.0, x) - f.yv(n + 1.0, x)) * 0.5),
+    "kn": (ZERO, lambda f, n, x, y: _lowered(f, f.kv, n, x, 1.0) * -0.5),
+    "yn": (ZERO, lambda f, n, x, y: _lowered(f, f.yv, n, x, -1.0) * 0.5),
     "struve": (
         UNKNOWN,
         lambda f, v, x, y: (f.struve(v - 1.0, x) - f.struve(v + 1.0, x) + _struve(f, v, x)) * 0.5,

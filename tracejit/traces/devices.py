@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import pipeline, tree
+from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, CodegenError
 from tracejit.ir import Builder, Graph, asarray
 from tracejit.ops import Kind, Op
 from tracejit.record import recorder as recorders
+from tracejit.traces.replay import pipeline
 from tracejit.util import devices
 from tracejit.util.locks import new_lock
 
@@ -166,7 +167,7 @@ def _built(op: Op, avals: Sequence[Aval], params: dict[str, Any]) -> Any:
     result = builder.apply(op, [builder.input(aval) for aval in avals], params)
     graph.outputs = list(result) if isinstance(result, tuple) else [result]
     try:
-        return DeviceExecutable(pipeline.build_for_device(graph))
+        return DeviceExecutable(pipeline().build_for_device(graph))
     except CodegenError:
         return None
 

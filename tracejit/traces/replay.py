@@ -104,11 +104,7 @@ class Replay:
             return self._built().program._replace(guard=self.guard)
 
     def _built(self) -> "Stages":
-        if not _pipelines and is_limited():
-            _import_pipeline()  # a thread would take address space that LLVM needs
-        elif not _pipelines:
-            uninterrupted(lambda stopping: _import_pipeline())
-        stages: Stages = _pipelines[0].stages(self.graph, self._layouts, self.writes)
+        stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
         return stages
 
     @property
@@ -245,6 +241,15 @@ def _import_compiler(stopping: Stopping) -> None:
 
 
 _pipelines: list[Any] = []
+
+
+def pipeline() -> Any:
+    """Return the module tracejit.pipeline, which imports the compiler."""
+    if not _pipelines and is_limited():
+        _import_pipeline()  # a thread would take address space that LLVM needs
+    elif not _pipelines:
+        uninterrupted(lambda stopping: _import_pipeline())
+    return _pipelines[0]
 
 
 def _import_pipeline() -> None:

@@ -17,12 +17,15 @@ _NUMPY = (
 
 _SCIPY = (
     ("scipy.integrate.trapezoid(y, x)", "np.trapezoid(y, x)"),
+    ("scipy.linalg.block_diag(A, x)", "tj.linalg.block_diag(A, x)"),
     ("scipy.linalg.cholesky(A.T @ A)", "tj.cholesky(A.T @ A, upper=True)"),
     ("scipy.linalg.det(A)", "tj.det(A)"),
+    ("scipy.linalg.expm(A)", "tj.linalg.expm(A)"),
     ("scipy.linalg.inv(A)", "tj.inv(A)"),
     ("scipy.linalg.norm(x)", "np.linalg.norm(x)"),
     ("scipy.linalg.solve(M, x)", "tj.solve(M, x)"),
     ("scipy.linalg.solve_triangular(M, x, lower=True)", "tj.solve_triangular(M, x, lower=True)"),
+    ("scipy.linalg.toeplitz(x)", "tj.linalg.toeplitz(x)"),
     ("scipy.spatial.distance.cdist(A, B)", "np.linalg.norm(A[:, None] - B, axis=2)"),
     ("scipy.special.log_softmax(x)", "tj.special.log_softmax(x)"),
     ("scipy.special.logsumexp(x)", "tj.special.logsumexp(x)"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of NumPy and SciPy that have no op: NumPy's own, called by the program, without a derivative."""
+"""Functions of NumPy and SciPy that have no op: NumPy's own, called by the program; few have a derivative."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +10,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval, is_half
 from tracejit.errors import DTypeError, GradientError
+from tracejit.functions.numpy_api import host_rules
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder
@@ -124,7 +125,11 @@ def _op_of(name: str, function: Callable[..., Any]) -> Op:
         found = tuple([part if type(part) is np.ndarray else np.asarray(part) for part in parts])
         return found[0] if len(found) == 1 else found
 
-    def no_gradient(b: Any, node: Any, ct: Any) -> Any:
+    def gradient(b: Any, node: Any, ct: Any) -> Any:
+        rule = host_rules.RULES.get(function)
+        found = None if rule is None else rule(b, node, ct)
+        if found is not None:
+            return found
         raise GradientError(
             f"{name}: NumPy's own function runs here, which has no derivative; {advice(name)}. Or give it a derivative "
             "with tj.custom_gradient."
@@ -137,6 +142,6 @@ def _op_of(name: str, function: Callable[..., Any]) -> Op:
         function,
         Op(
             name=name, doc=f"{name}, NumPy's or SciPy's own function", kind=Kind.HOST, infer=infer,
-            numpy=host.copies(run), vjp=no_gradient, emit=PythonCall(run), samples=(), analytic=False,
+            numpy=host.copies(run), vjp=gradient, emit=PythonCall(run), samples=(), analytic=False,
         ),
     )  # fmt: skip

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adjoints of NumPy's own functions that programs call: factors Q R, and roots of polynomials.
+
+A rule is that of an op, of (b, node, ct); it returns None where the function has no derivative with its arguments.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.ops.linalg import lower_half, transposed
+
+Rule = Callable[[Any, Any, Any], Any]
+
+
+def _part(b: Any, x: Any, start: int, stop: int) -> Any:
+    """Return columns of matrices."""
+    sizes = (*x.shape[:-1], stop)
+    return b.slice(x, starts=(*(0,) * (x.ndim - 1), start), stops=sizes, steps=(1,) * x.ndim)
+
+
+def _zeros(b: Any, x: Any) -> Any:
+    return b.constant(np.zeros(x.shape, x.dtype))
+
+
+def _qr(b: Any, node: Any, ct: Any) -> Any:
+    # A' of A = Q R is (Q' + Q S(M)) R^-T with M = R R'^T - Q'^T Q and S the lower half and its mirror image
+    # (S. F. Walter, L. Lehmann, R. Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012).
+    # Columns of A beyond its rows are Q times those of R.
+    (a,) = node.inputs
+    rows, n = a.shape[-2:]
+    if len(node.outputs) != 2 or node.outputs[0].shape[-1] != min(rows, n):
+        return None
+    if min(a.shape, default=0) == 0:
+        return (None,)
+    q, r = node.outputs
+    by_q, by_r = (_zeros(b, x) if part is None else part for x, part in zip((q, r), ct, strict=True))
+    k = min(rows, n)
+    square, by_square, by_rest = r, by_r, None
+    if n > k:
+        by_rest = _part(b, by_r, k, n)
+        by_q = b.add(by_q, b.matmul(_part(b, a, k, n), transposed(b, by_rest)))
+        square, by_square = _part(b, r, 0, k), _part(b, by_r, 0, k)
+    m = b.sub(b.matmul(square, transposed(b, by_square)), b.matmul(transposed(b, by_q), q))
+    mirrored = b.add(lower_half(b, m), transposed(b, lower_half(b, m, 0.0)))
+    inner = b.add(by_q, b.matmul(q, mirrored))
+    found = transposed(b, b.solve_triangular(square, transposed(b, inner), lower=False))
+    if by_rest is not None:
+        found = b.concatenate(found, b.matmul(q, by_rest), axis=a.ndim - 1)
+    return (found,)
+
+
+def _roots(b: Any, node: Any, ct: Any) -> Any:
+    # The root x of p_0 x^n + ... + p_n moves by -x^(n - j) / p'(x) with p_j.
+    (p,), (x,) = node.inputs, node.outputs
+    if p.dtype.kind == "c":
+        return None
+    count = p.shape[0]
+    is_complex = x.dtype.kind == "c"
+    powers = [b.constant(np.ones(x.shape, x.dtype))]
+    for _ in range(count - 1):
+        powers.append(b.mul(powers[-1], x))
+    slope = b.constant(np.zeros(x.shape, x.dtype))
+    for j in range(count - 1):
+        degree = count - 1 - j
+        one = b.reshape(b.slice(p, starts=(j,), stops=(j + 1,), steps=(1,)), shape=())
+        slope = b.add(slope, b.mul(b.mul(powers[degree - 1], one), b.constant(x.dtype.type(degree))))
+    moved = []
+    for j in range(count):
+        by = b.neg(b.div(powers[count - 1 - j], slope))
+        part = b.real(b.mul(ct, by)) if is_complex else b.mul(ct, by)
+        moved.append(b.reshape(b.sum(part, axes=(0,), keepdims=False), shape=(1,)))
+    return (b.concatenate(*moved, axis=0),)
+
+
+RULES: dict[Callable[..., Any], Rule] = {np.linalg.qr: _qr, np.roots: _roots}
