@@ -176,8 +176,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(curvature, M),
         GradientError,
-        "Square: backward is Python code, which has no derivative of its own, so that second derivatives are not "
-        "there; write backward of dlarray operations, with tj.custom_gradient.",
+        "Square: backward is Python code, which has no derivative of its own, so there are no second "
+        "derivatives; write backward of dlarray operations, with tj.custom_gradient.",
     ),
     (
         lambda: slope(lambda x: np.linalg.qr(x[:, :1], mode="complete").R, M),

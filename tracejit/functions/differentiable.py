@@ -239,8 +239,8 @@ class _Backward:
 
         def no_second(b: Any, node: Any, ct: Any) -> Any:
             raise GradientError(
-                f"{name}: backward is Python code, which has no derivative of its own, so that second derivatives are "
-                "not there; write backward of dlarray operations, with tj.custom_gradient."
+                f"{name}: backward is Python code, which has no derivative of its own, so there are no second "
+                "derivatives; write backward of dlarray operations, with tj.custom_gradient."
             )
 
         def make() -> Op:
