@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The parts of the table of messages that are about files (tests/support/messages_on_disk.py, damaged_*.py)."""
 
+import messages
+import messages_devices
 import pytest
 from messages_on_disk import ROWS, FolderRow, Outcome, outcome
 from raise_statements import not_reached
@@ -34,7 +36,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "cache.archive.unpack: changed while it was unpacked;": "another process writes: test_archive.py",
     "commands.demo._demo: cannot write to": "the demo trains a network first: tests/process/test_cli.py",
     "commands.output._plain: cannot be part of a result": "a mistake in a command",
-    "compile.device_target.known: compute capability": "no program asks for it yet: tests/compiled/device",
+    "compile.capability.known: compute capability": "a GPU of before 2018: tests/compiled/device",
     "compile.symbols._check_cpu: it is for a different kind of CPU": "caught: 'there is no function of that "
     "name in it'",
     "compile.symbols._elf: it is not an ELF file of 64 bits": "as above",
@@ -67,6 +69,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "passes.graph.scan._infer: scan: the operands are": "a mistake of the recorder",
     "passes.loops.bodies.no_bodies: a graph with a loop is selected without": "loops on a device: tests/unit/codegen",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
+    "exports.values.encode_part: ; call the function with arrays of the h": "tests/compiled/device/test_runtime.py",
+    "runtime.cuda.executable.__call__: of a program is": "as above",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",
     "runtime.cpu.__call__: an input that a program writes shares me": "a defect of tracejit",
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
@@ -96,5 +100,6 @@ IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "ru
 
 def test_a_message_that_can_be_provoked_has_a_row(meet):
     """The messages of other folders have theirs in tests/unit/test_errors.py."""
-    missing = not_reached(set().union(*(meet(row).statements for row in ROWS)))
+    of_devices = [messages.outcome(messages.Row(*row)).statements for row in messages_devices.ROWS]
+    missing = not_reached(set().union(*of_devices, *(meet(row).statements for row in ROWS)))
     assert {name for name in missing if name.partition(".")[0] in IN_FILES} == set(WITHOUT_ROW)

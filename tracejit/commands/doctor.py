@@ -10,7 +10,7 @@ from tracejit.commands.output import DONE, FAILED, Result
 
 def add(commands: Any) -> None:
     """Add the command to a parser."""
-    add_command(
+    parser = add_command(
         commands,
         "doctor",
         _doctor,
@@ -18,11 +18,19 @@ def add(commands: Any) -> None:
         description="Show what tracejit runs on, run a small training step, and list problems and slowdowns, each with "
         "its cost and its remedy. Exits with 1 if something is broken.",
     )
+    parser.add_argument(
+        "--cuda", action="store_true", help="check and measure the GPU, for a report in an issue"
+    )
 
 
-def _doctor(_: argparse.Namespace) -> Result:
+def _doctor(arguments: argparse.Namespace) -> Result:
     # Imports the compiler.
     from tracejit.doctor import examine
 
+    if arguments.cuda:
+        from tracejit.doctor.cuda import examine_cuda
+
+        checked = examine_cuda()
+        return Result(checked, str(checked), FAILED if checked.broken else DONE)
     report = examine()
     return Result(report, str(report), FAILED if report.broken else DONE)

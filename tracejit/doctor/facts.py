@@ -17,7 +17,9 @@ from typing import Any
 from tracejit import config
 from tracejit.cache import inspect
 from tracejit.codegen.target import vector_bytes
+from tracejit.errors import DeviceError
 from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER, HAS_THREADS
+from tracejit.util.text import size
 
 PACKAGES = ("tracejit", "numpy", "scipy", "numba", "llvmlite")
 _FEATURES = (  # CPU features that kernels gain from
@@ -41,6 +43,8 @@ class Facts:
     has_threads     whether programs can run on several threads on this system
     blas            the BLAS libraries in this process, as threadpoolctl describes them; None without threadpoolctl
     cuda_driver     the version of NVIDIA's driver, None without one
+    gpu             the GPU that programs can run on, None without one
+    gpu_problem     why there is none, None if there is one
     cache           the cache folder
     cache_writable  whether this process may write to the cache folder, or create it
     settings        setting -> value in effect
@@ -67,6 +71,8 @@ class Facts:
     settings: dict[str, Any]
     sources: dict[str, str]
     environment: dict[str, str]
+    gpu: str | None = None
+    gpu_problem: str | None = None
 
 
 def gather() -> Facts:
@@ -76,7 +82,10 @@ def gather() -> Facts:
     folder = next(path for path in (Path(info.folder), *Path(info.folder).parents) if path.exists())
     cpus = os.cpu_count() or 1
     values, sources = settings(os.environ)
+    device, problem = gpu()
     return Facts(
+        gpu=device,
+        gpu_problem=problem,
         versions={name: version_of(name) for name in PACKAGES}
         | {"Python": f"{platform.python_version()} ({platform.python_implementation()})"},
         watched_by=watchers(),
@@ -151,6 +160,26 @@ def blas() -> list[dict[str, Any]] | None:
 def cuda_driver(path: str = "/proc/driver/nvidia/version") -> str | None:
     """Return the version of NVIDIA's driver, None without one."""
     return _first(r"Module .*?\s(\d[\d.]+)", path)
+
+
+def gpu() -> tuple[str | None, str | None]:
+    """Return the GPU that programs can run on, or why there is none."""
+    try:
+        return describe_device(), None
+    except DeviceError as error:
+        return None, str(error)
+
+
+def describe_device() -> str:
+    """Return the name, the memory and the capability of the GPU of this process.
+
+    Raises:
+        DeviceError: if there is no GPU or no driver.
+    """
+    from tracejit.runtime.cuda.driver import driver
+
+    on = driver()
+    return f"{on.name}, {size(on.total_bytes)}, capability {on.capability.major}.{on.capability.minor}"
 
 
 def settings(environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -175,4 +175,12 @@ def _python(facts: Facts, trial: Trial) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-RULES: tuple[Rule, ...] = (_trial, _cache, _cpus, _settings, _python)
+def _gpu(facts: Facts, trial: Trial) -> Iterator[Finding]:
+    if facts.cuda_driver is not None and facts.gpu_problem is not None:
+        yield Finding(
+            NOTE, "gpu", f"there is an NVIDIA driver, and no GPU can be used: {facts.gpu_problem}",
+            'target="cuda" is an error', "follow the message, if functions are to run on a GPU",
+        )  # fmt: skip
+
+
+RULES: tuple[Rule, ...] = (_trial, _cache, _cpus, _settings, _python, _gpu)

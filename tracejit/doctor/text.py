@@ -50,7 +50,7 @@ def _machine(facts: Facts) -> Rows:
         ("vectors", f"{facts.vector_bits} bits"),
         ("CPUs", f"{facts.cpus}, {facts.allowed} for this process{load}"),
         *[("BLAS", line) for line in (blas or ["none"] if facts.blas is not None else [NO_BLAS])],
-        ("CUDA", f"driver {driver}; tracejit uses the CPU only" if driver else "no NVIDIA driver"),
+        ("CUDA", facts.gpu or f"{f'driver {driver}' if driver else 'no NVIDIA driver'}; the CPU is used"),
     ]
 
 

@@ -2,7 +2,7 @@
 """DeviceReplay: a graph as a callable on the device."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracejit.errors import CodegenError
 from tracejit.program import Program
@@ -10,6 +10,9 @@ from tracejit.record.guards import GuardFailed
 from tracejit.traces.replay import Replay, pipeline
 from tracejit.util import logs
 from tracejit.util.devices import on_host
+
+if TYPE_CHECKING:
+    from tracejit.describe.program import Description
 
 
 class DeviceReplay(Replay):
@@ -51,6 +54,25 @@ class DeviceReplay(Replay):
         if self.listener is not None:
             self.listener.on_prepared(self.program, self._part, executable.prepared)
         return executable
+
+    def describe(self) -> "Description":
+        """Return the description of the program that the CPU would run."""
+        from tracejit.describe.program import describe
+
+        return describe(pipeline().stages(self.graph, self._layouts, self.writes))
+
+    def source(self) -> str:
+        """Return the sources of the device's kernels, each with its launches: blocks and threads, and operations."""
+        if self.refusal is not None:
+            return super().source()
+        parts = [f"# {self.title}, on a GPU"]
+        for kernel in self.program.kernels:
+            rows = [row for row in self.program.rows if row.kernel == kernel and row.grid is not None]
+            launches = [
+                f"# {row.note}: {row.grid.blocks} x {row.grid.threads} threads" for row in rows if row.grid
+            ]
+            parts.append("\n".join([*launches, kernel.text]))
+        return "\n\n".join(parts)
 
     @property
     def launch(self) -> Any:

@@ -281,6 +281,20 @@ def test_an_evaluation_around_a_call(fake: FakeLibrary) -> None:
     assert gradient.device == "cuda:0" and gradient.tolist() == [2.0, 4.0]
 
 
+def test_what_is_shown_of_a_function(fake: FakeLibrary, tmp_path: Any) -> None:
+    function = tj.dlaccelerate(step)
+    for _ in range(3):
+        function(*tj.gpu(tuple(arrays_of_step())))
+    source = function.source()
+    assert "# step, on a GPU" in source and "threads\ndef product_" in source and "thread()" in source
+    assert function.view(tmp_path / "page.html").exists()
+    assert function.stats.launches == 8
+    with pytest.raises(
+        tj.ExportError, match="is an array on cuda:0; call the function with arrays of the host"
+    ):
+        tj.export(function, tmp_path / "exported")
+
+
 # Arrays.
 
 

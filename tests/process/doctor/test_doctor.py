@@ -300,7 +300,7 @@ machine
   vectors         512 bits
   CPUs            8, 4 for this process; load 0.2
   BLAS            openblas 0.3.31, 4 threads (pthreads), /numpy.libs/openblas.so
-  CUDA            no NVIDIA driver
+  CUDA            no NVIDIA driver; the CPU is used
 cache
   folder          /home/me/.cache/tracejit
   used            yes
@@ -368,7 +368,7 @@ def test_the_output_where_nothing_works(run) -> None:
         "  features        unknown",
         "  CPUs            8, 4 for this process",
         '  BLAS            unknown; pip install "tracejit[cli]" to see it',
-        "  CUDA            driver 570.1; tracejit uses the CPU only",
+        "  CUDA            driver 570.1; the CPU is used",
         "  used            no: the folder /x is a link",
         "  training step   failed: ModuleNotFoundError: No module named 'numba'",
         "Broken: 2 findings.",

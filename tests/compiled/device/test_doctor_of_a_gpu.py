@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tracejit doctor --cuda, through the stand-in for the driver."""
+
+import json
+
+import llvmlite.binding as llvm
+import pytest
+from fake_driver import FakeLibrary, fake_device
+
+from tracejit import cli
+from tracejit.doctor import cuda, facts
+from tracejit.errors import DeviceError
+from tracejit.runtime.cuda import driver as drivers
+from tracejit.runtime.cuda import library
+
+pytestmark = pytest.mark.skipif(
+    llvm.llvm_version_info[0] < 22,
+    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
+)
+
+
+@pytest.mark.slow
+def test_the_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    examine = cuda.examine_cuda
+    monkeypatch.setattr(cuda, "_CALLS", 2)
+    monkeypatch.setattr(cuda, "_KERNELS", 3)
+    monkeypatch.setattr(cuda, "examine_cuda", lambda: examine(elements=2048))
+    with fake_device():
+        assert cli.main(["doctor", "--cuda"]) == 0
+        text = capsys.readouterr().out
+        assert cli.main(["doctor", "--cuda", "--json"]) == 0
+    for line in ("GPU             Emulated GPU, 1.0 GiB, capability 8.0", "training step   as on the CPU"):
+        assert f"  {line}\n" in text
+    assert text.endswith("\nIt works.\n")
+    result = json.loads(capsys.readouterr().out)["result"]
+    assert set(result["checks"].values()) == {None}
+    measures = {measure["name"]: measure for measure in result["measures"]}
+    assert measures["replay, host"]["remark"].startswith("6 launches")
+    assert all(measure["value"] > 0 for measure in measures.values())
+
+
+def test_a_wrong_result_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "_COMPARED", {"chain": (cuda._chain, ((9,),))})
+    monkeypatch.setattr(cuda, "first_difference", lambda *_: "output is 1")
+    with fake_device():
+        checks = cuda._checks()
+    report = cuda.CudaReport({}, checks, [])
+    assert report.broken == ["chain"] and str(report).endswith("Broken: 1 of 2 checks.")
+
+
+def test_without_a_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(library, "names", lambda: ("libno.so.1",))
+    with drivers.replaced(None):
+        assert cli.main(["doctor", "--cuda"]) == 1
+        assert (
+            "there is no NVIDIA driver on this machine (libno.so.1 was not found)" in capsys.readouterr().err
+        )
+        assert facts.gpu()[0] is None
+        with pytest.raises(DeviceError):
+            facts.describe_device()
+
+
+def test_a_gpu_is_a_fact() -> None:
+    with fake_device() as fake:
+        assert facts.gpu() == ("Emulated GPU, 1.0 GiB, capability 8.0", None)
+        assert isinstance(fake, FakeLibrary)

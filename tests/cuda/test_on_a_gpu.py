@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runtime on a GPU; skipped, with the reason, where there is none.
+
+`pytest tests/cuda` is what to run on a machine with a GPU. The same cases run through a stand-in for the driver in
+tests/compiled/device.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from device_cases import FUNCTIONS, Case, agree, run_case
+from op_cases import CASES, draw, graph_of
+
+import tracejit as tj
+from tracejit.errors import BoundsError, DeviceError, DeviceMemoryError
+from tracejit.ir import Builder, evaluate
+from tracejit.ops import Op
+from tracejit.ops.op import Sample
+from tracejit.runtime.cuda.arrays import uploaded
+from tracejit.runtime.cuda.driver import driver
+from tracejit.traces.devices import compute
+
+
+@pytest.fixture(autouse=True, scope="module")
+def fixture_device() -> None:
+    try:
+        driver()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+)
+def test_ops(op: Op, sample: Sample, dtype: str) -> None:
+    def make(b: Builder, *values: Any) -> list[Any]:
+        result = b.apply(op, values, dict(sample.params))
+        return list(result) if isinstance(result, tuple) else [result]
+
+    with np.errstate(all="ignore"):
+        try:
+            arrays = draw(op, sample, dtype)
+            want = evaluate(graph_of(make, arrays), arrays)
+        except tj.DTypeError:
+            pytest.skip("not defined for this dtype")
+    found = compute(op, [uploaded(driver(), array) for array in arrays], dict(sample.params))
+    agree([part.host() for part in (found if isinstance(found, tuple) else (found,))], want)
+
+
+@pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case.name)
+def test_functions(case: Case) -> None:
+    run_case(case, calls=6)
+
+
+@pytest.mark.parametrize("shape", [(1,), (31,), (1 << 20,), (1000, 1003), (3, 100_000)])
+def test_sizes_of_every_kind(shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
+        return tj.tanh(x) * x, x.sum(axis=-1), tj.softmax(x, axis=-1)
+
+    run_case(Case("sizes", function, (shape,)))
+
+
+def test_many_replays_in_a_row() -> None:
+    """Nothing waits between them, so outputs and the arena are used again while the device works."""
+    step = tj.dlaccelerate(lambda x, y: (tj.tanh(x @ y) + x, (x * y).sum(axis=0)))
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((96, 96)).astype(np.float32) / 10 for _ in range(2))
+    here, there = (tj.dlarray(x), tj.dlarray(y)), tj.gpu((x, y))
+    for _ in range(200):
+        here = (step.function(*here)[0] / 2, here[1])
+        there = (step(*there)[0] / 2, there[1])
+    agree([np.asarray(there[0])], [here[0]], scale=1e-3)
+
+
+def test_guards_writes_and_bounds() -> None:
+    branch = tj.dlaccelerate(lambda x: x * 2 if x.sum() > 0 else -x)
+    for sign in (1, 1, -1, -1, 1, -1):
+        expected = 2.0 if sign > 0 else 1.0
+        assert branch(tj.gpu(np.full(3, sign, np.float32))).tolist() == [expected] * 3
+
+    def written(x: Any, i: Any) -> Any:
+        x += x[i]
+        return x.sum()
+
+    function = tj.dlaccelerate(written)
+    x, want = tj.gpu(np.arange(3.0)), np.arange(3.0)
+    for _ in range(5):
+        function(x, tj.gpu(np.array([2, 1, 0])))
+        want += want[[2, 1, 0]]
+    assert x.tolist() == want.tolist()
+    with pytest.raises(BoundsError):
+        function(x, tj.gpu(np.array([0, 1, 7])))
+    assert x.tolist() == want.tolist()
+
+
+def test_an_array_larger_than_the_memory() -> None:
+    free, total = driver().memory()
+    with pytest.raises(DeviceMemoryError):
+        driver().allocate(2 * total)
+    assert tj.gpu(np.ones(3)).tolist() == [1.0] * 3
+    assert free <= total
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax", "numba.cuda"])
+def test_arrays_of_other_libraries(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    try:
+        if library == "torch":
+            other = module.as_tensor(data, device="cuda")
+        elif library == "jax":
+            other = module.device_put(data, module.devices("gpu")[0])
+        else:
+            other = module.to_device(data) if library == "numba.cuda" else module.asarray(data)
+    except Exception as error:  # built without CUDA
+        pytest.skip(f"{library} makes no array on the GPU here: {error}")
+    x = tj.dlarray(other)
+    assert x.device == "cuda:0" and (x + 1).tolist() == (data + 1).tolist()
+    function = tj.dlaccelerate(lambda x: x * 2)
+    for _ in range(3):
+        assert function(other).tolist() == (data * 2).tolist()
+    if library == "torch":
+        assert module.as_tensor(function(other), device="cuda").cpu().numpy().tolist() == (data * 2).tolist()
+        assert module.from_dlpack(function(other)).cpu().numpy().tolist() == (data * 2).tolist()
+        with module.cuda.stream(module.cuda.Stream()):
+            assert (tj.dlarray(module.ones(3, device="cuda") * 3) + 1).tolist() == [4.0] * 3
