@@ -17,6 +17,7 @@ from tracejit.passes.graph.complex_parts import complex_parts
 from tracejit.passes.graph.half_bits import half_bits
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
+from tracejit.passes.graph.stacked_products import stacked_products
 from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.graph.tidy_loops import tidy_loops
 from tracejit.passes.loops.bodies import BuiltBody
@@ -67,7 +68,7 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(half_bits(complex_parts(tidy_loops(graph))))
+    simplified = simplify(half_bits(complex_parts(stacked_products(tidy_loops(graph)))))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)

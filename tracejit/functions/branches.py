@@ -48,7 +48,7 @@ def dlwhile(
         fun: takes the carry and returns the next one, in the same containers, sizes, formats and dtypes.
         carry: a dlarray, ndarray or number, or containers of them. A step gets arrays of its own.
         max_steps: the greatest number of steps, for loops that are differentiated in accelerated functions. Memory for
-            so many is reserved, and a step that is not made takes about a microsecond.
+            so many is reserved, and a step that is not made takes about 0.1 us.
 
     Raises:
         ArgumentError: if containers of the carry change, if `cond` returns no single number, or if the loop has not

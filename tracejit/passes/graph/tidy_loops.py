@@ -34,7 +34,7 @@ def _joined(graph: Graph) -> Graph:
     if not first:
         return graph
     others = {node for nodes in first.values() for node in nodes[1:]}
-    copier = _Copier(graph)
+    copier = Copier(graph)
     for node in graph.nodes:
         if node in first:
             copier.join(first[node])
@@ -43,7 +43,7 @@ def _joined(graph: Graph) -> Graph:
     return copier.finished()
 
 
-class _Copier:
+class Copier:
     """Copies a graph, node by node."""
 
     def __init__(self, graph: Graph) -> None:
@@ -102,7 +102,7 @@ class _Copier:
 
 def _on_inputs(graph: Graph, inputs: Sequence[Value]) -> Graph:
     """Return a graph with the same nodes that reads other inputs of the same sizes."""
-    copier = _Copier(graph)
+    copier = Copier(graph)
     copier.mapping.update(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
         copier.append(node, node.inputs, node.params, node.outputs)
@@ -131,7 +131,7 @@ def _trimmed(graph: Graph) -> Graph:
         else:
             needed.update(node.inputs)
             kept.append((node, None))
-    copier = _Copier(graph)
+    copier = Copier(graph)
     for node, some in reversed(kept):
         if some is None:
             copier.append(node, node.inputs, node.params, node.outputs)
@@ -166,7 +166,7 @@ def _needed_part(body: Body, needed: Sequence[bool]) -> _Kept:
 
 def _hoisted(graph: Graph) -> Graph:
     """Return a graph in which loops do not compute what is the same in each step."""
-    copier = _Copier(graph)
+    copier = Copier(graph)
     for node in graph.nodes:
         if node.op.name == "scan":
             _hoist(copier, node)
@@ -175,7 +175,7 @@ def _hoisted(graph: Graph) -> Graph:
     return copier.finished()
 
 
-def _hoist(copier: _Copier, node: Node) -> None:
+def _hoist(copier: Copier, node: Node) -> None:
     """Append a loop, and before it what is the same in each of its steps."""
     body = node.params["body"]
     graph, first = body.graph, body.carries + body.slices
@@ -204,7 +204,7 @@ def _hoist(copier: _Copier, node: Node) -> None:
     part.inputs = [*graph.inputs[:first], *kept, *hoisted]
     part.nodes = [inner for inner in graph.nodes if inner not in moved]
     part.constants, part.outputs = graph.constants, graph.outputs
-    copy = _Copier(part)
+    copy = Copier(part)
     for inner in part.nodes:
         copy.append(inner, inner.inputs, inner.params, inner.outputs)
     copier.mapping = around
