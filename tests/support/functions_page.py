@@ -12,12 +12,12 @@ import numpy as np
 import special_page
 from numpy_grid import BY_FUNCTION
 
-from tracejit.functions.numpy_api import answers, table, ufuncs, writes
+from tracejit.functions.numpy_api import implementations, table, ufuncs, writes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 
-SUBJECTS = {module.__name__.rpartition(".")[2]: module for module in (*answers.SUBJECTS, ufuncs)}
-LATE = {module.__name__.rpartition(".")[2] for module in answers.SUBJECTS}
+SUBJECTS = {module.__name__.rpartition(".")[2]: module for module in (*implementations.SUBJECTS, ufuncs)}
+LATE = {module.__name__.rpartition(".")[2] for module in implementations.SUBJECTS}
 """The subjects of the answers that are loaded when the first of them is called."""
 OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbers
     "makes an array of sizes, constants or a buffer; NumPy's own runs": """
@@ -71,12 +71,12 @@ def subject(name: str) -> str | None:
     if isinstance(function, np.ufunc):
         if function in table.UFUNCS:
             return "elementwise" if function is not np.matmul else "linear"
-        return "ufuncs" if function in answers.UFUNCS else None
+        return "ufuncs" if function in implementations.UFUNCS else None
     if function in writes.WRITERS:
         return "writes"
     if function in table.FUNCTIONS:
         return str(table.FUNCTIONS[function].__module__.rpartition(".")[2])
-    found = [module for module in answers.SUBJECTS if function in module.FUNCTIONS]
+    found = [module for module in implementations.SUBJECTS if function in module.FUNCTIONS]
     return found[0].__name__.rpartition(".")[2] if found else None
 
 
@@ -97,7 +97,7 @@ def listed(text: str) -> set[str]:
 
 
 def rule(module: str) -> str:
-    """Return the sentence on formats in the docstring of a module of answers."""
+    """Return the sentence on formats in the docstring of a module of implementations."""
     if module in RULES:
         return RULES[module]
     text = SUBJECTS[module].__doc__ or ""

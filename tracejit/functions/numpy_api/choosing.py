@@ -210,7 +210,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     return taking.take(array, places, axis)
 
 
-WIDER: dict[Callable[..., Any], Callable[..., Any]] = {np.take: take}
+FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {np.take: take}
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.select: select,
     np.piecewise: piecewise,

@@ -13,7 +13,7 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
 from tracejit.functions.numpy_api import writes
-from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_answers
+from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_implementations
 from tracejit.record import recorder
 from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import GuardFailed
@@ -25,7 +25,7 @@ from tracejit.util.uninterrupted import is_of_handler
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Answer a ufunc that was called with a dlarray among its inputs or outputs.
+    """Return the result of a ufunc that was called with a dlarray among its inputs or outputs.
 
     Raises:
         ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
@@ -54,7 +54,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
             return getattr(ufunc, method)(*_constants(inputs, name), **options)
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
     dtype = options.pop("dtype", None)
-    function = UFUNCS.get(ufunc) or late_answers().UFUNCS.get(ufunc) or _of_scipy(ufunc)
+    function = UFUNCS.get(ufunc) or late_implementations().UFUNCS.get(ufunc) or _of_scipy(ufunc)
     if function is None:
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
@@ -136,7 +136,7 @@ def _refuse_options(name: str, options: dict[str, Any]) -> None:
 
 
 def call_function(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
-    """Answer a NumPy function that was called with a dlarray somewhere in its arguments.
+    """Return the result of a NumPy function that was called with a dlarray somewhere in its arguments.
 
     Raises:
         ArgumentError: for a function, or an argument of it, that dlarrays do not support.
@@ -151,7 +151,7 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     if ours is None:
         if _are_constants((args, options)):
             return function(*_constants(args, ""), **_constants(options, ""))
-        ours = late_answers().FUNCTIONS.get(function)
+        ours = late_implementations().FUNCTIONS.get(function)
         if ours is not None:
             return _checked(function, ours, args, options)
         name, _ = scipy_call() or (_name(function), None)
@@ -186,14 +186,14 @@ def _with_out(
     out = options.pop("out", None)
     if out is not None:
         return writes.into(out, as_array(call_function(function, args, options)), _name(function))
-    return _answered(function, ours, args, options)
+    return _result(function, ours, args, options)
 
 
 def _checked(
     function: Callable[..., Any], ours: Callable[..., Any], args: Any, options: dict[str, Any]
 ) -> Any:
     """Return the result of our function; what it cannot do with its arguments is an error in NumPy's name for it."""
-    if function in late_answers().CALLING:  # what the user's function raises is its own
+    if function in late_implementations().CALLING:  # what the user's function raises is its own
         return _with_out(function, ours, args, options)
     try:
         return _with_out(function, ours, args, options)
@@ -219,7 +219,7 @@ def _not_used(name: str, error: Exception) -> ArgumentError:
     )
 
 
-def _answered(
+def _result(
     function: Callable[..., Any], ours: Callable[..., Any], args: Any, options: dict[str, Any]
 ) -> Any:
     """Return the result of our function for the arguments of NumPy's."""
@@ -239,9 +239,9 @@ def _answered(
             if value is not np._NoValue:
                 translated[names[name]] = value
         elif not _is_default(value, parameter.default):
-            wider = late_answers().WIDER.get(function)
-            if wider is not None and wider is not ours:
-                return _answered(function, wider, args, options)
+            full_form = late_implementations().FULL_FORMS.get(function)
+            if full_form is not None and full_form is not ours:
+                return _result(function, full_form, args, options)
             raise _unsupported(function, name, ours)
     return ours(**translated)
 

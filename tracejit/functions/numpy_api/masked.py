@@ -321,7 +321,7 @@ def average(
     return (result, scale) if returned else result
 
 
-WIDER: dict[Callable[..., Any], Callable[..., Any]] = {
+FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.sum: sum,
     np.prod: prod,
     np.max: amax,

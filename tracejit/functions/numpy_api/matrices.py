@@ -179,7 +179,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
     return elementwise.clip(c / deviations[:, None] / deviations[None, :], -1, 1)
 
 
-WIDER: dict[Callable[..., Any], Callable[..., Any]] = {np.trace: trace}
+FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {np.trace: trace}
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.kron: kron,
     np.cross: cross,

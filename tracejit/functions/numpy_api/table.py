@@ -29,11 +29,11 @@ from tracejit.util.arguments import flag, is_option, is_real, real
 
 
 @cache
-def late_answers() -> Any:
-    """Return the module of the answers that are rarely needed, which takes some milliseconds to import."""
-    from tracejit.functions.numpy_api import answers
+def late_implementations() -> Any:
+    """Return the module of the implementations that are rarely needed, which takes some milliseconds to import."""
+    from tracejit.functions.numpy_api import implementations
 
-    return answers
+    return implementations
 
 
 def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
@@ -177,24 +177,24 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
         mode, ("constant", "edge", "symmetric", "wrap", "reflect")
     ):
         return padding.pad(x, pad_width, mode, **kwargs)
-    return late_answers().FORMS[np.pad](x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
+    return late_implementations().FORMS[np.pad](x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> dlarray:
     is_number = is_real(ord)
     if (is_number and ord not in (1, 2, math.inf)) or is_option(ord, ("nuc",)):
-        return late_answers().spectral.norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]
+        return late_implementations().spectral.norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]
     if is_number and ord == 2:
         array = as_array(x, "norm")
         if len(normalize_axes("norm", array, axis)) == 2:
-            return late_answers().spectral.norm(array, ord, axis, keepdims)  # type: ignore[no-any-return]
+            return late_implementations().spectral.norm(array, ord, axis, keepdims)  # type: ignore[no-any-return]
     return norms.norm(x, ord, axis, keepdims)
 
 
 def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
     if not kwargs and operands and isinstance(operands[0], str):
         return contraction.einsum(*operands, optimize=optimize)
-    return late_answers().FORMS[np.einsum](*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
+    return late_implementations().FORMS[np.einsum](*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
 
 
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype:

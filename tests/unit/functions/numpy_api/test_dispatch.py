@@ -12,7 +12,7 @@ from numpy_calls import CALLS, INTEGERS, ONE, wrap
 import tracejit as tj
 from tracejit import ArgumentError, dlarray, dlfeval
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
-from tracejit.functions.numpy_api import answers, dispatch, table
+from tracejit.functions.numpy_api import dispatch, implementations, table
 
 # What a NumPy function of the name does not do: a list here is a decision.
 NOT_BY_PROTOCOL = {"zeros", "ones", "full", "eye", "arange"}
@@ -121,7 +121,7 @@ def test_signatures_of_functions_written_in_c(function, monkeypatch):
 @pytest.mark.whole("signatures")
 @pytest.mark.parametrize(
     "function",
-    [f for f in (*table.FUNCTIONS, *answers.FUNCTIONS) if isinstance(f, type(np.where))],
+    [f for f in (*table.FUNCTIONS, *implementations.FUNCTIONS) if isinstance(f, type(np.where))],
     ids=lambda f: f.__name__,
 )
 def test_every_function_without_a_python_signature_has_ours(function):

@@ -113,7 +113,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
     return np.einsum_path(*stand_ins, optimize=optimize)
 
 
-WIDER: dict[Callable[..., Any], Callable[..., Any]] = {
+FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.reshape: reshape,
     np.ravel: ravel,
     np.concatenate: concatenate,
