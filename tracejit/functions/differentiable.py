@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.array import as_array
 from tracejit.aval import SUPPORTED_DTYPES, Aval
 from tracejit.errors import ArgumentError, DimsError, GradientError
-from tracejit.ops import Kind, Op
+from tracejit.ops import Kind, Op, name_apart
 from tracejit.ops.op import PythonCall
 from tracejit.record import host
 from tracejit.record import recorder as recorders
@@ -193,7 +193,7 @@ def _op(name: str, doc: str, outputs: Sequence[Aval], function: Callable[..., An
         return avals
 
     return Op(
-        name=name, doc=doc, kind=Kind.HOST, infer=infer, numpy=host.copies(function), vjp=vjp,
+        name=name_apart(name), doc=doc, kind=Kind.HOST, infer=infer, numpy=host.copies(function), vjp=vjp,
         emit=PythonCall(function), samples=(), analytic=False,
     )  # fmt: skip
 

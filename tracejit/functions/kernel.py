@@ -13,7 +13,7 @@ import numpy as np
 from tracejit.array import as_array
 from tracejit.aval import Aval, check_dtype
 from tracejit.errors import ArgumentError, BoundsError, GradientError
-from tracejit.ops import Kind, Op
+from tracejit.ops import Kind, Op, name_apart
 from tracejit.ops.op import Sample, UserLoop
 from tracejit.record import host
 from tracejit.record import recorder as recorders
@@ -111,7 +111,7 @@ class LoopKernel:
             )
 
         return Op(
-            name=name.rpartition(".")[2], doc="loops of the user's", kind=Kind.KERNEL, infer=lambda *_: avals,
+            name=name_apart(name.rpartition(".")[2]), doc="loops of the user's", kind=Kind.KERNEL, infer=lambda *_: avals,
             numpy=self._uncompiled(outputs), vjp=no_gradient, emit=UserLoop(text, sizes), samples=(Sample(()),),
             analytic=False,
         )  # fmt: skip

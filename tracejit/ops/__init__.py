@@ -29,4 +29,15 @@ OPS = Table(
     ),
 )
 
-__all__ = ["OPS", "Kind", "Layout", "Op"]
+_LOOPS = ("scan", "cond", "while")  # passes/graph has their records
+
+__all__ = ["OPS", "Kind", "Layout", "Op", "name_apart"]
+
+
+def name_apart(name: str) -> str:
+    """Return a name for the op of a user's function: passes know ops by name, and no op of the table has it.
+
+    >>> name_apart("distance"), name_apart("matmul")
+    ('distance', 'matmul_')
+    """
+    return f"{name}_" if name in OPS or name in _LOOPS else name

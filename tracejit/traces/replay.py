@@ -12,7 +12,7 @@ from tracejit.aval import Aval
 from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.ir import Graph, Where
-from tracejit.ops import Kind, Layout, Op
+from tracejit.ops import Kind, Layout, Op, name_apart
 from tracejit.passes.graph.split import split
 from tracejit.program import NO_WRITES, Prepared, Program, Writes
 from tracejit.record.guards import GuardFailed
@@ -312,7 +312,7 @@ def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any
         return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay.graph)
 
     return Op(
-        name=name,
+        name=name_apart(name),
         doc="a compiled program",
         kind=Kind.HOST,
         infer=lambda *_: avals,

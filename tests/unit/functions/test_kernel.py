@@ -136,3 +136,23 @@ def test_what_a_kernel_cannot_have(body, tmp_path):
     with pytest.raises(ArgumentError, match=re.escape(bodies()[body])) as caught:
         kernel(np.ones(3))
     assert f"{file}:5" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["neg", "transpose", "reshape", "matmul", "cast", "pad", "cond", "sort", "scan", "sum"]
+)
+def test_a_kernel_whose_name_an_op_has(name, tmp_path):
+    """No pass takes it for that op: x - neg(y) is x + y for the op alone."""
+    file = tmp_path / "loops.py"
+    file.write_text(f"def {name}(x, y):\n    for i in range(x.shape[0]):\n        y[i] = 3 * x[i] + 1\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    kernel = tj.kernel(names[name])
+    fun = tj.dlaccelerate(lambda x: (x - kernel(x), kernel(kernel(x)), kernel(x + 1).sum()))
+    x = np.arange(4.0)
+    for _ in range(4):
+        first, second, third = fun(x)
+        np.testing.assert_array_equal(first, x - (3 * x + 1))
+        np.testing.assert_array_equal(second, 3 * (3 * x + 1) + 1)
+        assert third.item() == (3 * (x + 1) + 1).sum()
+    assert fun.stats.hits == 2

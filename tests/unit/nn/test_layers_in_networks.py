@@ -137,7 +137,9 @@ def test_files_and_copies(layer: Any, layouts: Any) -> None:
     net, inputs = network(layer, layouts), data(layouts)
     copy = pickle.loads(pickle.dumps(net))
     assert copy == net and repr(copy) == repr(net)
-    compare(called(copy, "predict", inputs), called(net, "predict", inputs), rtol=0, atol=0)
+    # The steps of a solver are accelerated: those of the second network, which is equal, are replayed.
+    rounding = 1e-5 if isinstance(layer, nn.NeuralODE) else 0.0
+    compare(called(copy, "predict", inputs), called(net, "predict", inputs), rtol=rounding, atol=rounding)
     again = net.with_learnables(net.learnables.to_dict()).with_state(net.state.to_dict())
     assert again == net
     assert net.initialize(seed=1) == net  # what is set stays
