@@ -74,9 +74,7 @@ def test_a_number_and_an_array_without_axes_have_traces_of_their_own():
 
 def test_an_index_assignment_to_a_number_is_refused():
     for evaluate in (lambda fun, x: fun(x), tj.dlfeval):
-        with pytest.raises(
-            TypeError, match="x is a number that an operation returned .* which cannot be written"
-        ):
+        with pytest.raises(TypeError, match="x is a number that an operation returned"):
             evaluate(lambda x: x.sum().__setitem__(..., 1.0), tj.dlarray([1.0, 2.0]))
 
 
