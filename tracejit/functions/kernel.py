@@ -112,8 +112,8 @@ class LoopKernel:
 
         return Op(
             name=name_apart(name.rpartition(".")[2]), doc="loops of the user's", kind=Kind.KERNEL,
-            infer=lambda *_: avals, numpy=self._uncompiled(outputs), vjp=no_gradient, emit=UserLoop(text, sizes), samples=(Sample(()),),
-            analytic=False,
+            infer=lambda *_: avals, numpy=self._uncompiled(outputs), vjp=no_gradient,
+            emit=UserLoop(text, sizes), samples=(Sample(()),), analytic=False,
         )  # fmt: skip
 
     def _uncompiled(self, outputs: list[Aval]) -> Callable[..., Any]:
