@@ -44,6 +44,11 @@ def test_every_public_name_stands_in_the_reference_once(module):
     assert all(f"`~tracejit.{name}`" in index for name in shown)
 
 
+@named("reference")
+def test_a_page_has_one_name(module):
+    assert set(module.groups()).isdisjoint(module.modules())
+
+
 @named("gallery")
 def test_every_example_has_a_page(module):
     pages = module.pages(ROOT, run=False)
