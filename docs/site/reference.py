@@ -111,7 +111,7 @@ def heading(name: str) -> str:
     """Return the title of a group.
 
     >>> heading("losses"), heading("linear")
-    ('Losses', 'Products')
+    ('Losses', 'Products and linear systems')
     """
     return TITLES.get(name, name.replace("_", " ").capitalize())
 
