@@ -43,7 +43,6 @@ def functions() -> dict[str, Callable[..., Any]]:
             scan,
             search,
             spectral,
-            spectral,
             user,
         )
         for name, function in vars(module).items()

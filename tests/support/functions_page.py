@@ -43,8 +43,8 @@ OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbe
         nested_iters row_stack in1d trapz
     """,
 }
-MISSING = {  # function: why
-    "roots": "its results are complex numbers",
+IN_PYTHON = {  # function: what it does
+    "roots": "NumPy's own function runs, also within programs, as a call of Python; with a derivative",
 }
 WRITERS = sorted(function.__name__ for function in writes.WRITERS)
 RULES = {  # of the modules of the toolbox, whose functions' docstrings say more
@@ -110,8 +110,8 @@ def page(gradients: dict[str, bool]) -> str:
     """Return the text of the page; `gradients` says which functions have one."""
     reasons = outside()
     supported = [name for name in names() if subject(name)]
-    numeric = [*supported, *(name for name in MISSING if hasattr(np, name))]
-    lines = [HEAD.format(count=len(supported), all=len(numeric), share=100 * len(supported) // len(numeric))]
+    numeric = [*supported, *(name for name in IN_PYTHON if hasattr(np, name))]
+    lines = [HEAD.format(count=len(numeric))]
     by_subject: dict[str, list[str]] = {}
     for name in supported:
         by_subject.setdefault(subject(name) or "", []).append(name)
@@ -124,8 +124,8 @@ def page(gradients: dict[str, bool]) -> str:
         ]
         lines.append("")
     lines += special_page.section()
-    lines += ["## Not there", "", "| function | why |", "|---|---|"]
-    lines += [f"| `np.{name}` | {why} |" for name, why in MISSING.items()]
+    lines += ["## In Python", "", "| function | |", "|---|---|"]
+    lines += [f"| `np.{name}` | {what} |" for name, what in IN_PYTHON.items()]
     lines += ["", "## Not about numbers", "", "| function | |", "|---|---|"]
     lines += [f"| `np.{name}` | {reasons[name]} |" for name in names() if name in reasons]
     return "\n".join(lines) + "\n"
@@ -133,12 +133,12 @@ def page(gradients: dict[str, bool]) -> str:
 
 HEAD = """# NumPy's functions
 
-Under NumPy's names dlarrays answer {count} of the {all} functions of the main namespace that compute with numbers
-({share} %). Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function.
-*Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
+Under NumPy's names dlarrays answer all {count} functions of the main namespace that compute with numbers. Each gives NumPy's
+numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function. *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
 values or steps.
 
-Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, equal elements
+Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, a Python integer that does
+not fit the dtype of an array of integers gives int64 where NumPy raises OverflowError, equal elements
 keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
 values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
 

@@ -228,7 +228,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: DENSE.predict(np.ones((2, 3))),
         DimsError,
         "predict: layer 'input' (FeatureInput), given 2x3 float64: the input of size 2x3 has no labels; expected "
-        '3(C) and observations (B): pass dlarray(x, "BSSC"), with the label of each axis.',
+        '3(C) and observations (B): pass dlarray(x, "BC"), with the label of each axis.',
     ),
     (
         lambda: DENSE.predict(X[:, :2]),

@@ -9,8 +9,8 @@ Row = tuple[str, str]
 
 _NUMPY = (
     # np.linalg
-    ("np.linalg.cross(x, y)", "x[[1, 2, 0]] * y[[2, 0, 1]] - x[[2, 0, 1]] * y[[1, 2, 0]]"),
-    ("np.linalg.matrix_norm(A)", "np.linalg.norm(A)"),
+    ("np.linalg.cross(x, y)", "np.cross(x, y)"),
+    ("np.linalg.matrix_norm(A)", "np.linalg.norm(A, axis=(-2, -1))"),
     ("np.linalg.vecdot(x, y)", "np.sum(x * y, axis=-1)"),
     ("np.linalg.vector_norm(x)", "np.linalg.norm(x)"),
 )  # fmt: skip

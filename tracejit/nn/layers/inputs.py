@@ -96,9 +96,10 @@ class InputLayer(BuiltInLayer):
         array = as_array(x)
         wanted = DataLayout(self.input_size, (self.layout.format or "")[: len(self.input_size)])
         if array._format is None:
+            labels = "".join(sorted(self.layout.format or "", key="BTSC".index))
             raise DimsError(
                 f"the input of size {'x'.join(map(str, array._data.shape))} has no labels; expected {wanted!r} and "
-                'observations (B): pass dlarray(x, "BSSC"), with the label of each axis.'
+                f'observations (B): pass dlarray(x, "{labels}"), with the label of each axis.'
             )
         for label in "SC":
             sizes = tuple(
