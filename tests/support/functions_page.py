@@ -133,9 +133,10 @@ def page(gradients: dict[str, bool]) -> str:
 
 HEAD = """# NumPy's functions
 
-Under NumPy's names dlarrays answer all {count} functions of the main namespace that compute with numbers. Each gives NumPy's
-numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function. *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
-values or steps.
+Under NumPy's names dlarrays answer all {count} functions of the main namespace that compute with numbers.
+Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function.
+*Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers,
+truth values or steps.
 
 Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, a Python integer that does
 not fit the dtype of an array of integers gives int64 where NumPy raises OverflowError, equal elements
