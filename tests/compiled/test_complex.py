@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accelerated import dlaccelerate
+from effort import sample
 from op_cases import graph_of
 
 import tracejit as tj
@@ -125,7 +126,7 @@ def test_transforms_of_many_sizes(dtype: str) -> None:
         (1, 1009),
         (2, 4096),
     ]
-    for count, n in sizes:
+    for count, n in sample(sizes, dtype):
         z = draw((count, n), dtype)
         accelerated = dlaccelerate(lambda z: (np.fft.fft(z), np.fft.ifft(z.T, axis=0), np.fft.rfft(z.real)))
         for _ in range(3):
