@@ -224,7 +224,7 @@ class _Run:
             return np.full(count, int(operand[2:], 16), np.uint64)
         if operand in self.addresses:
             return np.full(count, self.addresses[operand], np.uint64)
-        return np.full(count, int(operand, 0) & (2**64 - 1), np.uint64)
+        return np.full(count, int(operand.removesuffix("U"), 0) & (2**64 - 1), np.uint64)
 
     def value(self, operand: str, kind: str) -> np.ndarray:
         dtype = _TYPES[kind]
@@ -398,6 +398,11 @@ class _Run:
 
     def do_cvt(self, instruction: Instruction) -> None:
         *modifiers, to, source = instruction.modifiers
+        if to == "f16x2":
+            target, high, low = instruction.operands
+            halves = [self.value(x, source).astype(np.float16).view(np.uint16) for x in (high, low)]
+            self.set(target, (halves[0].astype(np.uint32) << np.uint32(16)) | halves[1])
+            return
         target, operand = instruction.operands
         x, dtype = self.value(operand, source), _TYPES[to]
         if x.dtype.kind == "f":

@@ -18,7 +18,7 @@ from tracejit.program import NO_WRITES, Prepared, Program, Writes
 from tracejit.record.guards import GuardFailed
 from tracejit.util import logs
 from tracejit.util.annotate import annotated
-from tracejit.util.locks import compiling, new_lock
+from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room, is_limited
@@ -227,6 +227,7 @@ _compilers: list[_Compiler] = []
 
 def _compiler() -> _Compiler:
     if not _compilers:
+        check_compiler()  # in a forked child nobody may hold the lock, and for ever
         check_room()
         uninterrupted(_import_compiler)
     return _compilers[0]
@@ -245,10 +246,12 @@ _pipelines: list[Any] = []
 
 def pipeline() -> Any:
     """Return the module tracejit.pipeline, which imports the compiler."""
-    if not _pipelines and is_limited():
-        _import_pipeline()  # a thread would take address space that LLVM needs
-    elif not _pipelines:
-        uninterrupted(lambda stopping: _import_pipeline())
+    if not _pipelines:
+        check_compiler()
+        if is_limited():
+            _import_pipeline()  # a thread would take address space that LLVM needs
+        else:
+            uninterrupted(lambda stopping: _import_pipeline())
     return _pipelines[0]
 
 
