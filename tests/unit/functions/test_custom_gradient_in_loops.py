@@ -145,6 +145,7 @@ def derivatives(loss: Any, order: int) -> Any:
     return fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("loop", LOOPS)
 def test_derivatives_are_those_of_the_loop_in_python(loop: str, function: str) -> None:
@@ -166,6 +167,7 @@ def test_derivatives_are_those_of_the_loop_in_python(loop: str, function: str) -
         assert loops_of(accelerated)
 
 
+@pytest.mark.slow
 def test_the_third_derivative() -> None:
     own, plain, order = FUNCTIONS["one within itself"]
     w, xs = tj.dlarray(np.array([0.2, 0.3, 0.4])), tj.dlarray(np.linspace(0.1, 0.5, 12).reshape(4, 3))

@@ -126,6 +126,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("loop", "derivative"), CASES)
 def test_they_are_those_of_the_loop_in_python(loop: str, derivative: str) -> None:
     kept, python = LOOPS[loop]

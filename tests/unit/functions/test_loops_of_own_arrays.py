@@ -54,6 +54,7 @@ def _uncollected() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_uncollected")
 @pytest.mark.parametrize("gradient", [False, True])
 @pytest.mark.parametrize("name", LOOPS)

@@ -90,6 +90,7 @@ def test_a_matrix_of_another_size_is_squared_more_often() -> None:
         )
 
 
+@pytest.mark.slow
 def test_no_root() -> None:
     for matrix in (np.diag([1.0, -1.0]), np.array([[-1.0, 1.0], [0.0, -3.0]])):
         with pytest.raises(np.linalg.LinAlgError):

@@ -23,6 +23,7 @@ def step(net: Any, x: Any) -> Any:
     return loss, tj.dlgradient(loss, net)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "adjoint", "adjoint-seminorm"])
 def test_it_is_the_solution_of_the_network(mode: str) -> None:
     net = network(mode, (0, 0.5, 1))

@@ -140,6 +140,7 @@ class TestSolution:
         found = tj.dlode45(oscillator, [0, 1, 2], y0, [np.array(4.0)], gradient_mode=mode, **TIGHT)
         np.testing.assert_allclose(found["x"], np.cos(2 * np.array([[1, 1], [2, 2]])), rtol=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("mode", MODES)
     def test_a_network_is_its_own_parameters(self, mode: str) -> None:
         network = tj.dlnetwork(
@@ -188,6 +189,7 @@ class TestGradients:
 
         return [*map(np.asarray, tj.dlfeval(loss, tj.dlarray(Y0), tj.dlarray(A)))]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("mode", MODES)
     def test_by_differences(self, mode: str) -> None:
         def loss(y0: np.ndarray, a: np.ndarray) -> float:
@@ -273,6 +275,7 @@ class TestFixedSteps:
         errors = [np.abs(np.asarray(solver(pull, TIMES, Y0, A, num_steps=n)) - want).max() for n in (40, 80)]
         assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.25)
 
+    @pytest.mark.slow
     def test_gradient(self) -> None:
         def loss(solve: Callable[..., Any], a: Any) -> Any:
             return tj.dlgradient((solve(a) ** 2).sum(), a)

@@ -51,6 +51,7 @@ def test_rounding_is_to_the_nearest_and_ties_to_even() -> None:
     np.testing.assert_array_equal(found, np.where(np.abs(want) == 2.0**128, np.copysign(np.inf, x), want))
 
 
+@pytest.mark.slow
 def test_casts_are_those_of_the_package(brain: np.dtype) -> None:
     x = numbers()
     step = dlaccelerate(lambda x: x.astype(brain))
