@@ -240,7 +240,8 @@ class TestGradients:
         assert step.stats.hits == 2
 
     def test_steps_that_are_no_longer_kept_are_taken_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        before = self.gradients("direct")
+        for _ in range(3):  # until the steps are replayed, whose sums round in another order
+            before = self.gradients("direct")
         monkeypatch.setattr("tracejit.ode.adjoint._MOST_KEPT", 0)
         for one, two in zip(self.gradients("direct"), before, strict=True):
             np.testing.assert_array_equal(one, two)
