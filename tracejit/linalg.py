@@ -34,7 +34,7 @@ _PADE = (
     10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 _RADIUS = 5.371920351148152  # up to which norm the approximant is right to 2**-53
-_STEPS = 26  # of the iteration for a square root: enough for eigenvalues of which one is 1e12 times another
+_STEPS = 26  # of the iteration for a square root: enough where eigenvalues differ by a factor of 1e12
 
 
 def _vector(function: str, argument: str, x: Any) -> dlarray:

@@ -96,9 +96,8 @@ class Recorder(RecordingBlock):
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
         self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
-        self.backwards = (
-            0  # backward functions that are recorded inside one another (functions/backward_bodies.py)
-        )
+        # Backward functions that are recorded inside one another: functions/backward_bodies.py.
+        self.backwards = 0
         self.keeps_graph = True  # False: it is of no use when the recording has ended
 
     def close(self) -> None:

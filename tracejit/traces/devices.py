@@ -7,7 +7,7 @@ parameters. What the device has no kernel for is computed on the host and copied
 that a slice is a copy there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,18 +56,7 @@ def gpu(x: Any) -> Any:
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
-    leaves, treedef = tree.flatten(x, function="gpu")
-    moved = []
-    for leaf in leaves:
-        if not _is_array(leaf):
-            moved.append(leaf)
-            continue
-        array = _untraced("gpu", leaf)
-        if not isinstance(array._data, devices.OnDevice):
-            data: Any = uploaded(on, array._data)
-            array = dlarray._wrap(data, array._format, None)
-        moved.append(array)
-    return tree.unflatten(treedef, moved)
+    return _moved("gpu", x, lambda data: data if isinstance(data, devices.OnDevice) else uploaded(on, data))
 
 
 def gather(x: Any) -> Any:
@@ -87,15 +76,18 @@ def gather(x: Any) -> Any:
         >>> tj.gather({"x": tj.dlarray([1.0, 2.0])})["x"].tolist()
         [1.0, 2.0]
     """
-    leaves, treedef = tree.flatten(x, function="gather")
+    return _moved("gather", x, devices.on_host)
+
+
+def _moved(function: str, x: Any, move: Callable[[Any], Any]) -> Any:
+    """Return containers with the data of their arrays moved; an array whose data stay where they are is itself."""
+    leaves, treedef = tree.flatten(x, function=function)
     moved = []
     for leaf in leaves:
-        if not _is_array(leaf):
-            moved.append(leaf)
-            continue
-        array = _untraced("gather", leaf)
-        if isinstance(array._data, devices.OnDevice):
-            array = dlarray._wrap(array._data.host(), array._format, None)
+        array = _untraced(function, leaf) if _is_array(leaf) else leaf
+        if isinstance(array, dlarray):
+            data = move(array._data)
+            array = array if data is array._data else dlarray._wrap(data, array._format, None)
         moved.append(array)
     return tree.unflatten(treedef, moved)
 
