@@ -91,14 +91,15 @@ def _f_by_sizes(f: Any, m: Any, n: Any, x: Any) -> tuple[Any, Any]:
     return by_a * 0.5 + by_x / m, by_b * 0.5 - by_x / n
 
 
+def _negated(rule: Any) -> Rule:
+    """Return the rule of 1 - y, given that of y as a function."""
+    return lambda *values: -rule(*values)
+
+
 RULES: dict[str, tuple[Rule, ...]] = {
     "chdtr": (
         lambda f, v, x, y: _gamma_by_a(f, v * 0.5, x * 0.5) * 0.5,
         lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * 0.5,
-    ),
-    "chdtrc": (
-        lambda f, v, x, y: _gamma_by_a(f, v * 0.5, x * 0.5) * -0.5,
-        lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * -0.5,
     ),
     "chdtri": (
         lambda f, v, p, y: -_gamma_by_a(f, v * 0.5, y * 0.5) / _gamma_density(f, v * 0.5, y * 0.5),
@@ -109,7 +110,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         lambda f, p, x, y: -_gamma_density(f, y * 0.5, x * 0.5) / _gamma_by_a(f, y * 0.5, x * 0.5),
     ),
     "gammainc": (lambda f, a, x, y: _gamma_by_a(f, a, x), lambda f, a, x, y: _gamma_density(f, a, x)),
-    "gammaincc": (lambda f, a, x, y: -_gamma_by_a(f, a, x), lambda f, a, x, y: -_gamma_density(f, a, x)),
     "gammaincinv": (
         lambda f, a, p, y: -_gamma_by_a(f, a, y) / _gamma_density(f, a, y),
         lambda f, a, p, y: 1.0 / _gamma_density(f, a, y),
@@ -144,11 +144,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         lambda f, a, b, x, y: _beta_by_shapes(f, a, b, x)[1],
         lambda f, a, b, x, y: _beta_density(f, a, b, x),
     ),
-    "betaincc": (
-        lambda f, a, b, x, y: -_beta_by_shapes(f, a, b, x)[0],
-        lambda f, a, b, x, y: -_beta_by_shapes(f, a, b, x)[1],
-        lambda f, a, b, x, y: -_beta_density(f, a, b, x),
-    ),
     "betaincinv": (
         lambda f, a, b, p, y: -_beta_by_shapes(f, a, b, y)[0] / _beta_density(f, a, b, y),
         lambda f, a, b, p, y: -_beta_by_shapes(f, a, b, y)[1] / _beta_density(f, a, b, y),
@@ -164,11 +159,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         lambda f, m, n, x, y: _f_by_sizes(f, m, n, x)[1],
         lambda f, m, n, x, y: _f_density(f, m, n, x),
     ),
-    "fdtrc": (
-        lambda f, m, n, x, y: -_f_by_sizes(f, m, n, x)[0],
-        lambda f, m, n, x, y: -_f_by_sizes(f, m, n, x)[1],
-        lambda f, m, n, x, y: -_f_density(f, m, n, x),
-    ),
     "fdtri": (
         lambda f, m, n, p, y: -_f_by_sizes(f, m, n, y)[0] / _f_density(f, m, n, y),
         lambda f, m, n, p, y: -_f_by_sizes(f, m, n, y)[1] / _f_density(f, m, n, y),
@@ -183,11 +173,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
         lambda f, a, b, x, y: x * _gamma_density(f, b, a * x),
         lambda f, a, b, x, y: _gamma_by_a(f, b, a * x),
         lambda f, a, b, x, y: a * _gamma_density(f, b, a * x),
-    ),
-    "gdtrc": (
-        lambda f, a, b, x, y: -x * _gamma_density(f, b, a * x),
-        lambda f, a, b, x, y: -_gamma_by_a(f, b, a * x),
-        lambda f, a, b, x, y: -a * _gamma_density(f, b, a * x),
     ),
     "gdtrix": (
         lambda f, a, b, p, y: -y / a,
@@ -218,3 +203,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "nbdtrc": (ZERO, UNKNOWN, lambda f, k, n, p, y: -_beta_density(f, n * 1.0, f.floor(k) + 1.0, p)),
     "nbdtri": (ZERO, UNKNOWN, lambda f, k, n, p, y: 1.0 / _beta_density(f, n * 1.0, f.floor(k) + 1.0, y)),
 }  # fmt: skip
+_COMPLEMENTS = {
+    "chdtrc": "chdtr",
+    "gammaincc": "gammainc",
+    "betaincc": "betainc",
+    "fdtrc": "fdtr",
+    "gdtrc": "gdtr",
+}
+RULES |= {name: tuple([_negated(rule) for rule in RULES[of]]) for name, of in _COMPLEMENTS.items()}
