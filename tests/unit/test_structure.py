@@ -57,6 +57,7 @@ ORDER = (
     "functions.layers",
     "functions.numpy_api",
     "linalg",
+    "signal",
     "special",
     "stats",
     "xp",
