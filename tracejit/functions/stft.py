@@ -11,7 +11,7 @@ from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, movement
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe, describe_sizes, in_dtype, labelled
-from tracejit.util.arguments import flag, integer
+from tracejit.util.arguments import as_index, check_room, check_sizes, flag, integer
 from tracejit.util.named_tuples import NamedTuple
 
 _LENGTH = 128  # of the window that is used where none is given
@@ -19,7 +19,7 @@ _NOTHING = 1e-10  # a sum of squares of windows so small counts as 0, as in SciP
 
 
 class _Segments(NamedTuple):
-    """How a signal is cut.
+    """The segments of a signal.
 
     window      the weights of a segment
     hop         how many steps the next segment begins later
@@ -190,8 +190,9 @@ def _time(function: str, array: dlarray, axis: Any) -> int:
 
 def _segments(function: str, window: Any, overlap: Any, length: Any, signal: dlarray) -> _Segments:
     """Return how a signal is cut, with a window in the precision of the signal."""
-    is_length = isinstance(window, (int, np.integer)) and not isinstance(window, bool)
-    weights = _hann(window) if is_length else movement.relabel(as_array(window, function, "window"), None)
+    size = None if isinstance(window, bool) else as_index(window)
+    weights = as_array(window, function, "window") if size is None else _hann(function, size)
+    weights = movement.relabel(weights, None)
     if weights.ndim != 1 or not weights.size:
         raise DimsError(
             f"{function}: window has size {describe_sizes(weights)}, expected a vector of weights, or a length above 0."
@@ -215,9 +216,10 @@ def _segments(function: str, window: Any, overlap: Any, length: Any, signal: dla
     return _Segments(weights, count - shared, whole)
 
 
-def _hann(count: int) -> dlarray:
+def _hann(function: str, count: int) -> dlarray:
     """Return a Hann window whose period is its length."""
-    angles = 2 * np.pi * np.arange(max(count, 0)) / max(count, 1)
+    check_room(function, check_sizes(function, "window", (count,)), np.dtype(np.float64))
+    angles = 2 * np.pi * np.arange(count) / max(count, 1)
     return as_array(0.5 - 0.5 * np.cos(angles))
 
 

@@ -320,7 +320,9 @@ def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Siz
     """
     axes = tuple([axis for axis in axes if x.shape[axis] > 1 and v.shape[axis] > 1])
     dtype = np.result_type(x.dtype, v.dtype)
-    pair, lengths, steps = [in_dtype(x, dtype), in_dtype(v, dtype)], [], []
+    pair = [in_dtype(x, dtype), in_dtype(v, dtype)]
+    lengths: list[int] = []
+    steps: list[int] = []
     for axis in reversed(axes):
         sizes = [y.shape[axis] for y in pair]
         n, m = max(sizes), min(sizes)
@@ -339,7 +341,7 @@ def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Siz
         lengths.insert(0, length)
         steps.insert(0, step)
     # Each of the axes has an axis of parts before it now.
-    found = _circular(*pair, [axis + i + 1 for i, axis in enumerate(axes)], lengths)
+    found = _circular(pair[0], pair[1], [axis + i + 1 for i, axis in enumerate(axes)], lengths)
     for axis, step in zip(axes, steps, strict=True):
         found = _overlapped(found, axis, step)
     return _cut(found, starts, counts)

@@ -16,7 +16,8 @@ RNG = np.random.default_rng(7)
 MODES = ("full", "same", "valid")
 SIZES = [
     ((7,), (3,)), ((3,), (7,)), ((40,), (17,)), ((5,), (1,)), ((1,), (1,)), ((), ()), ((6, 5), (3, 2)),
-    ((9, 8), (5, 6)),    ((4, 3), (2, 5)), ((4, 5, 3), (2, 3, 3)), ((3, 4, 2, 3), (2, 3, 2, 2)), ((60,), (4,)), ((1, 30), (6, 3)),
+    ((9, 8), (5, 6)), ((4, 3), (2, 5)), ((4, 5, 3), (2, 3, 3)), ((3, 4, 2, 3), (2, 3, 2, 2)),
+    ((60,), (4,)), ((1, 30), (6, 3)),
 ]  # fmt: skip
 DTYPES = ["float64", "float32", "complex128", "complex64", "int64", "int8", "bool"]
 
@@ -58,8 +59,10 @@ def test_convolutions(sizes: Any, dtype: str) -> None:
     for mode, name in product(MODES, ("convolve", "correlate")):
         if not fits(mode, *sizes):
             continue
-        want = getattr(scipy.signal, name)(x, v, mode, method="direct")
-        want = want.astype(np.result_type(x, v))  # SciPy has int64 of some bools
+        wide = np.int64 if dtype == "bool" else x.dtype  # SciPy refuses some bools
+        want = getattr(scipy.signal, name)(x.astype(wide), v.astype(wide), mode, method="direct").astype(
+            dtype
+        )
         ours = getattr(tj.signal, name)
         methods = ("auto", "direct") if dtype in ("int8", "bool") else ("auto", "direct", "fft")
         for method in methods:
@@ -76,16 +79,18 @@ def test_convolutions_by_transforms(sizes: Any, dtype: str, name: str) -> None:
     for mode in MODES:
         if fits(mode, *sizes):
             want = getattr(scipy.signal, name)(x, v, mode)
+            want = want.astype(float) if dtype == "int64" else want  # SciPy leaves integers where sizes are 1
             check(getattr(tj.signal, name)(x, v, mode), want)
             check(replayed(lambda x, v: getattr(tj.signal, name)(x, v, mode), x, v), want)  # noqa: B023
 
 
 @pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
-@pytest.mark.parametrize("axes", [0, -1, (0, 2), [-2], (1, 0, 2)], ids=str)
+@pytest.mark.parametrize("axes", [0, (0, 2), [-3], (1, 0, 2), None], ids=str)
 def test_some_axes(name: str, axes: Any) -> None:
     x, v = numbers((40, 3, 5), "float64"), numbers((4, 1, 5), "float64")
-    for a, b in ((x, v), (v, x), (x, numbers((1, 3, 1), "complex64"))):
-        for mode in ("full", "same"):
+    turned = numbers((7, 1, 1), "complex128")
+    for a, b, modes in ((x, v, MODES), (v, x, ("full", "valid")), (x, turned, MODES), (turned, x, ("full",))):
+        for mode in modes:
             want = getattr(scipy.signal, name)(a, b, mode, axes=axes)
             check(getattr(tj.signal, name)(a, b, mode, axes=axes), want)
 
@@ -157,7 +162,7 @@ def scipys(x: np.ndarray, window: np.ndarray, overlap: int, length: int) -> np.n
         x, window=window, nperseg=len(window), noverlap=overlap, nfft=length, boundary=None, padded=False,
         return_onesided=not sides,
     )[2]  # fmt: skip
-    return found * window.sum()
+    return found * float(window.sum())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
@@ -188,7 +193,8 @@ def test_segments(window: int, overlap: int, length: int, dtype: str) -> None:
 def test_the_inverse_is_that_of_scipy() -> None:
     y = numbers((2, 5, 7), "complex128")  # the transform of no signal
     weights = scipy.signal.get_window("hann", 8)
-    want = scipy.signal.istft(y / weights.sum(), window=weights, nperseg=8, noverlap=6, boundary=None)[1]
+    with pytest.warns(UserWarning, match="NOLA"):  # the first step is not known
+        want = scipy.signal.istft(y / weights.sum(), window=weights, nperseg=8, noverlap=6, boundary=False)[1]
     check(tj.istft(y, 8, overlap_length=6), want)
     check(tj.istft(np.moveaxis(y, 0, 2), 8, axis=1), np.moveaxis(want, 0, 1))
 
