@@ -87,6 +87,8 @@ def stft(
             "use a shorter window, or pad the signal."
         )
     number = (steps - count) // segments.hop + 1
+    shape = (*array.shape[:axis], number, segments.length, *array.shape[axis + 1 :])
+    check_room("stft", check_sizes("stft", "the result", shape), array.dtype)
     parts = apply("take", array, segments.places(number), axis=axis)
     beside = (1,) * (array.ndim - axis - 1)
     parts = parts * movement.reshape(segments.window, (count, *beside))
