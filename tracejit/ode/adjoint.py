@@ -28,6 +28,7 @@ from tracejit.ode.solve import Solution, TakenStep, weighted_cotangents
 from tracejit.ode.steps import StepSizes, Tolerances
 
 _MOST_KEPT = 4  # solutions whose steps are kept for backward, of each function
+_MOST_UNDIFFERENTIATED = 4  # solutions in turn; the next one saves nothing for a gradient
 
 
 class OdeSolution(DifferentiableFunction):
@@ -81,14 +82,13 @@ class DirectSolution(OdeSolution):
         super().__init__(problem, tolerances, sizes)
         self.kept: OrderedDict[int, list[TakenStep]] = OrderedDict()
         self.numbers = count()  # of solutions
-        # Solutions since one was differentiated: if there are many, no gradient is wanted, and nothing is saved for it.
-        self.undifferentiated = 0
+        self.undifferentiated = 0  # solutions since the last gradient
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the states at all times but the first, and the number of the solution."""
         # The steps are kept: an array of the caller's among them would be one that somebody holds.
         first = [part.copy() for part in arrays[: self.count]]
-        saves = self.undifferentiated < _MOST_KEPT
+        saves = self.undifferentiated < _MOST_UNDIFFERENTIATED
         solution = self.solved(times, (*first, *arrays[self.count :]), saves)
         self.undifferentiated += 1
         key = next(self.numbers)
@@ -102,7 +102,9 @@ class DirectSolution(OdeSolution):
         self.undifferentiated = 0
         key = outputs[-1].item()
         steps = self.kept.get(key) or self.solved(times, arrays).steps
-        if key in self.kept:  # for another gradient, which is rare; the memory is that of the next solution
+        if (
+            key in self.kept
+        ):  # a second gradient of a solution is rare; the next solution fills the memory again
             self.kept[key] = [step._replace(saved=()) for step in steps]
         count, problem, theta = self.count, self.problem, arrays[self.count :]
         by_state = tuple([np.zeros_like(part) for part in arrays[:count]])

@@ -45,8 +45,9 @@ class Equation:
         return self._kept(("start", tolerances), start)
 
     def fast_step(self, tolerances: Tolerances, dense: bool, saves: bool) -> Any:
-        """Return the function of a step, (t, h, state, slopes there, theta) -> (state, slopes there, error, dense, saved).
+        """Return the function of a step.
 
+        It is (t, h, state, slopes there, theta) -> (state, slopes there, error, dense, saved).
         For each array of the state `dense` has the array and the seven slopes times h, if it is asked for; `saved` has
         what the gradient of the step reads, if `saves` asks for it.
         """

@@ -16,7 +16,6 @@ from tracejit.errors import DimsError
 from tracejit.functions.elementwise import stop_gradient
 from tracejit.functions.evaluate import dlgradient
 from tracejit.functions.saved_values import gradients_from_saved
-from tracejit.ode import steps
 from tracejit.ode.equation import Arrays, Equation, plain, unlabelled
 from tracejit.ode.solve import Solution, TakenStep, integrate
 from tracejit.ode.steps import State, StepSizes, Tolerances
@@ -176,7 +175,16 @@ class Problem:
             by_parts: those of weighted_cotangents().
         """
         found = self._fast_step_gradients(
-            step.time, step.size, step.state, step.first, theta, by_after, by_last, by_theta, by_parts, step.saved
+            step.time,
+            step.size,
+            step.state,
+            step.first,
+            theta,
+            by_after,
+            by_last,
+            by_theta,
+            by_parts,
+            step.saved,
         )
         return plain(found[0]), plain(found[1]), plain(found[2])
 

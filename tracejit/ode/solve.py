@@ -13,7 +13,6 @@ from tracejit.ode.equation import Arrays, Equation, plain
 from tracejit.ode.steps import StepSizes, Tolerances
 from tracejit.util.named_tuples import NamedTuple
 
-
 MOST_SAVED = 1 << 26  # bytes of values that the steps of a solution save
 
 
