@@ -80,6 +80,7 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
         y.operand(),
     )  # fmt: skip
     convolution, weights = channelwise(convolution, weights)
+    convolution = convolution.with_full_lanes()
     if convolution.block() is None:
         return False
     seen, target = images_apart(builder, x), result_apart(y)
@@ -147,7 +148,8 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             empty.append(Layout(part.offset, part.shape, part.strides))
             continue
         weights = _turned(w, groups, phases)
-        convolutions.append(channelwise(_convolution_of_phase(y, weights, part, phases), weights))
+        convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
+        convolutions.append((convolution.with_full_lanes(), weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -199,7 +201,7 @@ def _launch(
     blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
     pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
     numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
-    name = "channelwise" if convolution.channelwise else "windows"
+    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
 
 

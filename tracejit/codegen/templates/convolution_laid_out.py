@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of convolutions with few filters, or with a number of filters that leaves lanes unused.
+
+Note [windows laid out]
+The kernels of Note [windows] in convolution.py have filters in lanes: 20 filters fill 20 of 32. Here lanes are windows,
+and a row of a tile is a filter. The elements that the windows of a block see are laid out in scratch memory: a sheet
+for each tap along the last axis and each channel, with a line for each line of x that the block spans, and in the line
+an element for each window. If windows move by one element, what the windows see through a tap of the axis before are
+the same lines, further on. So all windows of a block lie without gaps in each sheet, whatever the length of a line,
+and only taps of the last axis are copies. k runs over the taps and the channels; each step loads some vectors of
+windows, and one number for each filter.
+
+Lines are written by masked stores, because a vector that goes beyond its line would spoil lines that are written
+already. Lanes beyond the last window of a block compute with whatever lies there, and are not stored. A tile of 12
+filters has two vectors, one of few filters four, so that there are enough sums that do not wait for each other.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.target import vector_bytes
+from tracejit.codegen.templates.convolution import WINDOWS_ARGUMENTS, block, patch_of
+from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.passes.loops.windows import LAID_OUT_WINDOWS
+from tracejit.program import Kernel
+
+_TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes of a vector
+_MOST_ACROSS = 4  # of them side by side
+
+
+def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool) -> Kernel:
+    """Return the kernel of a convolution whose lanes are windows (Note [windows laid out]) for numbers of its launch.
+
+    Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w, a bias of each filter if it is `biased`, and out.
+    Filters are neighbours in w, and windows move by one element along the last two axes. There is a kernel for each
+    height of a tile: 1, or an even number of filters.
+    """
+    given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
+    lanes = vector_bytes() // dtype.itemsize
+    nears = _near(given["x_channel"], given["x2"]), _near(given["out_filter"], given["out2"])
+    return _laid_out(dtype, lanes, tile_height(given["filters"], lanes), nears, biased)
+
+
+def tile_height(filters: int, lanes: int) -> int:
+    """Return of how many filters a tile is: an even number or 1, so that the last tile is about as full as others."""
+    most = min(_TILE_VECTORS[vector_bytes()] // 2, lanes)
+    height = -(-filters // -(-filters // most))
+    return height if height == 1 else min(most, height + height % 2)
+
+
+def _near(channel: int, step: int) -> str:
+    """Return the axis whose elements are neighbours: "s" the last spatial axis, "c" channels, "" neither."""
+    if step == 1:
+        return "s"
+    return "c" if channel == 1 else ""
+
+
+@cache
+def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], biased: bool) -> Kernel:
+    suffix = SUFFIXES[dtype]
+    kind = f"{suffix}x{lanes}"
+    x_near, out_near = nears
+    across = min(_MOST_ACROSS, _TILE_VECTORS[vector_bytes()] // height)
+    across = 1 << across.bit_length() - 1
+    lines = [
+        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w")),
+        *patch_of(dtype),
+        *([] if out_near == "s" else [f"outs = scratch_i64({LAID_OUT_WINDOWS})"]),
+        *([] if out_near else [f"square = scratch_{suffix}({height * lanes})"]),
+        *(_ones(suffix, lanes) if biased else []),
+        "count1 = (size1 + block1 - 1) // block1",
+        "count2 = (size2 + block2 - 1) // block2",
+        "count = size0 * count1 * count2",
+        f"filter_rows = rows_{height}(0, {height})",
+        "for item in range(first, last):",
+        *indent(1, block()),
+        "    seen = high1 + (taps1 - 1) * dilation1",
+        "    plane = seen * high2",
+        "    sheet = taps0 * plane",
+        *([] if out_near == "s" else indent(1, _places())),
+        "    begin0 = start0 * stride0 - before0",
+        "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
+        "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
+        "    for g in range(groups):",
+        "        for k0 in range(low0, top0):",
+        "            for h1 in range(seen):",
+        *indent(4, _bring_in(kind, lanes, x_near)),
+        f"        for i in range(0, windows, {across * lanes}):",
+        f"            end = min(i + {across * lanes}, windows)",
+        *indent(3, _taps_inside()),
+        f"            for j in range(0, filters, {height}):",
+        *indent(4, _tile(kind, lanes, height, across, out_near, biased)),
+    ]
+    return kernel_of(lines, "laid_out")
+
+
+def _ones(suffix: str, lanes: int) -> list[str]:
+    return [
+        f"ones = scratch_{suffix}({lanes})",
+        f"for p in range({lanes}):",
+        f"    ones[p] = {suffix}(1)",
+    ]
+
+
+def _places() -> list[str]:
+    """Return the lines that list the places of windows in the result, from the first of the block on."""
+    return [
+        "if count > 1 or item == first:",
+        "    i = 0",
+        "    for t1 in range(high1):",
+        "        for t2 in range(high2):",
+        "            outs[i] = t1 * out1 + t2 * out2",
+        "            i += 1",
+    ]
+
+
+def _bring_in(kind: str, lanes: int, near: str) -> list[str]:
+    """Return the lines that lay out what a block sees of one line of x."""
+    return [
+        "i0 = begin0 + k0 * dilation0",
+        "i1 = start1 - before1 + h1",
+        "begin2 = start2 - before2",
+        "source = image * x_image + g * channels * x_channel + i0 * x0 + i1 * x1",
+        "to = k0 * plane + h1 * high2",
+        "outside = i1 < 0 or i1 >= extent1",
+        *_COPIES[near](kind, lanes),
+    ]
+
+
+def _copy_lines(kind: str, lanes: int) -> list[str]:
+    """Return the lines that copy a line whose elements are neighbours; elements outside of x become 0."""
+    return [
+        f"for t in range(0, high2, {lanes}):",
+        f"    few = min({lanes}, high2 - t)",
+        "    for k2 in range(taps2):",
+        "        i2 = begin2 + k2 * dilation2 + t",
+        "        low = max(0, -i2)",
+        "        high = 0 if outside else min(few, extent2 - i2)",
+        "        at_x = source + i2",
+        "        at = to + k2 * channels * sheet + t",
+        "        for c in range(channels):",
+        f"            tile = load_tile_{kind}(x, at_x, rows_1(0, 1), 0, low, high)",
+        f"            store_tile_{kind}(patch, at, rows_1(0, 1), 0, tile, 0, few)",
+        "            at_x += x_channel",
+        "            at += sheet",
+    ]
+
+
+def _copy_turned(kind: str, lanes: int) -> list[str]:
+    """Return the lines that transpose squares of a line whose channels are neighbours, and store each for all taps."""
+    return [
+        "stop = begin2 + (taps2 - 1) * dilation2 + high2",
+        "if outside or begin2 < 0 or stop > extent2:",
+        *indent(1, _zeros(kind, lanes)),
+        "if not outside:",
+        f"    for q in range(max(0, begin2), min(extent2, stop), {lanes}):",
+        f"        few = min({lanes}, min(extent2, stop) - q)",
+        f"        for c in range(0, channels, {lanes}):",
+        f"            several = min({lanes}, channels - c)",
+        f"            corner = load_tile_{kind}(x, source + q * x2 + c, rows_{lanes}(0, few), x2, 0, several)",
+        f"            turned = transpose_{kind}(corner)",
+        "            for k2 in range(taps2):",
+        "                i2 = begin2 + k2 * dilation2",
+        "                at = to + (k2 * channels + c) * sheet + q - i2",
+        f"                store_tile_{kind}(patch, at, rows_{lanes}(0, several), sheet, turned, "
+        f"max(0, i2 - q), min(few, i2 + high2 - q))",
+    ]
+
+
+def _zeros(kind: str, lanes: int) -> list[str]:
+    """Return the lines that write zeros to all taps of a line."""
+    return [
+        f"for t in range(0, high2, {lanes}):",
+        f"    few = min({lanes}, high2 - t)",
+        "    at = to + t",
+        "    for k in range(taps2 * channels):",
+        f"        store_tile_{kind}(patch, at, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, few)",
+        "        at += sheet",
+    ]
+
+
+def _copy_any(kind: str, lanes: int) -> list[str]:
+    return [
+        *_zeros(kind, lanes),
+        "if not outside:",
+        "    for k2 in range(taps2):",
+        "        i2 = begin2 + k2 * dilation2",
+        "        for c in range(channels):",
+        "            at = to + (k2 * channels + c) * sheet",
+        "            for t in range(max(0, -i2), min(high2, extent2 - i2)):",
+        "                patch[at + t] = x[source + (i2 + t) * x2 + c * x_channel]",
+    ]
+
+
+_COPIES = {"s": _copy_lines, "c": _copy_turned, "": _copy_any}
+
+
+def _taps_inside() -> list[str]:
+    """Return the lines that find the taps of the windows from i on that do not lie outside of x for all of them."""
+    return [
+        "begin1 = start1 - before1 + (end - 1) // high2",
+        "low1 = max(0, (dilation1 - 1 - begin1) // dilation1)",
+        "begin1 = start1 - before1 + i // high2",
+        "top1 = min(taps1, (extent1 - 1 - begin1) // dilation1 + 1)",
+    ]
+
+
+def _tile(kind: str, lanes: int, height: int, across: int, out_near: str, biased: bool) -> list[str]:
+    """Return the lines that compute a tile of filters from j on and windows from i on."""
+    tiles = [f"tile{v}" for v in range(across)]
+    starts = [f" + {v * lanes}" if v else "" for v in range(across)]
+    zero = f"zero_{kind}(rows)"
+    if biased:
+        zero = f"add_outer_{kind}({zero}, bias, g * filters, rows, 1, load_{kind}(ones, 0))"
+    return [
+        f"rows = rows_{height}(j, filters)",
+        f"start = {zero}",
+        *[f"{tile} = start" for tile in tiles],
+        "for k0 in range(low0, top0):",
+        "    for k1 in range(low1, top1):",
+        "        at_x = k0 * plane + k1 * dilation1 * high2 + i",
+        "        for k2 in range(runs):",
+        "            at_w = g * w_group + k0 * w0 + k1 * w1 + k2 * w2",
+        "            for p in range(run):",
+        *[
+            f"                {tile} = add_outer_{kind}({tile}, w, at_w, rows, 1, load_{kind}(patch, at_x{start}))"
+            for tile, start in zip(tiles, starts, strict=True)
+        ],
+        "                at_x += sheet",
+        "                at_w += w_channel",
+        "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
+        *_STORES[out_near](kind, lanes, height, tiles, starts),
+    ]
+
+
+def _store_lines(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
+    """Return the lines that store tiles where windows of the last axis are neighbours: a line of windows at a time."""
+    stores = []
+    for tile, start in zip(tiles, starts, strict=True):
+        stores += [
+            f"at = i{start}",
+            f"low = max(0, t * width - at)",
+            f"high = min(min({lanes}, (t + 1) * width - at), windows - at)",
+            "if low < high:",
+            f"    store_tile_{kind}(out, base + t * out1 + at - t * width, rows, out_filter, {tile}, low, high)",
+        ]
+    return [
+        "width = high2",
+        "if out1 == high2:  # lines of windows follow each other",
+        "    width = windows",
+        "for t in range(i // width, (end - 1) // width + 1):",
+        *indent(1, stores),
+    ]
+
+
+def _store_turned(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
+    stores = []
+    for tile, start in zip(tiles, starts, strict=True):
+        store = [
+            f"places = listed_{lanes}(outs, i{start}, windows)",
+            f"store_tile_{kind}(out, base + j, places, 1, turn_{kind}({tile}), 0, min({height}, filters - j))",
+        ]
+        stores += [f"if i{start} < windows:", *indent(1, store)] if start else store
+    return stores
+
+
+def _store_any(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
+    stores = []
+    for tile, start in zip(tiles, starts, strict=True):
+        stores += [
+            f"store_tile_{kind}(square, 0, filter_rows, {lanes}, {tile}, 0, {lanes})",
+            f"for u in range(min({height}, filters - j)):",
+            "    at = base + (j + u) * out_filter",
+            f"    for t in range(min({lanes}, windows - i{start})):",
+            f"        out[at + outs[i{start} + t]] = square[u * {lanes} + t]",
+        ]
+    return stores
+
+
+_STORES = {"s": _store_lines, "c": _store_turned, "": _store_any}
+
+
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return the kernel of a launch of "laid_out"."""
+    return laid_out(launch.pointers[-1].dtype, launch.numbers, len(launch.pointers) > 3)
