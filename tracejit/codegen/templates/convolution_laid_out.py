@@ -25,7 +25,7 @@ from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import WINDOWS_ARGUMENTS, block, patch_of
 from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.windows import LAID_OUT_WINDOWS
+from tracejit.passes.loops.windows import LAID_OUT_TAPS, LAID_OUT_WINDOWS
 from tracejit.program import Kernel
 
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes of a vector
@@ -37,7 +37,7 @@ def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool) -> Kernel:
 
     Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w, a bias of each filter if it is `biased`, and out.
     Filters are neighbours in w, and windows move by one element along the last two axes. There is a kernel for each
-    height of a tile: 1, or an even number of filters.
+    height of a tile.
     """
     given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
     lanes = vector_bytes() // dtype.itemsize
@@ -46,10 +46,9 @@ def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool) -> Kernel:
 
 
 def tile_height(filters: int, lanes: int) -> int:
-    """Return of how many filters a tile is: an even number or 1, so that the last tile is about as full as others."""
+    """Return of how many filters a tile is, so that the last tile computes as few as possible again."""
     most = min(_TILE_VECTORS[vector_bytes()] // 2, lanes)
-    height = -(-filters // -(-filters // most))
-    return height if height == 1 else min(most, height + height % 2)
+    return -(-filters // -(-filters // most))
 
 
 def _near(channel: int, step: int) -> str:
@@ -72,27 +71,30 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         *([] if out_near == "s" else [f"outs = scratch_i64({LAID_OUT_WINDOWS})"]),
         *([] if out_near else [f"square = scratch_{suffix}({height * lanes})"]),
         *(_ones(suffix, lanes) if biased else []),
+        *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in ("seen_at", "filter_at")],
         "count1 = (size1 + block1 - 1) // block1",
         "count2 = (size2 + block2 - 1) // block2",
         "count = size0 * count1 * count2",
-        f"filter_rows = rows_{height}(0, {height})",
+        f"rows = rows_{height}(0, {height})",
         "for item in range(first, last):",
         *indent(1, block()),
         "    seen = high1 + (taps1 - 1) * dilation1",
         "    plane = seen * high2",
         "    sheet = taps0 * plane",
-        *([] if out_near == "s" else indent(1, _places())),
+        "    each = taps2 * channels",
+        "    if count > 1 or item == first:",
+        *indent(2, _tables(out_near != "s")),
         "    begin0 = start0 * stride0 - before0",
         "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
         "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
         "    for g in range(groups):",
         "        for k0 in range(low0, top0):",
-        "            for h1 in range(seen):",
-        *indent(4, _bring_in(kind, lanes, x_near)),
+        *indent(3, _bring_in(kind, lanes, x_near)),
         f"        for i in range(0, windows, {across * lanes}):",
         f"            end = min(i + {across * lanes}, windows)",
         *indent(3, _taps_inside()),
-        f"            for j in range(0, filters, {height}):",
+        f"            for j_next in range(0, filters, {height}):",
+        f"                j = min(j_next, filters - {height})",
         *indent(4, _tile(kind, lanes, height, across, out_near, biased)),
     ]
     return kernel_of(lines, "laid_out")
@@ -106,93 +108,108 @@ def _ones(suffix: str, lanes: int) -> list[str]:
     ]
 
 
-def _places() -> list[str]:
-    """Return the lines that list the places of windows in the result, from the first of the block on."""
+def _tables(with_outs: bool) -> list[str]:
+    """Return the lines that list where taps and channels lie, in the sheets and in a filter, and where windows lie in
+    the result."""
+    outs = [
+        "i = 0",
+        "for t1 in range(high1):",
+        "    for t2 in range(high2):",
+        "        outs[i] = t1 * out1 + t2 * out2",
+        "        i += 1",
+    ]
     return [
-        "if count > 1 or item == first:",
-        "    i = 0",
-        "    for t1 in range(high1):",
-        "        for t2 in range(high2):",
-        "            outs[i] = t1 * out1 + t2 * out2",
-        "            i += 1",
+        "k = 0",
+        "for k0 in range(taps0):",
+        "    for k1 in range(taps1):",
+        "        for k2 in range(taps2):",
+        "            for c in range(channels):",
+        "                seen_at[k] = (k2 * channels + c) * sheet + k0 * plane + k1 * dilation1 * high2",
+        "                filter_at[k] = k0 * w0 + k1 * w1 + k2 * w2 + c * w_channel",
+        "                k += 1",
+        *(outs if with_outs else []),
     ]
 
 
 def _bring_in(kind: str, lanes: int, near: str) -> list[str]:
-    """Return the lines that lay out what a block sees of one line of x."""
+    """Return the lines that lay out what a block sees of one plane of x."""
     return [
-        "i0 = begin0 + k0 * dilation0",
-        "i1 = start1 - before1 + h1",
+        "begin1 = start1 - before1",
         "begin2 = start2 - before2",
-        "source = image * x_image + g * channels * x_channel + i0 * x0 + i1 * x1",
-        "to = k0 * plane + h1 * high2",
-        "outside = i1 < 0 or i1 >= extent1",
+        "first1 = min(seen, max(0, -begin1))",
+        "last1 = max(first1, min(seen, extent1 - begin1))",
+        "source = image * x_image + g * channels * x_channel + (begin0 + k0 * dilation0) * x0 + begin1 * x1",
+        "stop = begin2 + (taps2 - 1) * dilation2 + high2",
         *_COPIES[near](kind, lanes),
     ]
 
 
-def _copy_lines(kind: str, lanes: int) -> list[str]:
-    """Return the lines that copy a line whose elements are neighbours; elements outside of x become 0."""
+def _zeros(kind: str, lanes: int, first: str, last: str) -> list[str]:
+    """Return the lines that write zeros to some lines of all sheets."""
     return [
+        f"size = ({last} - {first}) * high2",
+        "at = k0 * plane + " + f"{first} * high2",
+        "for k in range(taps2 * channels):",
+        f"    for t in range(0, size, {lanes}):",
+        f"        store_tile_{kind}(patch, at + t, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, "
+        f"min({lanes}, size - t))",
+        "    at += sheet",
+    ]
+
+
+def _copy_lines(kind: str, lanes: int) -> list[str]:
+    """Return the lines that copy lines whose elements are neighbours; elements outside of x become 0."""
+    return [
+        *_zeros(kind, lanes, "0", "first1"),
+        *_zeros(kind, lanes, "last1", "seen"),
         f"for t in range(0, high2, {lanes}):",
         f"    few = min({lanes}, high2 - t)",
         "    for k2 in range(taps2):",
         "        i2 = begin2 + k2 * dilation2 + t",
         "        low = max(0, -i2)",
-        "        high = 0 if outside else min(few, extent2 - i2)",
-        "        at_x = source + i2",
-        "        at = to + k2 * channels * sheet + t",
+        "        high = min(few, extent2 - i2)",
         "        for c in range(channels):",
-        f"            tile = load_tile_{kind}(x, at_x, rows_1(0, 1), 0, low, high)",
-        f"            store_tile_{kind}(patch, at, rows_1(0, 1), 0, tile, 0, few)",
-        "            at_x += x_channel",
-        "            at += sheet",
+        "            at_x = source + c * x_channel + first1 * x1 + i2",
+        "            at = (k2 * channels + c) * sheet + k0 * plane + first1 * high2 + t",
+        "            for h1 in range(last1 - first1):",
+        f"                tile = load_tile_{kind}(x, at_x, rows_1(0, 1), 0, low, high)",
+        f"                store_tile_{kind}(patch, at, rows_1(0, 1), 0, tile, 0, few)",
+        "                at_x += x1",
+        "                at += high2",
     ]
 
 
 def _copy_turned(kind: str, lanes: int) -> list[str]:
-    """Return the lines that transpose squares of a line whose channels are neighbours, and store each for all taps."""
+    """Return the lines that transpose squares of lines whose channels are neighbours, and store each for all taps."""
     return [
-        "stop = begin2 + (taps2 - 1) * dilation2 + high2",
-        "if outside or begin2 < 0 or stop > extent2:",
-        *indent(1, _zeros(kind, lanes)),
-        "if not outside:",
+        "if begin2 < 0 or stop > extent2 or last1 - first1 < seen:",
+        *indent(1, _zeros(kind, lanes, "0", "seen")),
+        "for h1 in range(first1, last1):",
         f"    for q in range(max(0, begin2), min(extent2, stop), {lanes}):",
         f"        few = min({lanes}, min(extent2, stop) - q)",
         f"        for c in range(0, channels, {lanes}):",
         f"            several = min({lanes}, channels - c)",
-        f"            corner = load_tile_{kind}(x, source + q * x2 + c, rows_{lanes}(0, few), x2, 0, several)",
+        f"            corner = load_tile_{kind}(x, source + h1 * x1 + q * x2 + c, rows_{lanes}(0, few), x2, 0, several)",
         f"            turned = transpose_{kind}(corner)",
         "            for k2 in range(taps2):",
         "                i2 = begin2 + k2 * dilation2",
-        "                at = to + (k2 * channels + c) * sheet + q - i2",
+        "                at = (k2 * channels + c) * sheet + k0 * plane + h1 * high2 + q - i2",
         f"                store_tile_{kind}(patch, at, rows_{lanes}(0, several), sheet, turned, "
         f"max(0, i2 - q), min(few, i2 + high2 - q))",
     ]
 
 
-def _zeros(kind: str, lanes: int) -> list[str]:
-    """Return the lines that write zeros to all taps of a line."""
-    return [
-        f"for t in range(0, high2, {lanes}):",
-        f"    few = min({lanes}, high2 - t)",
-        "    at = to + t",
-        "    for k in range(taps2 * channels):",
-        f"        store_tile_{kind}(patch, at, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, few)",
-        "        at += sheet",
-    ]
-
-
 def _copy_any(kind: str, lanes: int) -> list[str]:
     return [
-        *_zeros(kind, lanes),
-        "if not outside:",
-        "    for k2 in range(taps2):",
-        "        i2 = begin2 + k2 * dilation2",
-        "        for c in range(channels):",
-        "            at = to + (k2 * channels + c) * sheet",
+        *_zeros(kind, lanes, "0", "seen"),
+        "for k2 in range(taps2):",
+        "    i2 = begin2 + k2 * dilation2",
+        "    for c in range(channels):",
+        "        for h1 in range(first1, last1):",
+        "            at = (k2 * channels + c) * sheet + k0 * plane + h1 * high2",
+        "            at_x = source + c * x_channel + h1 * x1 + i2 * x2",
         "            for t in range(max(0, -i2), min(high2, extent2 - i2)):",
-        "                patch[at + t] = x[source + (i2 + t) * x2 + c * x_channel]",
+        "                patch[at + t] = x[at_x + t * x2]",
     ]
 
 
@@ -215,24 +232,19 @@ def _tile(kind: str, lanes: int, height: int, across: int, out_near: str, biased
     starts = [f" + {v * lanes}" if v else "" for v in range(across)]
     zero = f"zero_{kind}(rows)"
     if biased:
-        zero = f"add_outer_{kind}({zero}, bias, g * filters, rows, 1, load_{kind}(ones, 0))"
+        zero = f"add_outer_{kind}({zero}, bias, g * filters + j, rows, 1, load_{kind}(ones, 0))"
     return [
-        f"rows = rows_{height}(j, filters)",
         f"start = {zero}",
         *[f"{tile} = start" for tile in tiles],
         "for k0 in range(low0, top0):",
-        "    for k1 in range(low1, top1):",
-        "        at_x = k0 * plane + k1 * dilation1 * high2 + i",
-        "        for k2 in range(runs):",
-        "            at_w = g * w_group + k0 * w0 + k1 * w1 + k2 * w2",
-        "            for p in range(run):",
+        "    for k in range((k0 * taps1 + low1) * each, (k0 * taps1 + top1) * each):",
+        "        at_w = g * w_group + filter_at[k] + j",
+        "        at_x = seen_at[k] + i",
         *[
-            f"                {tile} = add_outer_{kind}({tile}, w, at_w, rows, 1, load_{kind}(patch, at_x{start}))"
+            f"        {tile} = add_outer_{kind}({tile}, w, at_w, rows, 1, load_{kind}(patch, at_x{start}))"
             for tile, start in zip(tiles, starts, strict=True)
         ],
-        "                at_x += sheet",
-        "                at_w += w_channel",
-        "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
+        "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + (g * filters + j) * out_filter",
         *_STORES[out_near](kind, lanes, height, tiles, starts),
     ]
 
@@ -262,7 +274,7 @@ def _store_turned(kind: str, lanes: int, height: int, tiles: list[str], starts: 
     for tile, start in zip(tiles, starts, strict=True):
         store = [
             f"places = listed_{lanes}(outs, i{start}, windows)",
-            f"store_tile_{kind}(out, base + j, places, 1, turn_{kind}({tile}), 0, min({height}, filters - j))",
+            f"store_tile_{kind}(out, base, places, 1, turn_{kind}({tile}), 0, {height})",
         ]
         stores += [f"if i{start} < windows:", *indent(1, store)] if start else store
     return stores
@@ -272,9 +284,9 @@ def _store_any(kind: str, lanes: int, height: int, tiles: list[str], starts: lis
     stores = []
     for tile, start in zip(tiles, starts, strict=True):
         stores += [
-            f"store_tile_{kind}(square, 0, filter_rows, {lanes}, {tile}, 0, {lanes})",
-            f"for u in range(min({height}, filters - j)):",
-            "    at = base + (j + u) * out_filter",
+            f"store_tile_{kind}(square, 0, rows, {lanes}, {tile}, 0, {lanes})",
+            f"for u in range({height}):",
+            "    at = base + u * out_filter",
             f"    for t in range(min({lanes}, windows - i{start})):",
             f"        out[at + outs[i{start} + t]] = square[u * {lanes} + t]",
         ]

@@ -13,6 +13,7 @@ PATCH_BYTES = (
 COTANGENT_BYTES = 1 << 17  # of the cotangents of a block, where they have to lie by channels
 WINDOWS = 512  # of a block, at most
 PATCH_REST = 128  # elements behind the windows that are laid out, which vectors of windows may load
+LAID_OUT_TAPS = 2048  # times channels, at most, of convolutions that are laid out
 LAID_OUT_WINDOWS = 1024  # of a block that is laid out (Note [windows laid out] in codegen/templates)
 
 # The choice of lanes. With filters in lanes a tile is two vectors wide, or one if that holds all filters of a group.
@@ -102,7 +103,8 @@ class Convolution(NamedTuple):
         lanes = VECTOR_BYTES // self.itemsize
         width = lanes if self.filters <= lanes else 2 * lanes
         fills = self.filters >= FILLED * width * -(-self.filters // width)
-        return self if fills or self._laid_out_room(lanes) < 1 else self._replace(laid_out=True)
+        fits = self._laid_out_room(lanes) >= 1 and prod(self.taps) * self.channels <= LAID_OUT_TAPS
+        return self if fills or not fits else self._replace(laid_out=True)
 
     def _laid_out_room(self, width: int) -> int:
         """Return how many lines of `width` windows have room in the patch."""
@@ -155,7 +157,7 @@ class Convolution(NamedTuple):
     @property
     def runs(self) -> tuple[int, int]:
         """The number of runs of taps and channels along the last axis that lie without gaps, and the length of one."""
-        is_dense = self.laid_out or self.dilation[2] == 1
+        is_dense = self.dilation[2] == 1
         if self.w is not None:
             is_dense = is_dense and self.w.steps[2] == self.channels * self.w.channel
         return (1, self.taps[2] * self.channels) if is_dense else (self.taps[2], self.channels)
