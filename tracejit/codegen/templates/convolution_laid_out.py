@@ -64,13 +64,13 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
     kind = f"{suffix}x{lanes}"
     x_near, out_near = nears
     across = min(_MOST_ACROSS, _TILE_VECTORS[vector_bytes()] // height)
-    across = 1 << across.bit_length() - 1
+    width = lanes << across.bit_length() - 1
     lines = [
         *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w")),
         *patch_of(dtype),
         *([] if out_near == "s" else [f"outs = scratch_i64({LAID_OUT_WINDOWS})"]),
-        *([] if out_near else [f"square = scratch_{suffix}({height * lanes})"]),
-        *(_ones(suffix, lanes) if biased else []),
+        *([] if out_near == "s" else [f"square = scratch_{suffix}({height * width})"]),
+        *(_ones(suffix, width) if biased else []),
         *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in ("seen_at", "filter_at")],
         "count1 = (size1 + block1 - 1) // block1",
         "count2 = (size2 + block2 - 1) // block2",
@@ -90,20 +90,20 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         "    for g in range(groups):",
         "        for k0 in range(low0, top0):",
         *indent(3, _bring_in(kind, lanes, x_near)),
-        f"        for i in range(0, windows, {across * lanes}):",
-        f"            end = min(i + {across * lanes}, windows)",
+        f"        for i in range(0, windows, {width}):",
+        f"            end = min(i + {width}, windows)",
         *indent(3, _taps_inside()),
         f"            for j_next in range(0, filters, {height}):",
         f"                j = min(j_next, filters - {height})",
-        *indent(4, _tile(kind, lanes, height, across, out_near, biased)),
+        *indent(4, _tile(suffix, lanes, height, width, out_near, biased)),
     ]
     return kernel_of(lines, "laid_out")
 
 
-def _ones(suffix: str, lanes: int) -> list[str]:
+def _ones(suffix: str, width: int) -> list[str]:
     return [
-        f"ones = scratch_{suffix}({lanes})",
-        f"for p in range({lanes}):",
+        f"ones = scratch_{suffix}({width})",
+        f"for p in range({width}):",
         f"    ones[p] = {suffix}(1)",
     ]
 
@@ -226,71 +226,53 @@ def _taps_inside() -> list[str]:
     ]
 
 
-def _tile(kind: str, lanes: int, height: int, across: int, out_near: str, biased: bool) -> list[str]:
+def _tile(suffix: str, lanes: int, height: int, width: int, out_near: str, biased: bool) -> list[str]:
     """Return the lines that compute a tile of filters from j on and windows from i on."""
-    tiles = [f"tile{v}" for v in range(across)]
-    starts = [f" + {v * lanes}" if v else "" for v in range(across)]
+    kind = f"{suffix}x{width}"
     zero = f"zero_{kind}(rows)"
     if biased:
         zero = f"add_outer_{kind}({zero}, bias, g * filters + j, rows, 1, load_{kind}(ones, 0))"
     return [
-        f"start = {zero}",
-        *[f"{tile} = start" for tile in tiles],
+        f"tile = {zero}",
         "for k0 in range(low0, top0):",
         "    for k in range((k0 * taps1 + low1) * each, (k0 * taps1 + top1) * each):",
         "        at_w = g * w_group + filter_at[k] + j",
-        "        at_x = seen_at[k] + i",
-        *[
-            f"        {tile} = add_outer_{kind}({tile}, w, at_w, rows, 1, load_{kind}(patch, at_x{start}))"
-            for tile, start in zip(tiles, starts, strict=True)
-        ],
+        f"        tile = add_outer_{kind}(tile, w, at_w, rows, 1, load_{kind}(patch, seen_at[k] + i))",
         "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + (g * filters + j) * out_filter",
-        *_STORES[out_near](kind, lanes, height, tiles, starts),
+        *_STORES[out_near](suffix, lanes, height, width),
     ]
 
 
-def _store_lines(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
-    """Return the lines that store tiles where windows of the last axis are neighbours: a line of windows at a time."""
-    stores = []
-    for tile, start in zip(tiles, starts, strict=True):
-        stores += [
-            f"at = i{start}",
-            f"low = max(0, t * width - at)",
-            f"high = min(min({lanes}, (t + 1) * width - at), windows - at)",
-            "if low < high:",
-            f"    store_tile_{kind}(out, base + t * out1 + at - t * width, rows, out_filter, {tile}, low, high)",
-        ]
+def _store_lines(suffix: str, lanes: int, height: int, width: int) -> list[str]:
+    """Return the lines that store a tile where windows of the last axis are neighbours: line by line."""
     return [
-        "width = high2",
+        "long = high2",
         "if out1 == high2:  # lines of windows follow each other",
-        "    width = windows",
-        "for t in range(i // width, (end - 1) // width + 1):",
-        *indent(1, stores),
+        "    long = windows",
+        "for t in range(i // long, (end - 1) // long + 1):",
+        f"    store_tile_{suffix}x{width}(out, base + t * out1 + i - t * long, rows, out_filter, tile, "
+        f"max(0, t * long - i), min(end, (t + 1) * long) - i)",
     ]
 
 
-def _store_turned(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
-    stores = []
-    for tile, start in zip(tiles, starts, strict=True):
-        store = [
-            f"places = listed_{lanes}(outs, i{start}, windows)",
-            f"store_tile_{kind}(out, base, places, 1, turn_{kind}({tile}), 0, {height})",
-        ]
-        stores += [f"if i{start} < windows:", *indent(1, store)] if start else store
-    return stores
+def _store_turned(suffix: str, lanes: int, height: int, width: int) -> list[str]:
+    kind = f"{suffix}x{lanes}"
+    return [
+        f"store_tile_{suffix}x{width}(square, 0, rows, {width}, tile, 0, {width})",
+        f"for v in range(0, end - i, {lanes}):",
+        f"    part = turn_{kind}(load_tile_{kind}(square, v, rows, {width}, 0, {lanes}))",
+        f"    store_tile_{kind}(out, base, listed_{lanes}(outs, i + v, windows), 1, part, 0, {height})",
+    ]
 
 
-def _store_any(kind: str, lanes: int, height: int, tiles: list[str], starts: list[str]) -> list[str]:
-    stores = []
-    for tile, start in zip(tiles, starts, strict=True):
-        stores += [
-            f"store_tile_{kind}(square, 0, rows, {lanes}, {tile}, 0, {lanes})",
-            f"for u in range({height}):",
-            "    at = base + u * out_filter",
-            f"    for t in range(min({lanes}, windows - i{start})):",
-            f"        out[at + outs[i{start} + t]] = square[u * {lanes} + t]",
-        ]
-    return stores
+def _store_any(suffix: str, lanes: int, height: int, width: int) -> list[str]:
+    return [
+        f"store_tile_{suffix}x{width}(square, 0, rows, {width}, tile, 0, {width})",
+        f"for u in range({height}):",
+        "    at = base + u * out_filter",
+        "    for t in range(end - i):",
+        f"        out[at + outs[i + t]] = square[u * {width} + t]",
+    ]
 
 
 _STORES = {"s": _store_lines, "c": _store_turned, "": _store_any}
