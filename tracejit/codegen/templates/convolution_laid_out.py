@@ -28,6 +28,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import LAID_OUT_TAPS, LAID_OUT_WINDOWS
 from tracejit.program import Kernel
 
+_GATHERED = (4, 8, 16)  # lanes for which kernels/intrinsics/lanes.py gathers
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes of a vector
 _MOST_ACROSS = 4  # of them side by side
 
@@ -180,22 +181,47 @@ def _copy_lines(kind: str, lanes: int) -> list[str]:
 
 
 def _copy_turned(kind: str, lanes: int) -> list[str]:
-    """Return the lines that transpose squares of lines whose channels are neighbours, and store each for all taps."""
+    """Return the lines that turn lines whose channels are neighbours, and store each for all taps.
+
+    Squares of channels are transposed in registers; elements of a channel that is left over are gathered.
+    """
+    gather, rows = _gather(kind, lanes)
     return [
         "if begin2 < 0 or stop > extent2 or last1 - first1 < seen:",
         *indent(1, _zeros(kind, lanes, "0", "seen")),
+        f"left = channels - channels % {lanes}",
         "for h1 in range(first1, last1):",
         f"    for q in range(max(0, begin2), min(extent2, stop), {lanes}):",
         f"        few = min({lanes}, min(extent2, stop) - q)",
-        f"        for c in range(0, channels, {lanes}):",
-        f"            several = min({lanes}, channels - c)",
-        f"            corner = load_tile_{kind}(x, source + h1 * x1 + q * x2 + c, rows_{lanes}(0, few), x2, 0, several)",
+        "        at_x = source + h1 * x1 + q * x2",
+        "        to = k0 * plane + h1 * high2 + q - begin2",
+        f"        for c in range(0, left, {lanes}):",
+        f"            corner = load_tile_{kind}(x, at_x + c, rows_{lanes}(0, few), x2, 0, {lanes})",
         f"            turned = transpose_{kind}(corner)",
-        "            for k2 in range(taps2):",
-        "                i2 = begin2 + k2 * dilation2",
-        "                at = (k2 * channels + c) * sheet + k0 * plane + h1 * high2 + q - i2",
-        f"                store_tile_{kind}(patch, at, rows_{lanes}(0, several), sheet, turned, "
-        f"max(0, i2 - q), min(few, i2 + high2 - q))",
+        *indent(3, _taps_of(kind, f"rows_{lanes}(0, {lanes})", "turned")),
+        "        for c in range(left, channels):",
+        *indent(3, gather),
+        *indent(3, _taps_of(kind, rows, "lane")),
+    ]
+
+
+def _gather(kind: str, lanes: int) -> tuple[list[str], str]:
+    """Return the lines that bring elements of one channel into a tile, and the rows of the tile."""
+    if lanes in _GATHERED:
+        return [f"lane = (gather_x{lanes}(x, at_x + c, x2, few),)"], "rows_1(0, 1)"
+    load = f"load_tile_{kind}(x, at_x + c, rows_{lanes}(0, few), x2, 0, 1)"
+    return [f"lane = transpose_{kind}({load})"], f"rows_{lanes}(0, 1)"
+
+
+def _taps_of(kind: str, rows: str, tile: str) -> list[str]:
+    """Return the lines that store elements of channels from c on, from element q of a line on, for all taps."""
+    return [
+        "at = to + c * sheet",
+        "i2 = begin2 - q",
+        "for k2 in range(taps2):",
+        f"    store_tile_{kind}(patch, at, {rows}, sheet, {tile}, max(0, i2), min(few, i2 + high2))",
+        "    at += channels * sheet - dilation2",
+        "    i2 += dilation2",
     ]
 
 
