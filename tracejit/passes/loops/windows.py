@@ -12,13 +12,15 @@ PATCH_BYTES = (
 )  # of the elements that the windows of a block span; with filters they fit the second cache
 COTANGENT_BYTES = 1 << 17  # of the cotangents of a block, where they have to lie by channels
 WINDOWS = 512  # of a block, at most
-PATCH_REST = 128  # elements behind the windows that are laid out, which vectors of windows may load
+PATCH_REST = 64  # elements behind the windows that are laid out, which vectors of windows may load
 LAID_OUT_TAPS = 2048  # times channels, at most, of convolutions that are laid out
 LAID_OUT_WINDOWS = 1024  # of a block that is laid out (Note [windows laid out] in codegen/templates)
 
 # The choice of lanes. With filters in lanes a tile is two vectors wide, or one if that holds all filters of a group.
 VECTOR_BYTES = 64
 FILLED = 0.8  # of the lanes, at least, or windows are laid out
+FILLED_TURNED = 0.7  # the same where filters are neighbours in the result, so that tiles have to be turned
+FEW_TAPS = 144  # times channels: of so few the result takes longest, which is better not turned
 
 Triple = tuple[int, int, int]
 
@@ -94,7 +96,7 @@ class Convolution(NamedTuple):
         return cost.product_ns(multiplications, self.itemsize)
 
     def with_full_lanes(self) -> "Convolution":
-        """Return the convolution with windows in lanes if filters would leave many lanes unused.
+        """Return the convolution with windows in lanes if that is faster.
 
         This depends on no size of images or of the batch, so that other sizes need no other kernel.
         """
@@ -102,9 +104,13 @@ class Convolution(NamedTuple):
             return self
         lanes = VECTOR_BYTES // self.itemsize
         width = lanes if self.filters <= lanes else 2 * lanes
-        fills = self.filters >= FILLED * width * -(-self.filters // width)
-        fits = self._laid_out_room(lanes) >= 1 and prod(self.taps) * self.channels <= LAID_OUT_TAPS
-        return self if fills or not fits else self._replace(laid_out=True)
+        filled = self.filters / (width * -(-self.filters // width))
+        taps = prod(self.taps) * self.channels
+        pays = filled < FILLED_TURNED
+        if self.out.steps[2] == 1:
+            pays = filled < FILLED or taps <= FEW_TAPS
+        fits = taps <= LAID_OUT_TAPS and self._laid_out_room(lanes) >= 1
+        return self._replace(laid_out=pays and fits)
 
     def _laid_out_room(self, width: int) -> int:
         """Return how many lines of `width` windows have room in the patch."""
