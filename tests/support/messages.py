@@ -31,6 +31,7 @@ import messages_ode
 import messages_ops
 import messages_record
 import messages_sequences
+import messages_signal
 import messages_traces
 
 from tracejit.errors import TraceJitWarning
@@ -96,6 +97,7 @@ TABLES = (
     messages_ops,
     messages_record,
     messages_sequences,
+    messages_signal,
     messages_traces,
 )
 ROWS: tuple[Row, ...] = tuple([Row(*row) for table in TABLES for row in table.ROWS])
