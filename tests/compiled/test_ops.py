@@ -26,6 +26,7 @@ from op_cases import (
     graph_of,
     known_operands,
     numbers,
+    operands_of,
 )
 
 from tracejit.autodiff import gradient
@@ -72,7 +73,7 @@ def all_ops(b: Builder, ops: Sequence[Op], x: Value, y: Value) -> list[Value]:
     # Through a first value, so that the ops find themselves in one loop.
     flip = OPS["logical_not" if x.dtype.kind == "b" else "neg"]
     operands = [b.apply(flip, (value,), {}) for value in (x, y)]
-    return [b.apply(op, operands[: len(op.samples[0].shapes)], {}) for op in ops]
+    return [b.apply(op, operands_of(op, operands), {}) for op in ops]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int8", "uint8", "uint64", "bool"])

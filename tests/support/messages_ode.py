@@ -23,6 +23,11 @@ ROWS = [
         "dlode45: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not 'tape'.",
     ),
     (
+        lambda: tj.dlode45(falls, [0, 1], np.ones(2, np.float16)),
+        DTypeError,
+        "dlode45: y0 and theta must hold float32 or float64, found float16; cast them (x.astype(np.float32)).",
+    ),
+    (
         lambda: tj.dlode45(falls, 3, np.ones(2)),
         ArgumentError,
         "dlode45: tspan must be two or more times that increase or decrease, not 3.",

@@ -2,6 +2,7 @@
 """The cases of the op records, operands of every kind for elementwise ops, and the errors allowed in results."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -132,11 +133,21 @@ def numbers(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     return x.astype(kind), y.astype(kind)
 
 
+def all_pairs(op: Op, values: np.ndarray) -> list[np.ndarray]:
+    """Return operands that broadcast to all pairs of values, to all triples where the op takes three."""
+    return list(np.ix_(*[values] * len(op.samples[0].shapes)))
+
+
+def operands_of(op: Op, pair: Sequence[Any]) -> list[Any]:
+    """Return as many operands of a pair as the op takes, the first again where it takes three."""
+    return [pair[i % 2] for i in range(len(op.samples[0].shapes))]
+
+
 def defined(ops: Sequence[Op], arrays: Sequence[np.ndarray]) -> list[Op]:
     found = []
     for op in ops:
         try:
-            op.infer(*[Aval(a.shape, None, a.dtype) for a in arrays[: len(op.samples[0].shapes)]])
+            op.infer(*[Aval(a.shape, None, a.dtype) for a in operands_of(op, arrays)])
             found.append(op)
         except DTypeError:
             pass

@@ -83,7 +83,13 @@ def dot(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> Any:
 
 def assert_derivative(found: float, expected: float, tolerance: float) -> None:
     # NaN fails as well.
-    assert abs(found - expected) <= tolerance * max(1.0, abs(found), abs(expected)), (found, expected)
+    error, allowed = abs(found - expected), tolerance * max(1.0, abs(found), abs(expected))
+    assert error <= allowed, (
+        f"the derivative along a random direction is {found} by the rules of the record, but {expected} by an "
+        f"independent derivative; they differ by {error:.1e}, where {allowed:.1e} is allowed. Either vjp is wrong, or the "
+        "reference does not compute the function at a complex step: compare x.real, and square instead of taking "
+        "abs, or give the record analytic=False."
+    )
 
 
 def differentiable(op: Op, sample: Sample) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
+from tracejit.aval import is_half
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.joining import stack
 from tracejit.functions.loops import dlscan
@@ -60,7 +61,7 @@ def dlode45(
         ArgumentError: for times that do not increase or decrease, tolerances or sizes that are not positive, or if
             steps become too small.
         DimsError: if the derivative has another size than the state.
-        DTypeError: if the state is not of one floating-point dtype.
+        DTypeError: if the state is not of one floating-point dtype, or an array has 16 bits.
         GradientError: from a second derivative.
 
     Formula:
@@ -95,6 +96,11 @@ def dlode45(
     )
     problem = problem_of(what, fun, state, parameters)
     arrays = [*state.arrays, *([] if parameters is None else parameters.arrays)]
+    if any(is_half(array.dtype) for array in arrays):
+        names = ", ".join(sorted({str(array.dtype) for array in arrays}))
+        raise DTypeError(
+            f"{what}: y0 and theta must hold float32 or float64, found {names}; cast them (x.astype(np.float32))."
+        )
     solution = _solution(_MODES[gradient_mode], problem, tolerances, sizes)
     outputs = solution(np.asarray(times), *map(unlabelled, arrays))
     stacked = list(outputs) if len(state.arrays) > 1 else [outputs]

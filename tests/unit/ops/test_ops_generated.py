@@ -12,7 +12,7 @@ import effort
 import numpy as np
 import pytest
 from bits import same_bits
-from op_cases import CASES, draw, known_operands
+from op_cases import CASES, all_pairs, draw, known_operands, operands_of
 from op_derivatives import (
     DIFFERENTIABLE,
     STEP,
@@ -326,9 +326,7 @@ ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.n
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 def test_special_values(op: Op, dtype: str) -> None:
-    arity = len(op.samples[0].shapes)
-    values = specials(dtype)
-    arrays = [values] if arity == 1 else [values[:, None], values]
+    arrays = all_pairs(op, specials(dtype))
     if not defined_for(op, arrays):
         return
     graph = graph_of(op, {}, arrays)
@@ -350,9 +348,9 @@ def check_extremes(op: Op, dtype: str) -> None:
     if info.min < 0:
         values = np.append(values, np.array([-1, -2, -3], dtype))
     values = values[known_operands(op.name, values)]
-    arrays = [values] if len(op.samples[0].shapes) == 1 else [values[:, None], values]
+    arrays = all_pairs(op, values)
     if op.name == "pow":
-        arrays[1] = np.array([0, 1, 2, 3, 5], dtype)  # NumPy refuses negative powers
+        arrays[1] = np.array([[0, 1, 2, 3, 5]], dtype)  # NumPy refuses negative powers
     if not defined_for(op, arrays):
         return
     graph = graph_of(op, {}, arrays)
@@ -462,8 +460,13 @@ def test_the_checker_finds_a_rule_that_is_off_by_a_millionth(name: str) -> None:
 def test_the_checker_finds_a_rule_of_the_wrong_sign_or_with_nan() -> None:
     op = OPS["exp"]
     for change in (lambda b, ct: b.neg(ct), lambda b, ct: b.mul(ct, float("nan"))):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="by the rules of the record, but"):
             check_adjoint(wrong(op, change), op.samples[0])
+
+
+def test_an_op_of_three_operands_gets_all_triples() -> None:
+    assert np.broadcast(*all_pairs(OPS["where"], np.arange(5.0))).shape == (5, 5, 5)
+    assert operands_of(OPS["where"], ["x", "y"]) == ["x", "y", "x"]
 
 
 def test_the_ops_of_the_page_on_ops_pass(monkeypatch: pytest.MonkeyPatch) -> None:
