@@ -86,8 +86,8 @@ def assert_derivative(found: float, expected: float, tolerance: float) -> None:
     error, allowed = abs(found - expected), tolerance * max(1.0, abs(found), abs(expected))
     assert error <= allowed, (
         f"the derivative along a random direction is {found} by the rules of the record, but {expected} by an "
-        f"independent derivative; they differ by {error:.1e}, where {allowed:.1e} is allowed. Either vjp is wrong, or the "
-        "reference does not compute the function at a complex step: compare x.real, and square instead of taking "
+        f"independent derivative; they differ by {error:.1e}, where {allowed:.1e} is allowed. Either vjp is wrong, or "
+        "the reference does not compute the function at a complex step: compare x.real, and square instead of taking "
         "abs, or give the record analytic=False."
     )
 

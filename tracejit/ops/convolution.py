@@ -24,7 +24,7 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
 from tracejit.ops import batch, convolution_numpy
 from tracejit.ops.convolution_numpy import Sizes, Windows
-from tracejit.ops.floats import common_float
+from tracejit.ops.floats import common_float, promote_common
 from tracejit.ops.op import KernelCall, Kind, Op, Sample, contiguous
 
 Labels = tuple[str, str, str]
@@ -46,10 +46,6 @@ def spatial(shape: Sequence[int], labels: str) -> Sizes:
 def _shape(labels: str, size: Sizes, **others: int) -> Sizes:
     sizes = iter(size)
     return tuple([next(sizes) if label == "S" else others[label] for label in labels])
-
-
-def _promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
-    return (common_float(*dtypes),) * len(dtypes)
 
 
 def _extents(op: str, first: Aval, second: Aval, operands: Sequence[int], labels: Labels, groups: int) -> Any:
@@ -269,16 +265,16 @@ _BIASED = _SAMPLES[Y][1]._replace(shapes=(*_SAMPLES[Y][1].shapes, (4,)))
 OPS = (
     Op(name="convolution", doc="sums of x w over windows, plus a bias of each filter if there is a third operand; ct "
        "by convolution_input for x, by convolution_weights for w, the sum of ct for the bias",
-       kind=Kind.KERNEL, infer=_infer, numpy=_reference, promote=_promote, vjp=_vjp,
+       kind=Kind.KERNEL, infer=_infer, numpy=_reference, promote=promote_common, vjp=_vjp,
        batch=batch.convolution(X, Y), emit=KernelCall("convolution", _numbers, variant=_loops_with_bias),
        samples=(*_SAMPLES[Y], _BIASED), domain=(0.25, 1.0)),
     Op(name="convolution_input", doc="y w added at the taps of windows, the adjoint of convolution by x and a "
        "transposed convolution; ct by convolution for y, by convolution_weights for w",
-       kind=Kind.KERNEL, infer=_infer_input, numpy=_reference_input, promote=_promote, vjp=_vjp_input,
+       kind=Kind.KERNEL, infer=_infer_input, numpy=_reference_input, promote=promote_common, vjp=_vjp_input,
        batch=batch.convolution(Y, X), emit=KernelCall("convolution_input", _numbers_input),
        samples=tuple([sample._replace(shapes=sample.shapes[::-1]) for sample in _SAMPLES[X]]), domain=(0.25, 1.0)),
     Op(name="convolution_weights", doc="sums of x y over images and windows, the adjoint of convolution by w; ct by "
        "convolution_input for x, by convolution for y",
-       kind=Kind.KERNEL, infer=_infer_weights, numpy=_reference_weights, promote=_promote, vjp=_vjp_weights,
+       kind=Kind.KERNEL, infer=_infer_weights, numpy=_reference_weights, promote=promote_common, vjp=_vjp_weights,
        emit=KernelCall("convolution_weights", _numbers_weights), samples=_SAMPLES[W], domain=(0.25, 1.0)),
 )  # fmt: skip

@@ -41,6 +41,11 @@ def common_float(*dtypes: np.dtype) -> np.dtype:
     return common if common.kind in "fc" else np.dtype(np.float64)
 
 
+def promote_common(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
+    """Return the dtype in which operands meet, once for each operand."""
+    return (common_float(*dtypes),) * len(dtypes)
+
+
 def cast_alike(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return arrays in the dtype that the ops cast them to."""
     dtypes = one_float(*[x.dtype for x in arrays])
