@@ -5,8 +5,9 @@ Note [dots of windows]
 In the kernel of Note [filters] in convolution_weights.py lanes are the taps of the last axis and the channels: 5 of 16
 for the first layer of LeNet. Here lanes are windows, and are added up at the end. What the windows of a block see is
 laid out as in Note [windows laid out] in convolution_laid_out.py, and so are their cotangents, one filter after the
-other, if they do not lie that way already. A tile is some filters by some taps; its sums are added to memory (group,
-filter, taps, channel), of which each part of the launch has its own.
+other, if they do not lie that way already. A tile is some filters by some taps. Its sums are a vector, which is added to
+scratch memory; in the end the sums of all tiles are written to memory (group, filter, taps, channel), of which each
+part of the launch has its own.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,17 @@ from tracejit.codegen.templates.convolution import GEOMETRY, block, patch_of
 from tracejit.codegen.templates.convolution_laid_out import bring_in, gathered, lanes_near, tables
 from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.windows import COTANGENT_BYTES, LAID_OUT_TAPS
+from tracejit.passes.loops.windows import COTANGENT_BYTES, DOTTED_SUMS, LAID_OUT_TAPS
 from tracejit.program import Kernel
 
 DOTS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter")
 
-_TILES = {16: (4, 4), 8: (4, 2), 4: (2, 2), 2: (2, 1)}  # filters and taps of a tile, by lanes: as many sums as lanes
+_TILES = {
+    16: (4, 4),
+    8: (4, 2),
+    4: (2, 2),
+    2: (2, 1),
+}  # filters and taps of a tile, by lanes: as many sums as lanes
 
 
 def dots(dtype: np.dtype, numbers: Sequence[int]) -> Kernel:
@@ -49,15 +55,16 @@ def _dots(dtype: np.dtype, lanes: int, nears: tuple[str, str]) -> Kernel:
         *header(DOTS_ARGUMENTS, suffix, ("x", "y")),
         *patch_of(dtype),
         f"cotangents = scratch_{suffix}({COTANGENT_BYTES // dtype.itemsize})",
-        f"square = scratch_{suffix}({lanes})",
+        f"sums = scratch_{suffix}({DOTTED_SUMS})",
         f"seen_at = scratch_i64({LAID_OUT_TAPS})",
         "count1 = (size1 + block1 - 1) // block1",
         "count2 = (size2 + block2 - 1) // block2",
         "count = size0 * count1 * count2",
         "each = taps1 * taps2 * channels",
-        "taps = taps0 * each",
-        "for i in range(groups * filters * taps):",
-        f"    out[i] = {suffix}(0)",
+        f"across = (each + {across - 1}) // {across} * {lanes}",
+        f"down = (filters + {height - 1}) // {height}",
+        "for i in range(groups * down * taps0 * across):",
+        f"    sums[i] = {suffix}(0)",
         "for item in range(first, last):",
         *indent(1, block()),
         "    seen = high1 + (taps1 - 1) * dilation1",
@@ -76,8 +83,18 @@ def _dots(dtype: np.dtype, lanes: int, nears: tuple[str, str]) -> Kernel:
         f"            rows = rows_{height}(u, filters)",
         "            for k0 in range(low0, top0):",
         "                end = (k0 + 1) * each",
+        f"                at = ((g * down + u // {height}) * taps0 + k0) * across",
         f"                for k in range(k0 * each, end, {across}):",
         *indent(5, _tile(kind, lanes, height, across)),
+        "at = 0",
+        "for gu in range(groups * filters):",
+        "    g = gu // filters",
+        "    u = gu - g * filters",
+        "    for k0 in range(taps0):",
+        f"        base = ((g * down + u // {height}) * taps0 + k0) * across + u % {height} * {across}",
+        "        for k in range(each):",
+        f"            out[at] = sums[base + k // {across} * {lanes} + k % {across}]",
+        "            at += 1",
     ]
     return kernel_of(lines, "window_dots")
 
@@ -145,11 +162,9 @@ def _tile(kind: str, lanes: int, height: int, across: int) -> list[str]:
         f"for i in range(0, windows, {lanes}):",
         f"    tile = add_dots_{kind}(tile, given, base + i, rows, apart, patch, i, columns, 1, "
         f"min({lanes}, windows - i))",
-        f"store_tile_{kind}(square, 0, rows_1(0, 1), 0, sum_lanes_{kind}(tile), 0, {lanes})",
-        f"for r in range(min({height}, filters - u)):",
-        "    at = (g * filters + u + r) * taps + k",
-        f"    for c in range(min({across}, end - k)):",
-        f"        out[at + c] += square[r * {across} + c]",
+        f"total = add_tiles_{kind}(sum_lanes_{kind}(tile), load_tile_{kind}(sums, at, rows_1(0, 1), 0, 0, {lanes}))",
+        f"store_tile_{kind}(sums, at, rows_1(0, 1), 0, total, 0, {lanes})",
+        f"at += {lanes}",
     ]
 
 

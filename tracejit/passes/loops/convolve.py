@@ -272,7 +272,9 @@ def _dotted_weights(builder: LaunchBuilder, node: Node, convolution: Convolution
     numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
     total = _summed(builder, node, "window_dots", convolution, numbers, blocks, shape)
     group, s0, s1, s2, channel, own = w.strides
-    builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (group, own, s0, s1, s2, channel))))
+    builder.copy(
+        (total, contiguous(shape)), (w.root, Layout(w.offset, shape, (group, own, s0, s1, s2, channel)))
+    )
 
 
 def _summed(

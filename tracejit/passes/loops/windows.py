@@ -16,10 +16,15 @@ PATCH_REST = 64  # elements behind the windows that are laid out, which vectors 
 LAID_OUT_TAPS = 2048  # times channels, at most, of convolutions that are laid out
 LAID_OUT_WINDOWS = 1024  # of a block that is laid out (Note [windows laid out] in codegen/templates)
 
+DOTTED_SUMS = (
+    1 << 14
+)  # of a gradient by filters whose lanes are windows, at most; tiles that are not full count in whole
+
 # The choice of lanes. With filters in lanes a tile is two vectors wide, or one if that holds all filters of a group.
 VECTOR_BYTES = 64
 FILLED = 0.8  # of the lanes, at least, or windows are laid out
 FILLED_TURNED = 0.7  # the same where filters are neighbours in the result, so that tiles have to be turned
+FILLED_TURNED_TAPS = 0.5  # the same for taps of the last axis, in the gradient by filters
 FEW_TAPS = 144  # times channels: of so few the result takes longest, which is better not turned
 
 Triple = tuple[int, int, int]
@@ -118,9 +123,12 @@ class Convolution(NamedTuple):
         """Return the convolution with windows in lanes of its gradient by filters if that is faster."""
         lanes = VECTOR_BYTES // self.itemsize
         run = self.taps[2] * self.channels
-        if self.channelwise or self.strides[1:] != (1, 1) or run >= FILLED * lanes:
+        most = FILLED if self.out.steps[2] == 1 else FILLED_TURNED_TAPS
+        if self.channelwise or self.strides[1:] != (1, 1) or run >= most * lanes:
             return self
-        fits = self.taps[0] * self.taps[1] * run <= LAID_OUT_TAPS and self._laid_out_room(lanes) >= 1
+        taps = self.taps[0] * self.taps[1] * run
+        sums = self.groups * (self.filters + 3) * (taps + 3 * self.taps[0])
+        fits = taps <= LAID_OUT_TAPS and sums <= DOTTED_SUMS and self._laid_out_room(lanes) >= 1
         return self._replace(dotted=fits and self._most_cotangents >= lanes)
 
     @property
