@@ -28,6 +28,7 @@ def test_convolutions(order: str) -> None:
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
 
 
+@pytest.mark.slow
 def test_few_filters() -> None:
     rnd = random.Random(0)
     for seed in range(effort.sweep(2, 60, sample=1)):
