@@ -9,10 +9,10 @@ own: Numba's rules for numbers, the passes that such functions need, LLVM's opti
 exports a single C function, named by the hash of its source.
 
 Note [variables that are assigned again]
-Numba gives each assignment of a variable a name and a type of its own (ReconstructSSA), which takes a sixth of its
-time. The variables of a kernel have one type each, so this pass is left out at first. Numba would find a common type
-for a variable that has two, such as float64 for int64 and float32; then, and if there is none, the kernel is lowered
-with that pass.
+Numba gives each assignment of a variable a name and a type of its own (ReconstructSSA, and PreLowerStripPhis), which
+takes a fifth of its time. The variables of a kernel have one type each, so these passes are left out at first; object
+code is the same to the byte. Numba would find a common type for a variable that has two, such as float64 for int64 and
+float32. Then, or if there is none, the kernel is lowered with these passes.
 """
 
 import linecache
@@ -38,6 +38,7 @@ from numba.core.typed_passes import (
     NopythonTypeInference,
     PreLowerStripPhis,
 )
+from numba.core.types.misc import unliteral
 from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
@@ -104,7 +105,7 @@ class _CheckOneType(AnalysisPass):
             for assign in block.find_insts(numba_ir.Assign):
                 assigned.setdefault(assign.target.name, []).append(assign.value)
         for name, values in assigned.items():
-            kind = types.unliteral(state.typemap[name])
+            kind = unliteral(state.typemap[name])
             if len(values) > 1 and any(_type_of(state, value) != kind for value in values):
                 raise _TwoTypesError(name)
         return False
@@ -119,7 +120,7 @@ def _type_of(state: Any, value: Any) -> Any:
     else:
         called = state.calltypes.get(value) if isinstance(value, numba_ir.Expr) else None
         found = None if called is None else called.return_type
-    return None if found is None else types.unliteral(found)
+    return None if found is None else unliteral(found)
 
 
 _PASSES = (
@@ -128,7 +129,7 @@ _PASSES = (
 )  # fmt: skip
 _FEWER_PASSES = (
     TranslateByteCode, FixupArgs,
-    NopythonTypeInference, _CheckOneType, PreLowerStripPhis, _LowerToLlvm,
+    NopythonTypeInference, _CheckOneType, _LowerToLlvm,
 )  # fmt: skip
 
 
