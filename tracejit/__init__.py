@@ -338,6 +338,7 @@ __all__ = [
     "indexcrossentropy",
     "inner",
     "instancenorm",
+    "interpolate",
     "inv",
     "invert",
     "isdlarray",
@@ -470,7 +471,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import linalg, nn, signal, special, stats, xp
+    from tracejit import interpolate, linalg, nn, signal, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -602,7 +603,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("linalg", "nn", "signal", "special", "stats", "xp")
+    _NAMESPACES = ("interpolate", "linalg", "nn", "signal", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

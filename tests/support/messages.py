@@ -20,6 +20,7 @@ import messages_derivatives
 import messages_devices
 import messages_functions
 import messages_host
+import messages_interpolate
 import messages_layers
 import messages_linalg
 import messages_loops
@@ -86,6 +87,7 @@ TABLES = (
     messages_devices,
     messages_functions,
     messages_host,
+    messages_interpolate,
     messages_layers,
     messages_linalg,
     messages_loops,

@@ -56,6 +56,7 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "interpolate",
     "linalg",
     "signal",
     "special",

@@ -73,17 +73,18 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
         for v, operand in zip(node.inputs, (X, W), strict=False)
     )
     y = array_of(builder, node.output, Y, labels[Y])
-    weights = filters_of(w, groups)
+    target, weights = result_apart(y), filters_of(w, groups)
     convolution = Convolution(
         x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
-        y.operand(),
+        target.operand(),
     )  # fmt: skip
     convolution, weights = channelwise(convolution, weights)
+    convolution = convolution.with_full_lanes()
     if convolution.block() is None:
         return False
-    seen, target = images_apart(builder, x), result_apart(y)
-    convolution = convolution._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
+    seen = images_apart(builder, x)
+    convolution = convolution._replace(x=seen.operand(), w=readable(builder, weights))
     _launch(builder, node, convolution, [builder.contiguous(bias) for bias in node.inputs[2:]])
     settle(builder, target, y)
     return True
@@ -147,7 +148,8 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             empty.append(Layout(part.offset, part.shape, part.strides))
             continue
         weights = _turned(w, groups, phases)
-        convolutions.append(channelwise(_convolution_of_phase(y, weights, part, phases), weights))
+        convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
+        convolutions.append((convolution.with_full_lanes(), weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -199,7 +201,7 @@ def _launch(
     blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
     pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
     numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
-    name = "channelwise" if convolution.channelwise else "windows"
+    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
 
 
@@ -217,6 +219,7 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         y.operand(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
+    convolution = convolution.with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(
@@ -224,6 +227,9 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     )
     if convolution.channelwise:
         _channelwise_weights(builder, node, convolution, w)
+        return True
+    if convolution.dotted:
+        _dotted_weights(builder, node, convolution, w)
         return True
     runs, run = convolution.runs
     shape = (groups, *taps[:2], runs, filters, run)
@@ -257,6 +263,18 @@ def _channelwise_weights(
     total = _summed(builder, node, "channels", convolution, numbers, blocks, shape)
     _, s0, s1, s2, _, own = w.strides
     builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
+
+
+def _dotted_weights(builder: LaunchBuilder, node: Node, convolution: Convolution, w: FilterArray) -> None:
+    """Launch the gradient by filters of few channels and taps."""
+    shape = (convolution.groups, convolution.filters, *convolution.taps, convolution.channels)
+    blocks = _parts_of_images(convolution, prod(shape))
+    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
+    total = _summed(builder, node, "window_dots", convolution, numbers, blocks, shape)
+    group, s0, s1, s2, channel, own = w.strides
+    builder.copy(
+        (total, contiguous(shape)), (w.root, Layout(w.offset, shape, (group, own, s0, s1, s2, channel)))
+    )
 
 
 def _summed(
