@@ -46,7 +46,7 @@ def apart(function: str, result: Any) -> Any:
 
 
 def _leaf_apart(leaf: Any) -> Any:
-    """Return a leaf with elements of its own; an ndarray is read by reference in a recording, as arrays of the state are."""
+    """Return a leaf with elements of its own; a recording reads an ndarray by reference, as arrays of the state."""
     if type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES:
         if recorders.recorder() is None:
             return leaf.copy(order="K")

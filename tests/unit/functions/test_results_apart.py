@@ -130,7 +130,9 @@ CONSTRUCTS = {
 @pytest.mark.whole("each shares memory in its own way")
 @pytest.mark.parametrize("view", [lambda n: n, lambda n: n[::-1]], ids=["whole", "view"])
 @pytest.mark.parametrize("name", CONSTRUCTS)
-@pytest.mark.filterwarnings("ignore::tracejit.TraceJitWarning")  # runs uncompiled, for it changes what it reads
+@pytest.mark.filterwarnings(
+    "ignore::tracejit.TraceJitWarning"
+)  # runs uncompiled, for it changes what it reads
 def test_a_result_is_apart_from_an_ndarray(name: str, view: Callable[..., Any]) -> None:
     """Functions that return an ndarray of the state: NumPy writes it later, unseen."""
     state = np.array([1.0, 2.0, 3.0])
