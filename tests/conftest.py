@@ -31,6 +31,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if is_to_be_shared(config):
         config.option.numprocesses = min(MOST_WORKERS, CPUS)
         config.option.dist = "worksteal"
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads wait by spinning, in each process
 
 
 def is_to_be_shared(config: pytest.Config) -> bool:

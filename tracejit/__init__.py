@@ -338,12 +338,14 @@ __all__ = [
     "indexcrossentropy",
     "inner",
     "instancenorm",
+    "interpolate",
     "inv",
     "invert",
     "isdlarray",
     "isfinite",
     "isinf",
     "isnan",
+    "istft",
     "jacobian",
     "jvp",
     "kernel",
@@ -421,6 +423,7 @@ __all__ = [
     "sgdmupdate",
     "sigmoid",
     "sign",
+    "signal",
     "sin",
     "sinh",
     "slogdet",
@@ -437,6 +440,7 @@ __all__ = [
     "stack",
     "stats",
     "std",
+    "stft",
     "stop_gradient",
     "stripdims",
     "subtract",
@@ -467,7 +471,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import linalg, nn, special, stats, xp
+    from tracejit import interpolate, linalg, nn, signal, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -508,6 +512,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.loops import dlcheckpoint, dlscan
     from tracejit.functions.mapping import dlmap
+    from tracejit.functions.stft import istft, stft
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
@@ -524,6 +529,7 @@ else:
         "functions.kernel": ("LoopKernel", "kernel"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
         "functions.mapping": ("dlmap",),
+        "functions.stft": ("istft", "stft"),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
@@ -597,7 +603,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("linalg", "nn", "special", "stats", "xp")
+    _NAMESPACES = ("interpolate", "linalg", "nn", "signal", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import as_array, dlarray
+from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, joining, linalg, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import det, inv, matrices, require, solve, solve_triangular
+from tracejit.functions.numpy_api import in_python
+from tracejit.ops.linalg import lu_factors
 from tracejit.record import recorder
 from tracejit.util.arguments import flag
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "expm", "hankel", "inv", "solve",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "expm", "hankel", "inv", "lu", "solve",
     "solve_triangular", "sqrtm", "toeplitz",
 ]  # fmt: skip
 
@@ -192,6 +194,42 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[dlarray, bool]:
         [[2.0]]
     """
     return cholesky(a, lower), lower
+
+
+def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Any, ...]:
+    """Return the factors of matrices P L U: exchanges of rows, a lower factor with ones on its diagonal, an upper one.
+
+    Args:
+        a: matrices, (..., m, n).
+        permute_l: return P L and U.
+        p_indices: return the numbers p of rows in place of P, so that ``a`` is ``L[p] @ U``.
+
+    Returns:
+        dlarrays P (..., m, m), or p (..., m), L (..., m, k) and U (..., k, n), k the smaller one of m and n. Exchanges
+        are constants for derivatives, which are those of a matrix whose first k rows, in their new order, and columns
+        have an inverse.
+
+    Raises:
+        DimsError: for an operand with fewer than two axes.
+
+    LAPACK's own routine runs, in programs as a call of Python.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> p, low, up = tj.linalg.lu([[1.0, 2.0], [4.0, 4.0]])
+        >>> p.tolist(), low.tolist(), up.tolist()
+        ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
+    """
+    x = matrices("linalg.lu", "a", a, square=False)
+    order, low, up = in_python.call("linalg.lu", lu_factors, (x,), {})
+    places = apply("order", order, axis=order.ndim - 1)[0]  # of each row, in the product
+    if flag("linalg.lu", "permute_l", permute_l):
+        spread = movement.broadcast_to(movement.expand_dims(places, -1), low.shape)
+        return apply("take_along_axis", low, spread, axis=low.ndim - 2), up
+    if flag("linalg.lu", "p_indices", p_indices):
+        return places, low, up
+    numbers = np.arange(x.shape[-2])
+    return in_dtype(movement.expand_dims(places, -1) == numbers, x.dtype), low, up
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dlarray:

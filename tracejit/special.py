@@ -18,17 +18,21 @@ from functools import reduce
 from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, reductions, special_ufuncs
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating, in_dtype
 from tracejit.functions.layers.activations import logsoftmax_over, softmax_over
+from tracejit.functions.movement import relabel
+from tracejit.functions.numpy_api import in_python
 from tracejit.functions.numpy_api.elementary import sinc
+from tracejit.functions.numpy_api.host_rules import lambert
 from tracejit.util.arguments import flag, integer
 
 __all__ = list(special_ufuncs.NAMES) + [  # noqa: RUF005
-    "comb", "ivp", "jvp", "kvp", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma",
+    "comb", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma",
     "sinc", "softmax", "softplus", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 
@@ -188,6 +192,31 @@ def polygamma(n: Any, x: Any) -> dlarray:
     factor = special_ufuncs.call("gamma", (order + 1,)) * where(order % 2 == 0, -1.0, 1.0)
     derivative = factor * special_ufuncs.call("_zeta", (order + 1, x))
     return where(order == 0, special_ufuncs.call("psi", (x,)), derivative)
+
+
+def lambertw(z: Any, k: int = 0) -> dlarray:
+    """Return a branch of Lambert's W, the inverse function of w exp(w).
+
+    Args:
+        z: dlarray of any format, ndarray or number, real or complex.
+        k: the branch, an integer. The branches 0, for z >= -1/e, and -1, for -1/e <= z < 0, are real.
+
+    Returns:
+        dlarray of complex numbers, as SciPy's; the real part (``.real``) is what real branches give. SciPy's own
+        function runs, in programs as a call of Python; derivatives of any order are computed by the program.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> w = tj.special.lambertw([1.0, 2.0]).real
+        >>> w.round(6).tolist()
+        [0.567143, 0.852606]
+    """
+    branch = integer("special.lambertw", "k", k)
+    array = as_array(z, "special.lambertw", "z")
+    if array.dtype.kind not in "fc":
+        array = in_dtype(array, FLOAT64)
+    found = in_python.call("special.lambertw", lambert, (array, branch), {})
+    return relabel(found, array._format)
 
 
 def multigammaln(a: Any, d: int) -> dlarray:

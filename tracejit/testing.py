@@ -172,7 +172,7 @@ def _check(
     for number, gradient in zip(recorded.variables, recorded.gradients, strict=True):
         path = _path(recorded.graph, recorded.graph.inputs[number])
         exact = all(_analytic(node, path) for node in recorded.graph.nodes)
-        coarse = any(v.dtype == np.float32 for v in path)
+        coarse = any(v.dtype in (np.float32, np.complex64) for v in path)
         relative = _RTOL[exact, coarse] if rtol is None else rtol
         absolute = relative * 1e-3 if atol is None else atol
         for _ in range(_DIRECTIONS):
@@ -201,12 +201,14 @@ def _path(graph: Graph, source: Value) -> set[Value]:
     path = {source}
     for node in graph.nodes:
         if node.op.vjp is not None and any(v in path for v in node.inputs):
-            path.update(v for v in node.outputs if v.dtype.kind == "f")
+            path.update(v for v in node.outputs if v.dtype.kind in "fc")
     return path
 
 
 def _analytic(node: Node, path: set[Value]) -> bool:
     """Return whether the complex step applies to a node, or no derivative goes through it."""
+    if any(v in path and v.dtype.kind == "c" for v in node.outputs):
+        return False  # the step would be taken for an imaginary part
     if node.op.analytic or not any(v in path for v in node.outputs):
         return True
     # A cast between floating-point types is left out; a condition that is not complex selects either branch.
@@ -254,7 +256,9 @@ def _evaluate_nodes(
 ) -> None:
     for node in graph.nodes:
         operands = [data[v] for v in node.inputs]
-        is_complex = any(x.dtype.kind == "c" for x in operands)
+        is_complex = any(
+            x.dtype.kind == "c" and v.dtype.kind != "c" for x, v in zip(operands, node.inputs, strict=True)
+        )
         result: Any
         if node.op.name == "stop_gradient" and base is not None:
             result = base[node.output]

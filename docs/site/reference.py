@@ -22,6 +22,7 @@ TITLES = {  # module: title, where its name says too little
     "movement": "Moves",
     "optim": "Optimisers",
     "random": "Random numbers",
+    "stft": "Transforms of segments",
 }
 SAME = {
     "nn": "networks",

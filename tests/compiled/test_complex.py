@@ -198,6 +198,7 @@ def check_program(loss: Any, x: np.ndarray) -> None:
     np.testing.assert_allclose(np.sum(np.asarray(gradient) * along), difference, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_spectral_solver() -> None:
     w0 = np.random.default_rng(0).normal(size=(16, 16))
     found = dlaccelerate(lambda w: flow(w)[0])

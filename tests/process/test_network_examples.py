@@ -32,6 +32,7 @@ def test_digits_are_read_by_a_network():
     assert net.learnables["conv", "weights"].shape == (20, 1, 5, 5)
 
 
+@pytest.mark.slow
 def test_a_layer_with_parameters_of_its_own():
     assert not tj.checklayer(srelu_layer.SReLU(), tj.nn.DataLayout((None, 5), "BC")).failed
     net, losses, accuracy = srelu_layer.train(3)
@@ -59,6 +60,7 @@ def test_maps_of_what_speaks_for_a_class(tmp_path):
     assert (tmp_path / "cam.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_sequences_are_told_apart():
     sequence_lstm.step.clear_cache()
     _, losses, accuracy = sequence_lstm.train(6, count=200)
@@ -76,6 +78,7 @@ def test_padding_makes_no_difference():
     np.testing.assert_allclose(padded, short, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_autoencoder_learns(tmp_path):
     nets, losses = digits_vae.train(4)
     assert losses[-1] < 0.85 * losses[0]
@@ -83,6 +86,7 @@ def test_an_autoencoder_learns(tmp_path):
     assert (tmp_path / "digits.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_differential_equation_is_learned(tmp_path, monkeypatch):
     net, losses = neural_ode.train(20, most=77)
     assert losses[-1] < 0.5 * losses[0]

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 POOR = """
 import ctypes, json, os, pathlib, shutil, signal, sys, tempfile, warnings
 import numpy, platformdirs, scipy, numba
@@ -66,12 +68,14 @@ def run(code: str, folder: Path, **variables: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_programs_run_on_one_thread_and_nothing_is_kept(tmp_path: Path) -> None:
     said, findings = run(REPLAYS, tmp_path)
     assert said == "this system cannot open files relative to a folder"
     assert findings == "['threads-none']"
 
 
+@pytest.mark.slow
 def test_uncompiled_programs(tmp_path: Path) -> None:
     said, _ = run(REPLAYS, tmp_path, TRACEJIT_BACKEND="python")
     assert said == ""

@@ -30,8 +30,9 @@ def operands_of(
     channels: tuple[int, ...],
     filters: tuple[int, ...],
     labels: tuple[str, str, str] | None = None,
+    strides: tuple[int, ...] = (1, 1, 2, 3),
 ) -> Operands:
-    """Return a random convolution with some of these numbers of channels and filters in a group."""
+    """Return a random convolution with some of these numbers of channels and filters in a group, and of strides."""
     axes = rnd.randint(1, 3) if labels is None else labels[0].count("S")
 
     def some(*numbers: int) -> Sizes:
@@ -52,7 +53,7 @@ def operands_of(
         shape_of(labels[2], sizes[2], B=batch, U=groups * each),
     )
     params = {
-        "labels": labels, "strides": some(1, 1, 2, 3), "before": some(-1, 0, 1, 2), "dilation": some(1, 1, 2),
+        "labels": labels, "strides": some(*strides), "before": some(-1, 0, 1, 2), "dilation": some(1, 1, 2),
         "groups": groups,
     }  # fmt: skip
     return Operands(shapes, sizes, params)

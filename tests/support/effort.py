@@ -18,6 +18,7 @@ T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
 SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
 MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
+MOST_WHOLE = 40  # of a test that is marked `whole`; of more the quick answer has a sample
 MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
 UNIT = Path(__file__).resolve().parent.parent / "unit"
 
@@ -80,11 +81,11 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
 def leave_sample(metafunc: pytest.Metafunc) -> None:
     """Leave the sample of the cases of a test, before an item is made of each."""
     definition, calls = metafunc.definition, metafunc._calls  # pytest has no public name for them
-    mark = definition.get_closest_marker("sampled")
-    is_large = len(calls) > MOST_CASES and definition.get_closest_marker("whole") is None
-    if calls and (mark is not None or is_large):
+    mark, whole = definition.get_closest_marker("sampled"), definition.get_closest_marker("whole")
+    most = MOST_CASES if whole is None else MOST_WHOLE if EFFORT is Effort.QUICK else len(calls)
+    if calls and (mark is not None or len(calls) > most):
         names = [f"{definition.nodeid}[{call.id}]" for call in calls]
-        options = {} if mark is None else mark.kwargs
+        options = {"share": SHARE_OF_SHORT} if whole else {} if mark is None else mark.kwargs
         calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
 
 

@@ -147,6 +147,10 @@ Methods of ufuncs (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the ar
 `initial`, `where` and `out` work as in NumPy. A ufunc without an op for a whole axis is applied to one element after
 the other in `reduce` and `accumulate`, which records as many operations as the axis has elements.
 
+In code that is recorded, `np.r_`, `np.c_` and functions that `np.vectorize` made take traced arrays too. Such a
+function is called once, with an element of each operand, and what it computes is computed for all; it chooses with
+`np.where`, and not with `if`.
+
 Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
 `diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
 `lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,

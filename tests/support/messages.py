@@ -20,6 +20,7 @@ import messages_derivatives
 import messages_devices
 import messages_functions
 import messages_host
+import messages_interpolate
 import messages_layers
 import messages_linalg
 import messages_loops
@@ -31,6 +32,7 @@ import messages_ode
 import messages_ops
 import messages_record
 import messages_sequences
+import messages_signal
 import messages_traces
 
 from tracejit.errors import TraceJitWarning
@@ -85,6 +87,7 @@ TABLES = (
     messages_devices,
     messages_functions,
     messages_host,
+    messages_interpolate,
     messages_layers,
     messages_linalg,
     messages_loops,
@@ -96,6 +99,7 @@ TABLES = (
     messages_ops,
     messages_record,
     messages_sequences,
+    messages_signal,
     messages_traces,
 )
 ROWS: tuple[Row, ...] = tuple([Row(*row) for table in TABLES for row in table.ROWS])

@@ -20,6 +20,44 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
     ),
+    # functions/numpy_api/concatenators
+    (
+        lambda: tj.dlfeval(lambda x: np.r_["r", x], V),
+        ArgumentError,
+        "np.r_: the directive 'r' is not supported on dlarrays; integers come first.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(lambda x: x if x > 0 else -x), V),
+        TraceError,
+        "np.vectorize: bool() needs the value of an array that differs between observations at <place>; "
+        "<lambda>.<locals>.<lambda> is recorded once for all of them. Choose with where(condition, a, b), or call the "
+        "function in a loop.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(np.exp), V[:0]),
+        ArgumentError,
+        "np.vectorize: there are no elements, so that the dtype of the result is not known; pass otypes=.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(np.add), V, V[:2]),
+        ArgumentError,
+        "np.vectorize: the sizes (3,), (2,) do not broadcast; they must be equal, or 1.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(np.dot, signature="(n),(n)->()"), V),
+        ArgumentError,
+        "np.vectorize: there are 1 arguments, expected 2 by the signature '(n),(n)->()'.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(np.sum, signature="(n,n)->()"), V),
+        ArgumentError,
+        "np.vectorize: argument 0 has fewer axes than the signature gives an element.",
+    ),
+    (
+        lambda: tj.dlfeval(np.vectorize(np.sum, signature="(n)->(),()"), V),
+        ArgumentError,
+        "np.vectorize: the function has another number of results than its signature, 2.",
+    ),
     # functions/numpy_api/dispatch
     (
         lambda: tj.dlfeval(lambda x: np.save("never.npy", x), X),

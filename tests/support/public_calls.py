@@ -8,6 +8,7 @@ import public_calls_derivatives
 import public_calls_layers
 import public_calls_linalg
 import public_calls_nn
+import public_calls_signal
 
 import tracejit as tj
 from tracejit import dlarray
@@ -196,6 +197,7 @@ CALLS: dict[str, list[Call]] = {
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_nn.CALLS.items()},
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_signal.CALLS.items()},
 }  # fmt: skip
 
 X = dlarray(A)

@@ -148,6 +148,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
 IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")
 
 
+@pytest.mark.slow
 def test_a_message_that_can_be_provoked_has_a_row():
     """The messages of folders that need files or a compiler have theirs in tests/process/test_messages.py."""
     missing = not_reached(set().union(*(outcome(row).statements for row in ROWS)))

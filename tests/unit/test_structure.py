@@ -56,7 +56,9 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "interpolate",
     "linalg",
+    "signal",
     "special",
     "stats",
     "xp",
@@ -237,7 +239,8 @@ def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module_of(path): set() for path in FILES}
     for statement in imports():
         name = statement.imported.removeprefix("tracejit.")
-        if name in graph and name != statement.module:  # late and type-only imports too
+        is_ours = name != statement.imported  # Python has a module named signal, too
+        if is_ours and name in graph and name != statement.module:  # late and type-only imports too
             graph[statement.module].add(name)
     done: set[str] = set()
 

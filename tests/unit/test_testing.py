@@ -140,6 +140,14 @@ def test_accelerated_functions_are_checked_by_differences(monkeypatch):
     check_gradients(lambda x: cube(x) * 2.0, tj.dlarray([1.0, 2.0]))
 
 
+@pytest.mark.parametrize(
+    "fun", [lambda x: (np.abs(x * 1j) ** 2).sum(), lambda x: (np.fft.fft(x) * np.exp(1j * x)).imag.sum()]
+)
+def test_complex_numbers_on_the_way_are_checked_by_differences(fun):
+    """The imaginary part of the complex step cannot be told from theirs."""
+    check_gradients(fun, np.array([1.0, 2.0]), order=2)
+
+
 def test_assert_max_traces():
     double = tj.dlaccelerate(lambda x: 2 * x)
     double.__qualname__ = "double"

@@ -28,6 +28,7 @@ from tracejit.ode.solve import Solution, TakenStep, weighted_cotangents
 from tracejit.ode.steps import StepSizes, Tolerances
 
 _MOST_KEPT = 4  # solutions whose steps are kept for backward, of each function
+_MOST_UNDIFFERENTIATED = 4  # solutions in turn; the next one saves nothing for a gradient
 
 
 class OdeSolution(DifferentiableFunction):
@@ -51,10 +52,10 @@ class OdeSolution(DifferentiableFunction):
             num_memory_values=self.memory,
         )
 
-    def solved(self, times: np.ndarray, arrays: Arrays) -> Solution:
+    def solved(self, times: np.ndarray, arrays: Arrays, saves: bool = False) -> Solution:
         """Return the solution for the arrays of a state and of parameters."""
         state, theta = arrays[: self.count], arrays[self.count :]
-        return self.problem.solved(times.tolist(), state, theta, self.tolerances, self.sizes)
+        return self.problem.solved(times.tolist(), state, theta, self.tolerances, self.sizes, saves)
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the states at all times but the first."""
@@ -81,12 +82,15 @@ class DirectSolution(OdeSolution):
         super().__init__(problem, tolerances, sizes)
         self.kept: OrderedDict[int, list[TakenStep]] = OrderedDict()
         self.numbers = count()  # of solutions
+        self.undifferentiated = 0  # solutions since the last gradient
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the states at all times but the first, and the number of the solution."""
         # The steps are kept: an array of the caller's among them would be one that somebody holds.
         first = [part.copy() for part in arrays[: self.count]]
-        solution = self.solved(times, (*first, *arrays[self.count :]))
+        saves = self.undifferentiated < _MOST_UNDIFFERENTIATED
+        solution = self.solved(times, (*first, *arrays[self.count :]), saves)
+        self.undifferentiated += 1
         key = next(self.numbers)
         self.kept[key] = solution.steps
         while len(self.kept) > _MOST_KEPT:
@@ -95,7 +99,13 @@ class DirectSolution(OdeSolution):
 
     def gradients(self, cotangents: Arrays, times: np.ndarray, arrays: Arrays, outputs: Arrays) -> list[Any]:
         """Return the gradients by the arrays of the first state and of the parameters."""
-        steps = self.kept.get(outputs[-1].item()) or self.solved(times, arrays).steps
+        self.undifferentiated = 0
+        key = outputs[-1].item()
+        steps = self.kept.get(key) or self.solved(times, arrays).steps
+        if (
+            key in self.kept
+        ):  # a second gradient of a solution is rare; the next solution fills the memory again
+            self.kept[key] = [step._replace(saved=()) for step in steps]
         count, problem, theta = self.count, self.problem, arrays[self.count :]
         by_state = tuple([np.zeros_like(part) for part in arrays[:count]])
         by_first, by_theta = by_state, tuple([np.zeros_like(part) for part in theta])

@@ -11,6 +11,7 @@ from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.functions.joining import stack
 from tracejit.functions.labels import stripdims
+from tracejit.functions.saved_values import with_saved
 from tracejit.ode import steps
 from tracejit.ode.steps import State, Tolerances
 
@@ -43,27 +44,48 @@ class Equation:
 
         return self._kept(("start", tolerances), start)
 
-    def fast_step(self, tolerances: Tolerances, dense: bool) -> Any:
-        """Return the function (t, h, state, slopes there, theta) -> (state, slopes there, error, dense) of a step.
+    def fast_step(self, tolerances: Tolerances, dense: bool, saves: bool) -> Any:
+        """Return the function of a step.
 
-        For each array of the state `dense` has the array and the seven slopes times h, if it is asked for.
+        It is (t, h, state, slopes there, theta) -> (state, slopes there, error, dense, saved).
+        For each array of the state `dense` has the array and the seven slopes times h, if it is asked for; `saved` has
+        what the gradient of the step reads, if `saves` asks for it.
         """
 
         def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
-            after, slopes, error = steps.dormand_prince(
-                lambda t, y: self.slope(t, y, theta), t, h, state, first, tolerances
-            )
+            compute = self.step_outputs(t, h, state, first, theta)
+            outputs, saved = with_saved(compute, (*state, *first, *theta)) if saves else (compute(), ())
+            after, slopes = parted(outputs, len(state))
+            slopes = (first, *slopes)
+            error = steps.error_of(h, state, after, slopes, tolerances)
             parts = [
                 stack([y, *[h * slope[i] for slope in slopes]]) for i, y in enumerate(state if dense else ())
             ]
-            return after, slopes[-1], error, tuple(parts)
+            return after, slopes[-1], error, tuple(parts), saved
 
-        return self._kept((dense, tolerances), step)
+        return self._kept((dense, saves, tolerances), step)
+
+    def step_outputs(
+        self, t: Any, h: Any, state: State, first: State, theta: State
+    ) -> Callable[[], tuple[Any, ...]]:
+        """Return the function that computes the state after a step and the six slopes behind the first, in a row."""
+
+        def compute() -> tuple[Any, ...]:
+            after, slopes = steps.stages(lambda t, y: self.slope(t, y, theta), t, h, state, first)
+            return (*after, *[part for slope in slopes[1:] for part in slope])
+
+        return compute
 
     def _kept(self, key: Hashable, function: Callable[..., Any]) -> Any:
         if key not in self._functions:
             self._functions[key] = dlaccelerate(function)
         return self._functions[key]
+
+
+def parted(arrays: Sequence[Any], count: int) -> tuple[State, tuple[State, ...]]:
+    """Return the first state of a row of states with `count` arrays each, and the others."""
+    states = [tuple(arrays[start : start + count]) for start in range(0, len(arrays), count)]
+    return states[0], tuple(states[1:])
 
 
 def unlabelled(array: Any) -> Any:

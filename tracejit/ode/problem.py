@@ -15,7 +15,7 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.elementwise import stop_gradient
 from tracejit.functions.evaluate import dlgradient
-from tracejit.ode import steps
+from tracejit.functions.saved_values import gradients_from_saved
 from tracejit.ode.equation import Arrays, Equation, plain, unlabelled
 from tracejit.ode.solve import Solution, TakenStep, integrate
 from tracejit.ode.steps import State, StepSizes, Tolerances
@@ -107,21 +107,22 @@ class Problem:
 
     @cached_property
     def _fast_step_gradients(self) -> Any:
-        slope = self.equation.slope
-
         def gradients(
             t: Any, h: Any, state: State, first: State, theta: State, by_after: State, by_last: State,
-            by_theta: State, by_parts: State,
+            by_theta: State, by_parts: State, saved: State,
         ) -> Any:  # fmt: skip
-            after, slopes = steps.stages(lambda t, y: slope(t, y, theta), t, h, state, first)
-            total = _products(by_after, after) + _products(by_last, slopes[-1])
-            for number, stage in enumerate(slopes, 1):
-                total = total + h * _products([by[number] for by in by_parts], stage)
             count = len(state)
-            found = dlgradient(total, (*state, *first, *theta))
+            by_slopes = [tuple([h * by[number] for by in by_parts]) for number in range(1, 8)]
+            by_slopes[-1] = _sums(by_slopes[-1], by_last)
+            found = gradients_from_saved(
+                self.equation.step_outputs(t, h, state, first, theta),
+                (*state, *first, *theta),
+                (*by_after, *[part for by in by_slopes[1:] for part in by]),
+                saved,
+            )
             return (
                 _sums(found[:count], [by[0] for by in by_parts]),
-                found[count : 2 * count],
+                _sums(found[count : 2 * count], by_slopes[0]),
                 _sums(found[2 * count :], by_theta),
             )
 
@@ -137,10 +138,16 @@ class Problem:
         return (*map(unlabelled, slopes), *[-unlabelled(g) for g in gradients])
 
     def solved(
-        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: StepSizes
+        self,
+        times: Sequence[float],
+        state: Arrays,
+        theta: Arrays,
+        tolerances: Tolerances,
+        sizes: StepSizes,
+        saves: bool = False,
     ) -> Solution:
-        """Return the solution for all times."""
-        return integrate(self.equation, times, state, theta, tolerances, sizes)
+        """Return the solution for all times; `saves` if its steps save what their gradients read."""
+        return integrate(self.equation, times, state, theta, tolerances, sizes, saves)
 
     def solved_adjoint(
         self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances
@@ -168,7 +175,16 @@ class Problem:
             by_parts: those of weighted_cotangents().
         """
         found = self._fast_step_gradients(
-            step.time, step.size, step.state, step.first, theta, by_after, by_last, by_theta, by_parts
+            step.time,
+            step.size,
+            step.state,
+            step.first,
+            theta,
+            by_after,
+            by_last,
+            by_theta,
+            by_parts,
+            step.saved,
         )
         return plain(found[0]), plain(found[1]), plain(found[2])
 

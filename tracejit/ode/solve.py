@@ -13,15 +13,24 @@ from tracejit.ode.equation import Arrays, Equation, plain
 from tracejit.ode.steps import StepSizes, Tolerances
 from tracejit.util.named_tuples import NamedTuple
 
+MOST_SAVED = 1 << 26  # bytes of values that the steps of a solution save
+
 
 class TakenStep(NamedTuple):
-    """A step that was taken: its time and size, the state and slopes there, and the weights_of() the times within."""
+    """A step that was taken.
+
+    time, size      where it starts, and its size
+    state, first    the state and the slopes there
+    weights         the weights_of() the times within
+    saved           what its gradient reads of it; nothing if it computes the step again
+    """
 
     time: np.ndarray
     size: np.ndarray
     state: Arrays
     first: Arrays
     weights: np.ndarray
+    saved: tuple[Any, ...]
 
 
 class Solution(NamedTuple):
@@ -38,6 +47,7 @@ def integrate(
     theta: Arrays,
     tolerances: Tolerances,
     sizes: StepSizes,
+    saves: bool = False,
 ) -> Solution:
     """Return the solution of a differential equation.
 
@@ -48,6 +58,7 @@ def integrate(
         theta: the parameters.
         tolerances: of a step.
         sizes: of steps.
+        saves: whether steps save what their gradients read.
     """
     dtype = state[0].dtype
     time, end = times[0], times[-1]
@@ -60,7 +71,8 @@ def integrate(
     taken: list[TakenStep] = []
     done = 0
     dense = len(wanted) > 1
-    step = equation.fast_step(tolerances, dense)
+    step = equation.fast_step(tolerances, dense, saves)
+    room = MOST_SAVED
     while done < len(wanted):
         left = abs(end - time)
         if size * (1 + 1e-9) >= left:
@@ -68,7 +80,7 @@ def integrate(
         h = sign * size
         steps.check_size(equation.what, time, h)
         at, by = np.asarray(time, dtype), np.asarray(h, dtype)
-        after, last, error, between = step(at, by, state, first, theta)
+        after, last, error, between, saved = step(at, by, state, first, theta)
         tolerated = float(error._data)
         if tolerated <= 1:
             after = plain(after)
@@ -82,7 +94,11 @@ def integrate(
                 if is_met:
                     weights[-1] = steps.AT_THE_END
                 _fill([result[done : done + inside] for result in results], weights, between, after, is_met)
-            taken.append(TakenStep(at, by, state, first, weights))
+            taken.append(TakenStep(at, by, state, first, weights, saved))
+            if saved:
+                room -= sum([part._data.nbytes for part in saved])
+                if room < 0:
+                    step = equation.fast_step(tolerances, dense, False)
             done += inside
             time, state, first = reached, after, plain(last)
         size = min(steps.next_size(size, tolerated), longest)

@@ -79,6 +79,19 @@ def dormand_prince(
         tolerances: that the error is divided by.
     """
     after, slopes = stages(slope, t, h, state, first)
+    return after, slopes, error_of(h, state, after, slopes, tolerances)
+
+
+def error_of(h: Any, state: State, after: State, slopes: Sequence[State], tolerances: Tolerances) -> Any:
+    """Return the error of a step in units of the tolerance.
+
+    Args:
+        h: the size of the step.
+        state: the state before it.
+        after: the state after it.
+        slopes: the seven slopes.
+        tolerances: that the error is divided by.
+    """
     error = []
     for i, (y, new) in enumerate(zip(state, after, strict=True)):
         if tolerances.counted is not None and i >= tolerances.counted:
@@ -88,7 +101,7 @@ def dormand_prince(
         error.append(stripdims((off / scale) ** 2))
     size = sum(part.size for part in error)
     total = sum((part.sum() for part in error[1:]), error[0].sum())
-    return after, slopes, (total / size) ** 0.5
+    return (total / size) ** 0.5
 
 
 def weights_of(parts: Sequence[float], dtype: np.dtype) -> np.ndarray:

@@ -56,6 +56,22 @@ def _numpy_lu(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return factors, places
 
 
+def lu_factors(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which row of a matrix, of any size, stands in the place of each row, and the factors L and U of these."""
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    packed, order = np.array(x, order="C"), np.empty(x.shape[:-1], np.int64)
+    routine = _lapack("getrf", x.dtype) if k else None
+    for at in np.ndindex(x.shape[:-2]):
+        rows = np.arange(m)
+        if routine is not None:
+            packed[at], exchanges, _ = routine(x[at])
+            for row, other in enumerate(exchanges):
+                rows[[row, other]] = rows[[other, row]]
+        order[at] = rows
+    return order, np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=x.dtype), np.triu(packed[..., :k, :])
+
+
 def _numpy_lu_solve(
     a: np.ndarray, factors: np.ndarray, places: np.ndarray, y: np.ndarray, *, transposed: bool
 ) -> np.ndarray:

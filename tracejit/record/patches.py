@@ -186,6 +186,7 @@ def _begin(positions: Any) -> Any:
 
 _lock = new_lock()
 _patched: dict[str, Patched] = {}
+_methods: list[Any] = []
 _open: set[int] = set()
 
 
@@ -197,6 +198,35 @@ def replace(name: str, instead: Callable[..., Any]) -> None:
         instead: is called with NumPy's function, whether the result is kept (UserCall), and the arguments.
     """
     _patched[name] = Patched(getattr(np, name), instead)
+
+
+def replace_method(owner: type, name: str, instead: Callable[..., Any]) -> None:
+    """Have a method of a class of NumPy replaced while something is recorded.
+
+    Args:
+        owner: the class.
+        name: of the method.
+        instead: is called with NumPy's method and the arguments, in a thread that records.
+    """
+    method = getattr(owner, name)
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs) if thread.recorder is None else instead(method, *args, **kwargs)
+
+    _methods.append(_Method(owner, name, method, update_wrapper(patched, method)))
+
+
+class _Method(NamedTuple):
+    owner: type
+    name: str
+    original: Callable[..., Any]
+    patched: Callable[..., Any]
+
+    def put(self, is_open: bool) -> None:
+        """Put the method for a recording, or that of NumPy, in its place; what somebody else has put there stays."""
+        old, new = (self.original, self.patched) if is_open else (self.patched, self.original)
+        if getattr(self.owner, self.name) is old:
+            setattr(self.owner, self.name, new)
 
 
 def original(function: Any) -> Any:
@@ -219,6 +249,8 @@ def begin(recording: object, names: dict[str, Any] | None) -> None:
         if names is not None and not any(names is others for others in _namespaces):
             _namespaces.append(names)
         _exchange({patched._original: patched for patched in _patched.values()})
+        for method in _methods:
+            method.put(True)
 
 
 def end(recording: object) -> None:
@@ -231,6 +263,8 @@ def _end(recording: int) -> None:
         _open.discard(recording)
         if not _open:
             _exchange({patched: patched._original for patched in _patched.values()})
+            for method in _methods:
+                method.put(False)
             _namespaces.clear()
 
 

@@ -228,14 +228,15 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
         tile = []
         for row in rows:
             vector = np.zeros(lanes, dtype)
-            vector[first:last] = x.span(at + row * stride + first, last - first)
+            if first < last:  # otherwise there may be no memory
+                vector[first:last] = x.span(at + row * stride + first, last - first)
             tile.append(vector)
         return tile
 
     def store_tile(
         out: CheckedPointer, at: int, rows: list[int], stride: int, tile: list[np.ndarray], first: int, last: int
     ) -> None:  # fmt: skip
-        for row, vector in reversed(list(zip(rows, tile, strict=True))):
+        for row, vector in reversed(list(zip(rows, tile, strict=True)) if first < last else []):
             out.span(at + row * stride + first, last - first)[:] = vector[first:last]
 
     def add_dots(

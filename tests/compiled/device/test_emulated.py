@@ -26,6 +26,7 @@ from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel
 
 F32 = np.float32
+LOOPS = re.compile("attention|ctc|gru|lstm|rnn").match  # ops that the emulator runs for seconds
 pytestmark = pytest.mark.skipif(
     llvm.llvm_version_info[0] < 22,
     reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
@@ -51,7 +52,11 @@ def results(b: Builder, op: Op, values: Sequence[Value], sample: Sample) -> list
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
-    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+    ("op", "sample"),
+    [
+        pytest.param(*case, id=f"{case[0].name}-{i}", marks=[pytest.mark.slow] if LOOPS(case[0].name) else [])
+        for i, case in enumerate(CASES)
+    ],
 )
 @pytest.mark.sampled(by=lambda case: case["op"].name)
 def test_ops(op: Op, sample: Sample, dtype: str) -> None:

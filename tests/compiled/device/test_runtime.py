@@ -412,6 +412,18 @@ def test_arrays_larger_than_the_device(fake: FakeLibrary) -> None:
     assert fake.leaks == 0
 
 
+def test_what_outlives_the_names_of_the_module_is_freed(
+    fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of a process Python may forget the names of a module before the last objects."""
+    x = tj.gpu(tj.dlarray(np.ones(5, F32)))
+    monkeypatch.setattr("tracejit.runtime.cuda.driver.sys", None)
+    raised = []
+    monkeypatch.setattr("sys.unraisablehook", raised.append)
+    del x
+    assert raised == [] and fake.leaks == 0
+
+
 def test_a_lost_device_is_said_so_from_then_on(fake: FakeLibrary) -> None:
     function = tj.dlaccelerate(step)
     inputs = tj.gpu(tuple(arrays_of_step()))

@@ -187,15 +187,18 @@ def test_nothing_leaks():
             with pytest.raises(MyError):
                 step(x)
 
+    def growth(count):
+        before = tracemalloc.get_traced_memory()[0]
+        some(count)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+
     some(200)
     gc.collect()
     tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
-    some(2000)
-    gc.collect()
-    after = tracemalloc.get_traced_memory()[0]
+    least = min(growth(1000) for _ in range(3))  # other threads, and caches of Python, grow now and then
     tracemalloc.stop()
-    assert after - before < 20_000
+    assert least < 10_000
 
 
 @pytest.mark.slow

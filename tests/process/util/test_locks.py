@@ -201,6 +201,7 @@ def run(code: str, folder: Path, *arguments: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_forks_while_three_threads_compile_and_load(tmp_path):
     run(STRESS, tmp_path, str(sweep(6, 200)))
 

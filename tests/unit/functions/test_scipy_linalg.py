@@ -19,7 +19,8 @@ expm(a) | expm(a * 20) | expm(a * 1e-9) | expm(p) | sqrtm(p) | sqrtm(p + a) | sq
 block_diag(v, v[0]) | toeplitz(v) | toeplitz(v, v[:2]) | toeplitz(v[:1], v) | hankel(v) | hankel(v, v[:2] * 3)
 hankel(v, a[0]) | circulant(v) | cholesky(p) | cholesky(p, lower=True) | cho_solve(m.cho_factor(p), v)
 cho_solve(m.cho_factor(p, lower=True), a) | solve_triangular(p, v) | solve_triangular(p, a, lower=True, trans=1)
-solve(p, a) | inv(p) | det(a)
+solve(p, a) | inv(p) | det(a) | lu(a, permute_l=True)[0] | lu(a)[0] | lu(a)[1] | lu(a)[2] | lu(a[:2])[1] | lu(a[:2])[2]
+lu(a[:, :2])[1] | lu(a[:, :2], p_indices=True)[2] | lu(p, p_indices=True)[1]
 """
 ROWS = [row.strip() for row in CALLS.replace("|", "\n").splitlines() if row.strip()]
 
@@ -78,6 +79,17 @@ def test_many_matrices_and_none() -> None:
     assert tj.linalg.block_diag().shape == (1, 0)
     for name in tj.linalg.__all__:
         assert getattr(tj.linalg, name).__doc__
+
+
+def test_factors_of_many_matrices_and_none() -> None:
+    many = RNG.normal(size=(2, 3, 4, 4))
+    for x in (many, many[..., :2], many[..., :2, :], many[:0], many[..., :0], many.astype(np.float32), A * 0):
+        p, low, up = map(tj.extractdata, tj.linalg.lu(x))
+        assert p.shape[-1] == low.shape[-2] == x.shape[-2] and low.dtype == up.dtype == x.dtype
+        np.testing.assert_allclose(p @ low @ up, x, rtol=1e-5, atol=1e-6 if x.dtype == np.float32 else 1e-14)
+        rows, low, up = map(tj.extractdata, tj.linalg.lu(x, p_indices=True))
+        spread = np.take_along_axis(low, np.broadcast_to(rows[..., None], low.shape), -2)
+        np.testing.assert_allclose(spread @ up, x, rtol=1e-5, atol=1e-6 if x.dtype == np.float32 else 1e-14)
 
 
 def test_a_matrix_of_another_size_is_squared_more_often() -> None:

@@ -108,6 +108,28 @@ def test_ufuncs_under_scipys_name() -> None:
         assert step.hit_rate > 0, name
 
 
+@pytest.mark.parametrize("k", [0, -1, 2])
+def test_lambertw(k: int) -> None:
+    """SciPy's numbers on all branches, and derivatives of real losses: 1 / (e**w (1 + w))."""
+    x = np.array([-1.0, -0.36, -0.2, -0.01, 0.3, 2.0, 70.0, 1e9])
+    for z in (x, x + 1j, 2, np.array([0.0, np.inf, np.nan]), x.astype(np.float32), np.zeros(0)):
+        want = np.asarray(scipy.special.lambertw(z, k))
+        np.testing.assert_array_equal(tj.extractdata(tj.special.lambertw(z, k)), want)
+        assert tj.special.lambertw(z, k).dtype == want.dtype
+    step = dlaccelerate(lambda x: tj.special.lambertw(x, k))
+    for _ in range(3):
+        np.testing.assert_array_equal(tj.extractdata(step(x)), scipy.special.lambertw(x, k))
+    assert step.hit_rate > 0 and tj.special.lambertw(dlarray(x, "C"), k).format == "C"
+
+    def loss(x: Any, y: Any) -> Any:
+        w = tj.special.lambertw(x + 1j * y, k)
+        return (w.real * tj.special.lambertw(x, k).real + w.imag**2).sum()
+
+    tj.testing.check_gradients(
+        loss, np.array([-0.3, -0.1, 0.5, 4.0]), np.array([0.2, 1.0, -0.7, 3.0]), order=2
+    )
+
+
 def test_labels_are_aligned() -> None:
     x, y = dlarray(A, "CB"), dlarray(V, "B")
     found = scipy.special.beta(y, x)

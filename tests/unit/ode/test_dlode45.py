@@ -244,9 +244,9 @@ class TestGradients:
         solutions = []
         solved = OdeSolution.solved
 
-        def counted(self: OdeSolution, times: np.ndarray, arrays: Any) -> Any:
+        def counted(self: OdeSolution, times: np.ndarray, arrays: Any, saves: bool = False) -> Any:
             solutions.append(times)
-            return solved(self, times, arrays)
+            return solved(self, times, arrays, saves)
 
         monkeypatch.setattr(OdeSolution, "solved", counted)
         kept = self.gradients("direct")
@@ -256,6 +256,56 @@ class TestGradients:
         assert len(solutions) == 3
         for one, two in zip(again, kept, strict=True):  # the steps may be recorded once and replayed once
             np.testing.assert_allclose(one, two, rtol=1e-13)
+
+    @pytest.mark.parametrize("room", [1 << 26, 500, 0])
+    def test_steps_save_as_much_as_there_is_room_for(
+        self, room: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Their gradient is that of the steps that are computed again."""
+        monkeypatch.setattr("tracejit.ode.solve.MOST_SAVED", room)
+        saved = []
+        solved = OdeSolution.solved
+
+        def noted(self: OdeSolution, times: np.ndarray, arrays: Any, saves: bool = False) -> Any:
+            solution = solved(self, times, arrays, saves)
+            saved.append([sum(part._data.nbytes for part in step.saved) for step in solution.steps])
+            return solution
+
+        monkeypatch.setattr(OdeSolution, "solved", noted)
+        found = self.gradients("direct")
+        monkeypatch.setattr("tracejit.ode.adjoint._MOST_UNDIFFERENTIATED", 0)
+        for one, two in zip(found, self.gradients("direct"), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-12)
+        some, none = saved
+        count = sum(map(bool, some))
+        assert len(some) > 4
+        assert not any(none)
+        assert not any(some[count:])
+        assert sum(some[: count - 1]) <= room
+        assert count == len(some) or sum(some) > room
+
+    def test_solutions_that_nobody_differentiates_save_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = []
+        solved = OdeSolution.solved
+
+        def noted(self: OdeSolution, times: np.ndarray, arrays: Any, saves: bool = False) -> Any:
+            asked.append(saves)
+            return solved(self, times, arrays, saves)
+
+        monkeypatch.setattr(OdeSolution, "solved", noted)
+
+        def fall(t: Any, y: Any) -> Any:
+            return -tj.tanh(y)
+
+        def end(y: Any) -> Any:
+            return tj.dlode45(fall, [0, 1], y).sum()
+
+        y = tj.dlarray(Y0)
+        for _ in range(6):
+            end(y)
+        tj.dlfeval(lambda y: tj.dlgradient(end(y), y), y)
+        end(y)
+        assert asked == [True] * 4 + [False] * 3 + [True]
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_second_derivative_is_refused(self, mode: str) -> None:

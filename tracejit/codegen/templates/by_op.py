@@ -12,6 +12,7 @@ from tracejit.program import Kernel
 TEXTS = {
     "windows": "convolution",
     "channelwise": "convolution",
+    "laid_out": "convolution_laid_out",
     "channels": "convolution_channels",
     "filters": "convolution_weights",
     "attention_forward": "attention",

@@ -20,6 +20,7 @@ from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.joining import stack
+from tracejit.functions.numpy_api import concatenators
 from tracejit.record import patches, recorder, views
 
 _Function = Callable[..., Any]
@@ -177,3 +178,5 @@ def install() -> None:
         patches.replace(name, _seen_as)
     patches.replace("full", _full)
     patches.replace("array", _array)
+    patches.replace_method(type(np.r_).__mro__[1], "__getitem__", concatenators.joined)
+    patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adjoints of NumPy's own functions that programs call: factors Q R, and roots of polynomials.
+"""Adjoints of functions of NumPy and SciPy that programs call: factors Q R and L U, roots, Lambert's W.
 
 A rule is that of an op, of (b, node, ct); it returns None where the function has no derivative with its arguments.
 """
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.ops.linalg import lower_half, transposed
+from tracejit.ops.linalg import lower_half, lu_factors, transposed
+from tracejit.ops.ufunc_loops import ufunc_of
 
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -74,4 +75,63 @@ def _roots(b: Any, node: Any, ct: Any) -> Any:
     return (b.concatenate(*moved, axis=0),)
 
 
-RULES: dict[Callable[..., Any], Rule] = {np.linalg.qr: _qr, np.roots: _roots}
+def _rows(b: Any, x: Any, start: int, stop: int) -> Any:
+    """Return rows of matrices."""
+    sizes, starts = (*x.shape[:-2], stop, x.shape[-1]), (*(0,) * (x.ndim - 2), start, 0)
+    return b.slice(x, starts=starts, stops=sizes, steps=(1,) * x.ndim)
+
+
+def _lu(b: Any, node: Any, ct: Any) -> Any:
+    # A' of P A = L U, square, is P' L^-T (tril(L' ct_L, -1) + triu(ct_U U')) U^-T. Columns of A beyond its rows are
+    # L times those of U, rows beyond its columns those of L times U; what follows from this is added to ct.
+    (a,), (places, low, up) = node.inputs, node.outputs
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    if not a.aval.size:
+        return (None,)
+    by_low, by_up = (
+        _zeros(b, x) if part is None else part for x, part in zip((low, up), ct[1:], strict=True)
+    )
+    beside = below = None
+    if n > k:
+        rest = _part(b, up, k, n)
+        beside = b.solve_triangular(transposed(b, low), _part(b, by_up, k, n), lower=False)
+        by_low = b.sub(by_low, b.matmul(beside, transposed(b, rest)))
+        up, by_up = _part(b, up, 0, k), _part(b, by_up, 0, k)
+    if m > k:
+        rest, by_rest = _rows(b, low, k, m), _rows(b, by_low, k, m)
+        below = transposed(b, b.solve_triangular(up, transposed(b, by_rest), lower=False))
+        by_up = b.sub(by_up, b.matmul(transposed(b, rest), below))
+        low, by_low = _rows(b, low, 0, k), _rows(b, by_low, 0, k)
+    lower = lower_half(b, b.matmul(transposed(b, low), by_low), 0.0)
+    upper = transposed(b, lower_half(b, b.matmul(up, transposed(b, by_up))))
+    left = b.solve_triangular(transposed(b, low), b.add(lower, upper), lower=False)
+    found = transposed(b, b.solve_triangular(up, transposed(b, left), lower=False))
+    if beside is not None:
+        found = b.concatenate(found, beside, axis=a.ndim - 1)
+    if below is not None:
+        found = b.concatenate(found, below, axis=a.ndim - 2)
+    spread = b.broadcast_to(b.reshape(places, shape=(*places.shape, 1)), shape=a.shape)
+    return (b.add_along_axis(_zeros(b, a), spread, found, axis=a.ndim - 2),)
+
+
+def lambert(z: np.ndarray, k: int) -> np.ndarray:
+    """Return branch k of Lambert's W."""
+    with np.errstate(all="ignore"):
+        return np.asarray(ufunc_of("_lambertw")(z, k, 1e-8))
+
+
+def _lambert(b: Any, node: Any, ct: Any) -> Any:
+    # W' = 1 / (e^W (1 + W)), by the derivative of W e^W = z.
+    (z,), (w,) = node.inputs, node.outputs
+    one = b.constant(w.dtype.type(1))
+    slope = b.mul(ct, b.div(one, b.mul(b.exp(w), b.add(one, w))))
+    return (b.cast(slope if z.dtype.kind == "c" else b.real(slope), dtype=z.dtype),)
+
+
+RULES: dict[Callable[..., Any], Rule] = {
+    np.linalg.qr: _qr,
+    np.roots: _roots,
+    lu_factors: _lu,
+    lambert: _lambert,
+}

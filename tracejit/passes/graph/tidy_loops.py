@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.passes.graph.bodies import Body
-from tracejit.passes.graph.simplify import live_nodes
+from tracejit.passes.graph.simplify import live_nodes, simplify
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -81,6 +81,8 @@ class Copier:
         for graph, loop in zip(graphs, nodes, strict=True):
             joint.outputs += graph.outputs[common:]
             outputs += loop.outputs[common:]
+        # The bodies compute the same. What is moved out of a loop later must not be there twice.
+        joint = simplify(joint, keep_stops=True)
         params = {**node.params, "body": Body(joint, body.carries, body.slices, body.origin)}
         self.append(node, node.inputs, params, outputs)
         for loop in nodes[1:]:

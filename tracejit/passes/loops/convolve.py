@@ -73,17 +73,18 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
         for v, operand in zip(node.inputs, (X, W), strict=False)
     )
     y = array_of(builder, node.output, Y, labels[Y])
-    weights = filters_of(w, groups)
+    target, weights = result_apart(y), filters_of(w, groups)
     convolution = Convolution(
         x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
-        y.operand(),
+        target.operand(),
     )  # fmt: skip
     convolution, weights = channelwise(convolution, weights)
+    convolution = convolution.with_full_lanes()
     if convolution.block() is None:
         return False
-    seen, target = images_apart(builder, x), result_apart(y)
-    convolution = convolution._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
+    seen = images_apart(builder, x)
+    convolution = convolution._replace(x=seen.operand(), w=readable(builder, weights))
     _launch(builder, node, convolution, [builder.contiguous(bias) for bias in node.inputs[2:]])
     settle(builder, target, y)
     return True
@@ -147,7 +148,8 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             empty.append(Layout(part.offset, part.shape, part.strides))
             continue
         weights = _turned(w, groups, phases)
-        convolutions.append(channelwise(_convolution_of_phase(y, weights, part, phases), weights))
+        convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
+        convolutions.append((convolution.with_full_lanes(), weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -199,7 +201,7 @@ def _launch(
     blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
     pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
     numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
-    name = "channelwise" if convolution.channelwise else "windows"
+    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
 
 

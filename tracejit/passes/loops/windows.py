@@ -12,6 +12,15 @@ PATCH_BYTES = (
 )  # of the elements that the windows of a block span; with filters they fit the second cache
 COTANGENT_BYTES = 1 << 17  # of the cotangents of a block, where they have to lie by channels
 WINDOWS = 512  # of a block, at most
+PATCH_REST = 64  # elements behind the windows that are laid out, which vectors of windows may load
+LAID_OUT_TAPS = 2048  # times channels, at most, of convolutions that are laid out
+LAID_OUT_WINDOWS = 1024  # of a block that is laid out (Note [windows laid out] in codegen/templates)
+
+# The choice of lanes. With filters in lanes a tile is two vectors wide, or one if that holds all filters of a group.
+VECTOR_BYTES = 64
+FILLED = 0.8  # of the lanes, at least, or windows are laid out
+FILLED_TURNED = 0.7  # the same where filters are neighbours in the result, so that tiles have to be turned
+FEW_TAPS = 144  # times channels: of so few the result takes longest, which is better not turned
 
 Triple = tuple[int, int, int]
 
@@ -52,6 +61,7 @@ class Convolution(NamedTuple):
     extents     of the spatial axes of x
     w           None while they cannot be read, and where they are the result
     channelwise whether each filter has one channel; channels and filters are those of all groups then
+    laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
     """
 
     images: int
@@ -68,6 +78,7 @@ class Convolution(NamedTuple):
     w: ReadyFilters | None
     out: Operand
     channelwise: bool = False
+    laid_out: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -84,8 +95,43 @@ class Convolution(NamedTuple):
         )
         return cost.product_ns(multiplications, self.itemsize)
 
+    def with_full_lanes(self) -> "Convolution":
+        """Return the convolution with windows in lanes if that is faster.
+
+        This depends on no size of images or of the batch, so that other sizes need no other kernel.
+        """
+        if self.channelwise or self.strides[1:] != (1, 1):
+            return self
+        lanes = VECTOR_BYTES // self.itemsize
+        width = lanes if self.filters <= lanes else 2 * lanes
+        filled = self.filters / (width * -(-self.filters // width))
+        taps = prod(self.taps) * self.channels
+        pays = filled < FILLED_TURNED
+        if self.out.steps[2] == 1:
+            pays = filled < FILLED or taps <= FEW_TAPS
+        fits = taps <= LAID_OUT_TAPS and self._laid_out_room(lanes) >= 1
+        return self._replace(laid_out=pays and fits)
+
+    def _laid_out_room(self, width: int) -> int:
+        """Return how many lines of `width` windows have room in the patch."""
+        room = PATCH_BYTES // self.itemsize - PATCH_REST
+        lines = room // (max(1, self.channels) * self.taps[0] * self.taps[2] * width)
+        return lines - (self.taps[1] - 1) * self.dilation[1]
+
+    def _laid_out_block(self) -> Triple:
+        _, high, wide = self.size
+        lanes = VECTOR_BYTES // self.itemsize
+        width = min(wide, LAID_OUT_WINDOWS)
+        while width > lanes and self._laid_out_room(width) < 1:
+            width = -(-width // 2)
+        width = -(-wide // -(-wide // width))  # blocks of about equal size
+        lines = max(1, min(high, LAID_OUT_WINDOWS // width, self._laid_out_room(width)))
+        return 1, -(-high // -(-high // lines)), width
+
     def block(self) -> Triple | None:
         """Return the windows of a block along each axis, None if the patch has no room for one window."""
+        if self.laid_out:
+            return self._laid_out_block()
         most = PATCH_BYTES // self.itemsize // max(1, self.channels)
         counts = [1, 1, 1]
         spans = [(k - 1) * d + 1 for k, d in zip(self.taps, self.dilation, strict=True)]

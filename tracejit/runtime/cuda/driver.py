@@ -9,7 +9,7 @@ for it in the end. So memory may be freed on any of them. Nothing waits for the 
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any, NamedTuple
@@ -26,13 +26,14 @@ from tracejit.util.text import brief
 DEFAULT_STREAM = 0
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = (100, 101)
-_TOO_OLD = (34, 35, 803)  # a stand-in for the library, a driver older than the library, two parts that differ
+_TOO_OLD = (34, 803)  # a stand-in for the library, two parts that differ
 _PTX_TOO_NEW = 222
 # After one of these the device answers nothing that this process asks: see "sticky errors" in NVIDIA's guide.
 _LOST = (46, 214, 220, 226, 700, 702, 714, 715, 716, 717, 718, 719, 999)
 _MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
+_WITHOUT_TIME = 2  # flag of an event
 _KEPT_BYTES = 1 << 32  # of freed memory that the pool keeps for the next call
 
 
@@ -125,9 +126,9 @@ class Driver:
         self._check("cuCtxSetCurrent", library.cuCtxSetCurrent(self._context))
         self._check(name, getattr(library, name)(*arguments))
 
-    def release(self, name: str, *arguments: Any) -> None:
+    def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
         """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
-        if not (self.is_lost or sys.is_finalizing()):
+        if not (self.is_lost or _ends()):  # objects may outlive the names of this module
             self._library.cuCtxSetCurrent(self._context)
             getattr(self._library, name)(*arguments)
 
@@ -189,7 +190,7 @@ class Driver:
         if stream == on:
             return
         event = c_void_p()
-        self.call("cuEventCreate", byref(event), 2)  # without a time
+        self.call("cuEventCreate", byref(event), _WITHOUT_TIME)
         try:
             self.call("cuEventRecord", event, stream)
             self.call("cuStreamWaitEvent", on, event, 0)

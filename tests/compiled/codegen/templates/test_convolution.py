@@ -28,9 +28,20 @@ def test_convolutions(order: str) -> None:
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
 
 
+@pytest.mark.slow
 def test_few_filters() -> None:
     rnd = random.Random(0)
     for seed in range(effort.sweep(2, 60, sample=1)):
         operands = operands_of(rnd, (1, 3), (5,), LABELS["channels first"])
         graph, arrays = graph_of(operands, "float32", seed)
+        assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
+
+
+@pytest.mark.parametrize("order", LABELS)
+def test_windows_laid_out(order: str) -> None:
+    """Of filters that leave lanes unused, the lanes are windows; squares of channels are turned, others gathered."""
+    rnd = random.Random(order)
+    for seed in range(effort.sweep(2, 60, sample=1)):
+        operands = operands_of(rnd, (1, 3, 20), (1, 20), LABELS[order], strides=(1,))
+        graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2], seed)
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)

@@ -39,6 +39,49 @@ def test_blocks_and_parts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
+@pytest.mark.parametrize("vector_bytes", (16, 32, 64))
+@pytest.mark.parametrize("seed", range(effort.sweep(4, 100)))
+def test_laid_out(seed: int, vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes are windows: all tiles of filters, any order of axes, and blocks of some lines or of a part of one."""
+    rnd = random.Random(seed)
+    operands = operands_of(rnd, (1, 2, 5, 9), (1, 2, 3, 7, 11, 13, 20), strides=(1,))
+    dtype = ("float32", "float64")[seed % 2]
+    graph, arrays = graph_of(operands, dtype, seed)
+    monkeypatch.setattr(windows, "LAID_OUT_WINDOWS", rnd.choice((2, 5, 16, 1024)))
+    monkeypatch.setattr(convolve.cost, "LEAST_SPLIT_NS", 0.0)
+    monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
+    with target.written_for(vector_bytes):
+        program = build(graph)
+    assert any(name in ("laid_out", "channelwise") for name in names(program))
+    assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
+
+
+@pytest.mark.parametrize("fill", (0.0, 2.0))
+def test_lanes_are_windows_where_that_fills_them(fill: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 filters, not of 64, unless the result lies by channels and they fill more than two thirds."""
+    chosen = {
+        (labels, filters): "laid_out" in names(forward(labels, 32, filters))
+        for labels in (("BCSS", "UCSS", "BUSS"), ("BSSC", "SSCU", "BSSU"))
+        for filters in (20, 24, 64)
+    }
+    assert [*chosen.values()] == [True, True, False, True, False, False]
+    monkeypatch.setattr(windows, "FILLED_TURNED", fill)
+    assert ("laid_out" in names(forward(("BSSC", "SSCU", "BSSU"), 32, 64))) == (fill > 1)
+
+
+def forward(
+    labels: tuple[str, str, str], channels: int, filters: int, extent: int = 9, batch: int = 2
+) -> Program:
+    """Return the program of a convolution of 3 by 3 taps."""
+    sizes = {"B": batch, "C": channels, "U": filters}
+    x, w = ([sizes.get(label, s) for label in own] for own, s in zip(labels[:2], (extent, 3), strict=True))
+    b = Builder(Graph())
+    inputs = [b.input(Aval(tuple(shape), None, np.dtype(np.float32))) for shape in (x, w)]
+    params = {"labels": labels, "strides": (1, 1), "before": (1, 1), "dilation": (1, 1), "groups": 1}
+    b.graph.outputs = [b.convolution(*inputs, size=(extent, extent), **params)]
+    return build(b.graph)
+
+
 def test_what_no_patch_has_room_for_is_computed_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "PATCH_BYTES", 8)
     params = {"labels": ("BCS", "UCS", "BUS"), "strides": (1,), "before": (0,), "dilation": (1,), "groups": 1}
@@ -53,18 +96,19 @@ def names(program: Program) -> set[str]:
     return {kernel.name.rpartition("_")[0] for kernel in program.kernels}
 
 
-def of_size(batch: int, extent: int, dtype: str = "float32") -> Program:
+def of_size(batch: int, extent: int, filters: int = 64) -> Program:
     labels = ("BCSS", "UCSS", "BUSS")
     params = {"labels": labels, "strides": (1, 1), "before": (1, 1), "dilation": (1, 1), "groups": 1}
-    shapes = ((batch, 16, extent, extent), (40, 16, 3, 3), (batch, 40, extent, extent))
-    graph, _ = graph_of(Operands(shapes, ((extent, extent), (3, 3), (extent, extent)), params), dtype, 0)
+    shapes = ((batch, 16, extent, extent), (filters, 16, 3, 3), (batch, filters, extent, extent))
+    graph, _ = graph_of(Operands(shapes, ((extent, extent), (3, 3), (extent, extent)), params), "float32", 0)
     return build(graph)
 
 
-def test_new_sizes_need_no_new_kernels() -> None:
-    known = {kernel.name for kernel in of_size(2, 8).kernels}
+@pytest.mark.parametrize("filters", (20, 40, 64))
+def test_new_sizes_need_no_new_kernels(filters: int) -> None:
+    known = {kernel.name for kernel in of_size(2, 8, filters).kernels}
     for batch, extent in ((1, 8), (7, 8), (2, 9), (3, 21), (64, 32), (1, 100)):
-        assert {kernel.name for kernel in of_size(batch, extent).kernels} <= known
+        assert {kernel.name for kernel in of_size(batch, extent, filters).kernels} <= known
 
 
 def test_parts_depend_on_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +135,7 @@ def test_a_transposed_convolution_runs_in_phases() -> None:
     params = {"labels": labels, "strides": (2,), "before": (1,), "dilation": (1,), "groups": 1}
     b.graph.outputs = [b.convolution_input(y, w, size=(16,), **params)]
     program = build(b.graph)
-    assert [row.kernel.name.partition("_")[0] for row in program.rows].count("windows") == 2
+    assert [row.kernel.name.rpartition("_")[0] for row in program.rows].count("laid_out") == 2
     assert all(phase.taps for phase in convolve._phases(16, 4, 2, 1, 1))
     assert [len(phase.taps) for phase in convolve._phases(5, 1, 2, 0, 1)] == [1, 0]
     assert [len(phase.taps) for phase in convolve._phases(9, 3, 2, 0, 2)] == [3, 0]

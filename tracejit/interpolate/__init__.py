@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Interpolation under the names of scipy.interpolate: ``tj.interpolate.CubicSpline(x, y)(points)``.
+
+In: knots and values, dlarrays, ndarrays or lists. Out: functions of points, whose results have derivatives of any order
+by the points, the values and the knots. Piecewise linear functions of one variable are `np.interp`. The classes of
+scipy.interpolate itself convert their operands to ndarrays, and refuse traced arrays.
+May import: functions/.
+"""
+
+from tracejit.interpolate.grids import RegularGridInterpolator, interpn
+from tracejit.interpolate.piecewise import PPoly
+from tracejit.interpolate.splines import CubicHermiteSpline, CubicSpline, PchipInterpolator
+
+__all__ = [
+    "CubicHermiteSpline",
+    "CubicSpline",
+    "PPoly",
+    "PchipInterpolator",
+    "RegularGridInterpolator",
+    "interpn",
+]
