@@ -365,8 +365,8 @@ def _spliced(
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
-    elements = _elements_apart(recorder, values)
+    results = _elements_apart(recorder, values)
     return [
         dlarray._wrap(data, leaf._format, partner[value])
-        for data, (value, leaf) in zip(elements, values, strict=True)
+        for data, (value, leaf) in zip(results, values, strict=True)
     ]
