@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import DimsError
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import elementwise, joining, linalg, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import det, inv, matrices, require, solve, solve_triangular
@@ -25,6 +25,7 @@ from tracejit.functions.numpy_api import in_python
 from tracejit.ops.linalg import lu_factors
 from tracejit.record import recorder
 from tracejit.util.arguments import flag
+from tracejit.util.text import brief
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "det", "expm", "hankel", "inv", "lu", "solve",
@@ -243,6 +244,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dlarray:
         dlarray as large as `b`.
 
     Raises:
+        ArgumentError: if the first argument is no pair.
         DimsError: if the sizes do not fit.
 
     Examples:
@@ -250,6 +252,11 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dlarray:
         >>> tj.linalg.cho_solve(tj.linalg.cho_factor([[4.0, 2.0], [2.0, 5.0]]), [6.0, 7.0]).tolist()
         [1.0, 1.0]
     """
+    if not isinstance(c_and_lower, (tuple, list)) or len(c_and_lower) != 2:
+        raise ArgumentError(
+            f"linalg.cho_solve: c_and_lower must be the pair (factor, lower) that cho_factor returns, not "
+            f"{brief(c_and_lower)}."
+        )
     factor, lower = c_and_lower
     first = solve_triangular(factor, b, trans=0 if lower else 1, lower=lower)
     return solve_triangular(factor, first, trans=1 if lower else 0, lower=lower)

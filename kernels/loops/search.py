@@ -7,7 +7,7 @@ from typing import Any
 def first_place(outer: int, n: int, inner: int, x: Any, best: Any, out: Any) -> None:
     """Write to out (outer, inner) the first position along n where x is `best` (outer, inner), or NaN."""
     for row in range(outer):
-        if inner > 1:
+        if inner != 1:
             # Backwards along memory, so that the first position is written last.
             for column in range(inner):
                 out[row * inner + column] = 0

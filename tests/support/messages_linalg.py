@@ -34,6 +34,23 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "linalg.sqrtm: the matrix, or one of the matrices, has no root without negative real parts.",
     ),
     (
+        lambda: tj.linalg.cho_solve(None, ONE),
+        ArgumentError,
+        "linalg.cho_solve: c_and_lower must be the pair (factor, lower) that cho_factor returns, not None.",
+    ),
+    (
+        lambda: tj.stats.gamma.pdf(np.ones(3), np.ones(2)),
+        DimsError,
+        "stats.gamma.pdf: sizes do not fit each other: x (3,), a (2,). From the last axis on they must be equal or 1; "
+        "reshape.",
+    ),
+    (
+        lambda: tj.special.zeta("q"),
+        DTypeError,
+        "special.zeta: data of type <U1 is not supported as x; use float64, float32, complex128, complex64, bool or "
+        "an integer type (for example data.astype(np.float32)).",
+    ),
+    (
         lambda: tj.linalg.toeplitz(ONE),
         DimsError,
         "linalg.toeplitz: c has 2 axes, expected a vector.",

@@ -38,6 +38,16 @@ ROWS = [
         "dleuler: num_steps must be at least 1 and less than 2**31, not 0.",
     ),
     (
+        lambda: tj.dlode45(falls, [0, 1], np.ones(2, np.float16)),
+        DTypeError,
+        "dlode45: y0 must hold arrays of float64, or arrays of float32, not of float16; use astype.",
+    ),
+    (
+        lambda: tj.dlode45(falls, [0, 1], None),
+        DTypeError,
+        "dlode45: y0 holds no array; pass the first state, as an array or a container of arrays.",
+    ),
+    (
         lambda: tj.dlode45(falls, [0, 1], np.ones(2), relative_tolerance=-1),
         ArgumentError,
         "dlode45: relative_tolerance must be a positive number, not -1.",
@@ -45,7 +55,7 @@ ROWS = [
     (
         lambda: tj.dlode45(falls, [0, 1], {"x": np.ones(2), "n": np.ones(2, int)}),
         DTypeError,
-        "dlode45: y0 must hold arrays of one floating-point dtype, not float64, int64; use astype.",
+        "dlode45: y0 must hold arrays of float64, or arrays of float32, not of float64, int64; use astype.",
     ),
     (
         lambda: tj.dlode45(falls, [0, 1, 2], tj.dlarray(np.ones((2, 3)), "CT")),

@@ -13,6 +13,7 @@ from messages_shared import V, X
 import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
+    ChangedTraceWarning,
     NotAcceleratedWarning,
 )
 
@@ -22,6 +23,17 @@ def refused(function: Callable[[Any], object]) -> None:
     accelerated = tj.dlaccelerate(function)
     for n in range(12):
         accelerated(V + n)
+
+
+def roots_of(constants: list[float]) -> None:
+    """Compute the roots of polynomials x^2 + c, which are real or complex."""
+
+    @tj.dlaccelerate
+    def roots(p: Any) -> Any:
+        return np.roots(p)
+
+    for constant in constants:
+        roots(np.array([1.0, 0.0, constant]))
 
 
 def in_turn(*functions: Callable[[Any], object]) -> Callable[[Any], object]:
@@ -199,10 +211,26 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: refused(in_turn(lambda x: x.reshape(3, 1), lambda x: x.reshape(1, 3))),
         NotAcceleratedWarning,
         "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: reshape "
-        "was called with {'shape': (3, 1)}, then with {'shape': (1, 3)} at <place>. Likely cause: a "
+        "was called with shape=(3, 1), then with shape=(1, 3) at <place>. Likely cause: a "
         "random choice, a counter, or something that the function reads and changes. Compute it outside "
         "and pass it as an argument, or use the random functions of tracejit with like=, which are "
         "recorded.",
+    ),
+    (
+        lambda: roots_of([-1.0, 1.0] * 3),
+        NotAcceleratedWarning,
+        "roots_of.<locals>.roots runs uncompiled for these arguments: two recordings differ: the result of "
+        "np.roots was 2 float64, is 2 complex128 at <place>. Likely cause: values decide its dtype or its "
+        "size. Let its dtype and its size be the same for all values (of complex operands results are "
+        "complex), or call it outside.",
+    ),
+    (
+        lambda: roots_of([-1.0, -1.0, -1.0, 1.0]),
+        ChangedTraceWarning,
+        "roots_of.<locals>.roots: a trace that was replayed is out of date: the result of np.roots was 2 "
+        "float64, is 2 complex128 at <place>. It has been recorded again. Likely cause: values decide its "
+        "dtype or its size. Let its dtype and its size be the same for all values (of complex operands "
+        "results are complex), or call it outside.",
     ),
     (
         lambda: refused(in_turn(lambda x: x - x.sum(), lambda x: x.sum() - x)),

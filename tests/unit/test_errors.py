@@ -135,6 +135,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",
+    "record.number.__getitem__: ' object is not subscriptable": "Python's own text",
     "record.number.__index__: ' object cannot be interpreted as an int": "Python's own text",
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "util.locks.check_compiler: nothing can be compiled or loaded in thi": "forks: tests/process/util/test_locks.py",

@@ -41,11 +41,12 @@ def not_accelerated(name: str, refusal: Refusal) -> PendingWarning:
 
 
 def trace_replaced(name: str, difference: Difference) -> PendingWarning:
-    """Return the warning that an audit has found a trace out of date."""
+    """Return the warning that an audit has found a trace out of date, or a replay that it does not apply."""
+    seen = "" if difference.remedy else "; replays before this call may have used old values"
     return PendingWarning(
         f"{name}: a trace that was replayed is out of date: {difference.what}"
-        f"{at_location(difference.where)}. It has been recorded again; replays before this call may have used "
-        f"old values. Likely cause: {difference.cause}. Pass it as an argument.",
+        f"{at_location(difference.where)}. It has been recorded again{seen}. Likely cause: {difference.cause}. "
+        f"{difference.remedy or 'Pass it as an argument'}.",
         ChangedTraceWarning, difference.where, difference.where or difference.what,
     )  # fmt: skip
 

@@ -7,6 +7,12 @@ support takes 0.2 s, and the wrappers for Python would be optimised and compiled
 floats, loops and the functions of tracejit.kernels, and is called by the executor. So kernels have a target of our
 own: Numba's rules for numbers, the passes that such functions need, LLVM's optimisations once, and object code that
 exports a single C function, named by the hash of its source.
+
+Note [variables that are assigned again]
+Numba gives each assignment of a variable a name and a type of its own (ReconstructSSA, and PreLowerStripPhis), which
+takes a fifth of its time. The variables of a kernel have one type each, so these passes are left out at first; object
+code is the same to the byte. Numba would find a common type for a variable that has two, such as float64 for int64 and
+float32. Then, or if there is none, the kernel is lowered with these passes.
 """
 
 import linecache
@@ -16,9 +22,10 @@ from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import codegen, compiler, cpu, dispatcher, funcdesc, imputils, lowering, types, typing
+from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, lowering, types, typing
+from numba.core import ir as numba_ir
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
+from numba.core.compiler_machinery import AnalysisPass, LoweringPass, PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
 from numba.core.target_extension import (
     CPU,
@@ -31,6 +38,7 @@ from numba.core.typed_passes import (
     NopythonTypeInference,
     PreLowerStripPhis,
 )
+from numba.core.types.misc import unliteral
 from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
@@ -78,9 +86,50 @@ class _LowerToLlvm(LoweringPass):
         return True
 
 
+class _TwoTypesError(Exception):
+    """A variable is assigned values of different types."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _CheckOneType(AnalysisPass):
+    """Checks that all values that are assigned to a variable have its type."""
+
+    _name = "tracejit_one_type"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        assigned: dict[str, list[Any]] = {}
+        for block in state.func_ir.blocks.values():
+            for assign in block.find_insts(numba_ir.Assign):
+                assigned.setdefault(assign.target.name, []).append(assign.value)
+        for name, values in assigned.items():
+            kind = unliteral(state.typemap[name])
+            if len(values) > 1 and any(_type_of(state, value) != kind for value in values):
+                raise _TwoTypesError(name)
+        return False
+
+
+def _type_of(state: Any, value: Any) -> Any:
+    """Return the type of a value that is assigned, None if it is not known."""
+    if isinstance(value, numba_ir.Var):
+        found = state.typemap[value.name]
+    elif isinstance(value, numba_ir.Const):
+        found = state.typingctx.resolve_value_type(value.value)
+    else:
+        called = state.calltypes.get(value) if isinstance(value, numba_ir.Expr) else None
+        found = None if called is None else called.return_type
+    return None if found is None else unliteral(found)
+
+
 _PASSES = (
     TranslateByteCode, FixupArgs, ReconstructSSA,
     NopythonTypeInference, PreLowerStripPhis, _LowerToLlvm,
+)  # fmt: skip
+_FEWER_PASSES = (
+    TranslateByteCode, FixupArgs,
+    NopythonTypeInference, _CheckOneType, _LowerToLlvm,
 )  # fmt: skip
 
 
@@ -199,12 +248,20 @@ class _Descriptor(TargetDescriptor):
 
 
 class _Pipeline(compiler.CompilerBase):
+    passes: tuple[Any, ...] = _PASSES
+
     def define_pipelines(self) -> list[Any]:
         manager = PassManager(_TARGET)
-        for step in _PASSES:
+        for step in self.passes:
             manager.add_pass(step, step.__name__)
         manager.finalize()
         return [manager]
+
+
+class _ShortPipeline(_Pipeline):
+    """The passes for functions whose variables have one type each."""
+
+    passes = _FEWER_PASSES
 
 
 def _register() -> Any:
@@ -282,11 +339,18 @@ def lower_function(function: Any, arguments: tuple[Any, ...], result: Any, symbo
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-    with global_compiler_lock, target_override(_TARGET):
-        compiled = compiler.compile_extra(
+
+    def compiled_by(pipeline: Any) -> Any:
+        return compiler.compile_extra(
             _descriptor.typing_context, _descriptor.target_context, function, arguments, result, flags, {},
-            pipeline_class=_Pipeline,
+            pipeline_class=pipeline,
         )  # fmt: skip
+
+    with global_compiler_lock, target_override(_TARGET):
+        try:
+            compiled = compiled_by(_ShortPipeline)
+        except (errors.TypingError, _TwoTypesError):
+            compiled = compiled_by(_Pipeline)
     # No other kernel calls it; Numba would keep its IR, 1 MB, for those that might.
     _descriptor.target_context.remove_user_function(compiled.fndesc)
     modules = [*compiled.library.modules]

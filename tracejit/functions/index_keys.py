@@ -406,6 +406,8 @@ def true_places(array: Any, what: str) -> list[Any]:
     """Return the places where an array is not zero, one array for each axis; `what` names their number."""
     if not recorder.steers(array) or not array._data.ndim:
         return [as_array(places) for places in np.nonzero(recorder.need_value(array, what))]
+    if array._data.dtype.kind == "c":
+        array = array != 0
     count = int(recorder.need_value(count_nonzero(array), what))
     place = apply("true_places", relabel(array, None), count=count)
     places = []

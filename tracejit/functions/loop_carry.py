@@ -4,9 +4,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit import tree
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import Aval
+from tracejit.aval import SUPPORTED_DTYPES, Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.ir import Value, weak_array
 from tracejit.record import recorder as recorders
@@ -40,7 +42,16 @@ def own(arrays: Sequence[dlarray]) -> list[dlarray]:
 def apart(function: str, result: Any) -> Any:
     """Return a result whose arrays share no elements with each other or with any other array."""
     leaves, treedef = tree.flatten(result, function=function)
-    return tree.unflatten(treedef, [own([leaf])[0] if type(leaf) is dlarray else leaf for leaf in leaves])
+    return tree.unflatten(treedef, [_leaf_apart(leaf) for leaf in leaves])
+
+
+def _leaf_apart(leaf: Any) -> Any:
+    """Return a leaf with elements of its own; a recording reads an ndarray by reference, as arrays of the state."""
+    if type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES:
+        if recorders.recorder() is None:
+            return leaf.copy(order="K")
+        leaf = as_array(leaf)
+    return own([leaf])[0] if type(leaf) is dlarray else leaf
 
 
 def next_carry(function: str, carry: Any, treedef: tree.TreeDef, before: Sequence[dlarray]) -> list[dlarray]:

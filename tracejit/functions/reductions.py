@@ -100,7 +100,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
         x: dlarray of any format, ndarray or number.
         axis: None (all axes), an integer, a tuple of integers, or a string of labels.
         keepdims: keep the reduced axes with size 1.
-        dtype: floating-point type in which to compute; None for that of `x`, of integers and bools float64.
+        dtype: type in which to compute, and of the result; None for that of `x`, of integers and bools float64.
 
     Returns:
         dlarray with the labels of the axes that stay. The mean of no elements is NaN.
@@ -113,10 +113,14 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     3.0
     """
     array = as_array(x, "mean")
-    array = as_float(array) if dtype is None else in_asked_dtype(array, wanted_dtype("mean", dtype))
+    wanted = None if dtype is None else wanted_dtype("mean", dtype)
+    array = as_float(array) if wanted is None else in_asked_dtype(array, wanted)
     axes = normalize_axes("mean", array, axis)
     total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
-    return apply("div", total, number_of(array, axes))
+    if wanted is None or wanted.kind not in "iub":
+        return apply("div", total, number_of(array, axes))
+    # NumPy adds in the type of integers, and cuts the quotient off.
+    return in_asked_dtype(apply("div", in_asked_dtype(total, wanted), number_of(array, axes)), wanted)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:

@@ -50,8 +50,9 @@ def call(name: str, operands: tuple[Any, ...]) -> Any:
     """
     arrays: list[Any] = []
     dtypes: list[Any] = []
+    title = f"special.{name.removeprefix('_riemann').removeprefix('_')}"
     for x in operands:
-        array = as_array(x, f"special.{name}")
+        array = as_array(x, title)
         arrays.append(array)
         if type(x) in (int, float):
             dtypes.append(type(x))

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
+from tracejit.aval import FLOAT32, FLOAT64
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.joining import stack
 from tracejit.functions.loops import dlscan
@@ -41,7 +42,7 @@ def dlode45(
             is as y0; the derivative is returned in the same containers and sizes. Or a dlnetwork, which is then also
             the parameters.
         tspan: two or more times, increasing or decreasing. y0 is the state at the first one.
-        y0: the first state: an array, or a container of arrays, of one floating-point dtype.
+        y0: the first state: an array, or a container of arrays, of float64 or of float32.
         theta: the parameters: an array, or a container of arrays. The solution has gradients by theta and y0.
         data_format: the format of y0 if it is one array without labels.
         gradient_mode: "direct" differentiates the steps that were taken, which are kept; "adjoint" solves another
@@ -60,7 +61,7 @@ def dlode45(
         ArgumentError: for times that do not increase or decrease, tolerances or sizes that are not positive, or if
             steps become too small.
         DimsError: if the derivative has another size than the state.
-        DTypeError: if the state is not of one floating-point dtype.
+        DTypeError: if the state is not of float64, or of float32.
         GradientError: from a second derivative.
 
     Formula:
@@ -263,9 +264,15 @@ def _containers(
         y0 = dlarray(y0, data_format)
     state = Containers(what, "y0", y0)
     dtypes = {array.dtype for array in state.arrays}
-    if len(dtypes) != 1 or next(iter(dtypes)).kind != "f":
-        names = ", ".join(sorted(str(dtype) for dtype in dtypes)) or "no array"
-        raise DTypeError(f"{what}: y0 must hold arrays of one floating-point dtype, not {names}; use astype.")
+    if not dtypes:
+        raise DTypeError(
+            f"{what}: y0 holds no array; pass the first state, as an array or a container of arrays."
+        )
+    if len(dtypes) > 1 or next(iter(dtypes)) not in (FLOAT32, FLOAT64):
+        names = ", ".join(sorted(str(dtype) for dtype in dtypes))
+        raise DTypeError(
+            f"{what}: y0 must hold arrays of float64, or arrays of float32, not of {names}; use astype."
+        )
     if max(array.ndim for array in state.arrays) >= _MOST_AXES:
         raise DimsError(
             f"{what}: y0 has {_MOST_AXES} axes, and the states at several times have one more; reshape y0."

@@ -40,12 +40,71 @@ def _far(f: Any, x: Any, plain: Any, factor: float, sign: float) -> Any:
     return f.where(is_far, series, plain)
 
 
+def _pole(f: Any, x: Any) -> Any:
+    """Return whether gamma has a pole at x: 0, -1, -2, ..."""
+    return f.logical_and(f.less_equal(x, 0.0), f.equal(x, f.floor(x)))
+
+
+def _rgamma_at_pole(f: Any, pole: Any, x: Any) -> Any:
+    """Return the derivative of 1 / gamma at poles, (-1)^n n! at -n, and 1 elsewhere.
+
+    It is that of sin(pi x) gamma(1 - x) / pi (DLMF 5.5.3), which also has the next derivatives.
+    """
+    there = f.where(pole, x, 0.0)
+    turned = f.gamma(1.0 - there)
+    return turned * (f.cos(pi * there) - f.sin(pi * there) * f.psi(1.0 - there) / pi)
+
+
 def _rgamma(f: Any, x: Any, y: Any) -> Any:
-    # At a pole of gamma, x = -n, the derivative is (-1)^n n!.
-    pole = f.logical_and(f.less_equal(x, 0.0), f.equal(x, f.floor(x)))
-    safe = f.where(pole, 1.0, x)
-    there = f.cos(pi * x) * f.gamma(f.where(pole, 1.0 - x, 1.0))
-    return f.where(pole, there, -y * f.psi(safe))
+    pole = _pole(f, x)
+    return f.where(pole, _rgamma_at_pole(f, pole, x), -y * f.psi(f.where(pole, 1.0, x)))
+
+
+def _psi_between(f: Any, x: Any, y: Any) -> Any:
+    """Return psi(x) - psi(y); where both are poles, its limit along a line on which x - y stays an integer.
+
+    That is psi(1 - x) - psi(1 - y) (DLMF 5.5.4).
+    """
+    poles = f.logical_and(_pole(f, x), _pole(f, y))
+    return f.psi(f.where(poles, 1.0 - x, x)) - f.psi(f.where(poles, 1.0 - y, y))
+
+
+def _by_factor(f: Any, known: Any, x: Any, s: Any, y: Any) -> Any:
+    """Return the derivative along x of y = known gamma(x) / gamma(s), where x - s is fixed; `known` is a function.
+
+    At a pole of gamma(s) alone y is 0, and the derivative that of 1 / gamma(s).
+    """
+    pole = f.where(_pole(f, x), False, _pole(f, s))
+    at_x, at_s = f.where(pole, x, 1.0), f.where(pole, s, 1.0)
+    slope = f.psi(at_x) * f.rgamma(at_s) + _rgamma_at_pole(f, pole, s)
+    plain = y * _psi_between(f, f.where(pole, 1.0, x), f.where(pole, 1.0, s))
+    return f.where(pole, known(pole) * f.gamma(at_x) * slope, plain)
+
+
+def _beta(f: Any, a: Any, b: Any, y: Any) -> Any:
+    return _by_factor(f, lambda pole: f.gamma(f.where(pole, b, 1.0)), a, a + b, y)
+
+
+def _binom_by_n(f: Any, n: Any, k: Any, y: Any) -> Any:
+    return _by_factor(f, lambda pole: f.rgamma(f.where(pole, k + 1.0, 1.0)), n + 1.0, n - k + 1.0, y)
+
+
+def _binom_by_k(f: Any, n: Any, k: Any, y: Any) -> Any:
+    first, second = k + 1.0, n - k + 1.0
+    poles = _pole(f, first), _pole(f, second)
+    either = f.where(_pole(f, n + 1.0), False, f.logical_or(*poles))
+    factors = [f.rgamma(f.where(either, x, 1.0)) for x in (first, second)]
+    slopes = [_rgamma(f, f.where(either, x, 1.0), y) for x, y in zip((first, second), factors, strict=True)]
+    there = f.gamma(f.where(either, n + 1.0, 1.0)) * (slopes[0] * factors[1] - factors[0] * slopes[1])
+    plain = y * (f.psi(f.where(either, 1.0, second)) - f.psi(f.where(either, 1.0, first)))
+    return f.where(either, there, plain)
+
+
+def _spherical(f: Any, bessel: Callable[..., Any], n: Any, x: Any, sign: float) -> Any:
+    """Return the derivative of a spherical Bessel function that is finite at 0 (DLMF 10.51.2, 10.51.5)."""
+    order = n * 1.0
+    lower, upper = bessel(f.maximum(n - 1, 0), x), bessel(n + 1, x)
+    return (order * lower + sign * (order + 1.0) * upper) / (2.0 * order + 1.0)
 
 
 def _ellipj(sn: Any, cn: Any, dn: Any, turn: Any, m: Any, own: Any) -> tuple[Any, ...]:
@@ -57,9 +116,18 @@ def _ellipj(sn: Any, cn: Any, dn: Any, turn: Any, m: Any, own: Any) -> tuple[Any
 
 
 def _ellipkinc_by_m(f: Any, phi: Any, m: Any, y: Any) -> Any:
-    s, rest = f.sin(phi), 1.0 - m
-    root = f.sqrt(1.0 - m * s * s)
-    return (y - _third(f, phi, m) - s * f.cos(phi) / root) / (2.0 * rest)
+    # That of s RF(c^2, 1 - m s^2, 1), for the rest of phi beyond whole periods (DLMF 19.25.5).
+    turns = f.floor(phi / pi + 0.5)
+    rest = phi - turns * pi
+    s, c = f.sin(rest), f.cos(rest)
+    part = s * s * s * f.elliprd(c * c, 1.0, 1.0 - m * s * s) / 6.0
+    return part + _periods(f, turns, m, lambda m: f.elliprd(0.0, 1.0, 1.0 - m) / 3.0)
+
+
+def _periods(f: Any, turns: Any, m: Any, of_one: Callable[..., Any]) -> Any:
+    """Return turns times a function of m, which is infinite at m = 1: 0 for no turns."""
+    none = f.equal(turns, 0.0)
+    return f.where(none, 0.0, turns * of_one(f.where(none, 0.0, m)))
 
 
 def _third(f: Any, phi: Any, m: Any) -> Any:
@@ -68,15 +136,21 @@ def _third(f: Any, phi: Any, m: Any) -> Any:
     rest = phi - turns * pi
     s, c = f.sin(rest), f.cos(rest)
     part = s * s * s * f.elliprd(c * c, 1.0 - m * s * s, 1.0) / 3.0
-    return part + turns * 2.0 / 3.0 * f.elliprd(0.0, 1.0 - m, 1.0)
+    return part + _periods(f, turns, m, lambda m: f.elliprd(0.0, 1.0 - m, 1.0) * (2.0 / 3.0))
 
 
-def _agm(f: Any, a: Any, b: Any, y: Any, side: float) -> Any:
-    total, m = a + b, f.square((a - b) / (a + b))
-    k = f.ellipk(m)
-    by_m = f.elliprd(0.0, 1.0, 1.0 - m) / 6.0
-    m_by = 2.0 * (a - b) / f.square(total) * (side - (a - b) / total)
-    return y * (1.0 / total - by_m * m_by / k)
+def _agm(f: Any, a: Any, b: Any, y: Any) -> Any:
+    """Return the derivative by a of pi / (2 RF(0, a^2, b^2)): 2 y^2 / (3 pi a^2) RD(0, (b / a)^2, 1), 0 at b = 0.
+
+    Where b is the larger one, the terms are divided by it, so that none overflows.
+    """
+    is_larger = f.less_equal(f.abs(b), f.abs(a))
+    none = f.equal(b, 0.0)
+    large, small = f.where(is_larger, a, b), f.where(none, a, f.where(is_larger, b, a))
+    ratio = small / large
+    first = f.elliprd(0.0, f.where(is_larger, f.square(ratio), 1.0), f.where(is_larger, 1.0, f.square(ratio)))
+    found = f.square(y / large) * f.where(is_larger, 1.0, ratio) * first * (2.0 / (3.0 * pi))
+    return f.where(none, 0.0, found)
 
 
 def _struve(f: Any, v: Any, x: Any) -> Any:
@@ -124,6 +198,11 @@ def _sh_jacobi(f: Any, n: Any, p: Any, q: Any, x: Any, y: Any) -> Any:
 def _airye(f: Any, x: Any, y: Any) -> tuple[Any, ...]:
     root = f.sqrt(f.maximum(x, 0.0))
     return y[1] + root * y[0], x * y[0] + root * y[1], y[3] - root * y[2], x * y[2] - root * y[3]
+
+
+def _powm1_by_p(f: Any, x: Any, p: Any, y: Any) -> Any:
+    safe = f.where(f.equal(x, 0.0), f.where(f.less_equal(p, 0.0), x, 1.0), x)
+    return f.pow(x, p) * f.log(safe)
 
 
 ONE: dict[str, Rule] = {
@@ -205,13 +284,10 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "it2i0k0": (lambda f, x, y: ((f.i0(x) - 1.0) / x, -f.k0(x) / x),),
     "it2j0y0": (lambda f, x, y: ((1.0 - f.j0(x)) / x, -f.y0(x) / x),),
     # two operands
-    "agm": (lambda f, a, b, y: _agm(f, a, b, y, 1.0), lambda f, a, b, y: _agm(f, a, b, y, -1.0)),
-    "beta": (lambda f, a, b, y: y * (f.psi(a) - f.psi(a + b)), lambda f, a, b, y: y * (f.psi(b) - f.psi(a + b))),
-    "betaln": (lambda f, a, b, y: f.psi(a) - f.psi(a + b), lambda f, a, b, y: f.psi(b) - f.psi(a + b)),
-    "binom": (
-        lambda f, n, k, y: y * (f.psi(n + 1.0) - f.psi(n - k + 1.0)),
-        lambda f, n, k, y: y * (f.psi(n - k + 1.0) - f.psi(k + 1.0)),
-    ),
+    "agm": (_agm, lambda f, a, b, y: _agm(f, b, a, y)),
+    "beta": (_beta, lambda f, a, b, y: _beta(f, b, a, y)),
+    "betaln": (lambda f, a, b, y: _psi_between(f, a, a + b), lambda f, a, b, y: _psi_between(f, b, a + b)),
+    "binom": (_binom_by_n, _binom_by_k),
     "boxcox": (
         lambda f, x, p, y: f.pow(x, p - 1.0),
         lambda f, x, p, y: f.square(f.log(x)) * f.hyp1f1(2.0, 3.0, p * f.log(x)) * 0.5,
@@ -282,9 +358,9 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         UNKNOWN,
         lambda f, v, x, y: (f.modstruve(v - 1.0, x) + f.modstruve(v + 1.0, x) + _struve(f, v, x)) * 0.5,
     ),
-    "_spherical_jn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_jn(n + 1, x)),
+    "_spherical_jn": (ZERO, lambda f, n, x, y: _spherical(f, f._spherical_jn, n, x, -1.0)),
     "_spherical_yn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_yn(n + 1, x)),
-    "_spherical_in": (ZERO, lambda f, n, x, y: n * y / x + f._spherical_in(n + 1, x)),
+    "_spherical_in": (ZERO, lambda f, n, x, y: _spherical(f, f._spherical_in, n, x, 1.0)),
     "_spherical_kn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_kn(n + 1, x)),
     "kl_div": (lambda f, x, p, y: f.log(x / p), lambda f, x, p, y: 1.0 - x / p),
     "rel_entr": (lambda f, x, p, y: f.log(x / p) + 1.0, lambda f, x, p, y: -x / p),
@@ -294,8 +370,11 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         lambda f, h, a, y: f.exp(h * h * -0.5) * (2.0 * f.ndtr(a * h) - 1.0) / (-2.0 * _ROOT_2PI),
         lambda f, h, a, y: f.exp(h * h * (1.0 + a * a) * -0.5) / (2.0 * pi * (1.0 + a * a)),
     ),
-    "poch": (lambda f, x, m, y: y * (f.psi(x + m) - f.psi(x)), lambda f, x, m, y: y * f.psi(x + m)),
-    "powm1": (lambda f, x, p, y: p * f.pow(x, p - 1.0), lambda f, x, p, y: f.pow(x, p) * f.log(x)),
+    "poch": (
+        lambda f, x, m, y: _by_factor(f, lambda pole: 1.0, x + m, x, y),
+        lambda f, x, m, y: y * f.psi(x + m),
+    ),
+    "powm1": (lambda f, x, p, y: p * f.pow(x, p - 1.0), _powm1_by_p),
     "smirnov": (ZERO, lambda f, n, d, y: f._smirnovp(n, d)),
     "smirnovi": (ZERO, lambda f, n, p, y: 1.0 / f._smirnovp(n, y)),
     "tklmbda": (
@@ -306,11 +385,11 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     ),
     "xlogy": (
         lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, 0.0)), 0.0, f.log(p)),
-        lambda f, x, p, y: f.where(f.equal(x, 0.0), 0.0, x / p),
+        lambda f, x, p, y: x / f.where(f.equal(x, 0.0), 1.0, p),
     ),
     "xlog1py": (
         lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, -1.0)), 0.0, f.log1p(p)),
-        lambda f, x, p, y: f.where(f.equal(x, 0.0), 0.0, x / (p + 1.0)),
+        lambda f, x, p, y: x / f.where(f.equal(x, 0.0), 1.0, p + 1.0),
     ),
     "_zeta": (UNKNOWN, lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
     # two operands, several results

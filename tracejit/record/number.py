@@ -122,6 +122,13 @@ class Number:
     def __trunc__(self) -> int:
         return int(self)
 
+    __iter__ = None  # a class that has __getitem__ would be taken for a sequence
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._kind not in NUMPY_NUMBERS:
+            raise TypeError(f"'{self._kind.__name__}' object is not subscriptable")
+        return self if type(key) is tuple and not key else self.needed("an index of it")[key]
+
     def __divmod__(self, other: Any) -> Any:
         return (self // other, self % other)
 

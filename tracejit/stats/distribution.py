@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
@@ -25,6 +25,24 @@ Bound = float | Callable[..., Any]
 
 def _positive(*shapes: Any) -> tuple[Any, ...]:
     return tuple([x > 0 for x in shapes])
+
+
+def _check_sizes(title: str, given: dict[str, Any]) -> None:
+    """Check that arrays without labels broadcast; labels are compared where the arrays meet.
+
+    Raises:
+        DimsError: if they do not.
+    """
+    arrays = {name: x for name, x in given.items() if isinstance(x, dlarray)}
+    if any(x.format is not None for x in arrays.values()):
+        return
+    try:
+        np.broadcast_shapes(*[x.shape for x in arrays.values()])
+    except ValueError:
+        sizes = ", ".join(f"{name} {x.shape}" for name, x in arrays.items() if x.ndim)
+        raise DimsError(
+            f"{title}: sizes do not fit each other: {sizes}. From the last axis on they must be equal or 1; reshape."
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,8 +180,12 @@ class Distribution:
 
     def _standard(self, method: str, x: Any, args: Any, kwargs: Any) -> tuple[dlarray, list[Any], Any, Any]:
         shapes, loc, scale = self._bound(method, args, kwargs)
+        title = f"stats.{self.name}.{method}"
         if type(x) not in (int, float):
-            x = floating(f"stats.{self.name}.{method}", x)
+            x = floating(title, x)
+        _check_sizes(
+            title, {"x": x, **dict(zip(self.shapes, shapes, strict=True)), "loc": loc, "scale": scale}
+        )
         z = x
         if not (isinstance(loc, (int, float)) and loc == 0):
             z = z - loc

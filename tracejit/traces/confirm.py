@@ -23,11 +23,18 @@ from tracejit.util.uninterrupted import is_of_handler
 
 
 class Difference(NamedTuple):
-    """The first thing that differs, the user's line that it comes from, and the likely cause."""
+    """The first thing that differs.
+
+    what        it, in words
+    where       the user's line that it comes from
+    cause       the likely cause
+    remedy      what to do, None if what changes has to be passed as an argument
+    """
 
     what: str
     where: Where
     cause: str
+    remedy: str | None = None
 
 
 class Divergence(NamedTuple):
@@ -38,6 +45,11 @@ class Divergence(NamedTuple):
 
 _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
+_BY_VALUES = "values decide its dtype or its size"
+_OF_ONE_DTYPE = (
+    "Let its dtype and its size be the same for all values (of complex operands results are complex), or call it "
+    "outside"
+)
 
 
 def compare(first: Trace, second: Trace) -> Divergence | Difference | None:
@@ -95,7 +107,7 @@ class _Comparison:
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
             return Difference(f"operation {at + 1} was {a.op.name}, is {b.op.name}", b.where, _CODE)
         if a.params and str(a.params) != str(b.params):
-            return Difference(f"{b.op.name} was called with {a.params}, then with {b.params}", b.where, _CODE)
+            return _params(a, b)
         partner = self.partner
         for x, y in zip(a.inputs, b.inputs, strict=True):
             if partner.get(x) is not y and not self.alike(x, y):
@@ -175,6 +187,22 @@ class _Comparison:
                 cause = "an object that is created in each call" if new else _cause(a, b)
                 return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
         return None
+
+
+def _params(a: Node, b: Node) -> Difference:
+    """Return how two calls of an op with different params differ."""
+    name = b.op.name
+    if a.params.get("results") != b.params.get("results"):  # of a call of Python, whose replays look at them
+        before, after = (" and ".join(map(str, node.params["results"])) for node in (a, b))
+        what = f"the result of {name} was {before}, is {after}"
+        return Difference(what, b.where, _BY_VALUES, _OF_ONE_DTYPE)
+    names = [key for key in {**a.params, **b.params} if str(a.params.get(key)) != str(b.params.get(key))]
+    before, after = (", ".join(f"{key}={_param(node.params.get(key))}" for key in names) for node in (a, b))
+    return Difference(f"{name} was called with {before}, then with {after}", b.where, _CODE)
+
+
+def _param(value: Any) -> str:
+    return value.name if isinstance(value, np.dtype) else str(value)
 
 
 def _place(path: str) -> str:

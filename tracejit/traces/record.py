@@ -313,22 +313,25 @@ def _arrays(
 ) -> list[dlarray]:  # fmt: skip
     """Return the results as arrays: of their own, or on the tape of the evaluation around the call."""
     if outer is None:
-        return _copied_results(recorder, values)
+        elements = _elements_apart(recorder, values)
+        return [
+            dlarray._wrap(data, leaf._format, None) for data, (_, leaf) in zip(elements, values, strict=True)
+        ]
     return _spliced(recorder, values, call, outer, on_tape)
 
 
-def _copied_results(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
-    """Return copies of the results that are contiguous and share no memory, as the results of a replay."""
+def _elements_apart(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[np.ndarray]:
+    """Return the elements of results, contiguous and in memory of their own, as a replay gives them."""
     held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
-    arrays = []
+    elements = []
     for _, leaf in values:
         data = leaf._data
         own = leaf._value is not None and data.base is None and id(data) not in held
         if not own or not data.flags.c_contiguous:
             data = data.copy()
         held.add(id(data))
-        arrays.append(dlarray._wrap(data, leaf._format, None))
-    return arrays
+        elements.append(data)
+    return elements
 
 
 def _spliced(
@@ -362,4 +365,8 @@ def _spliced(
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
-    return [dlarray._wrap(leaf._data, leaf._format, partner[value]) for value, leaf in values]
+    results = _elements_apart(recorder, values)
+    return [
+        dlarray._wrap(data, leaf._format, partner[value])
+        for data, (value, leaf) in zip(results, values, strict=True)
+    ]

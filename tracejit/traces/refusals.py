@@ -63,12 +63,15 @@ def moving(guard: Any) -> Refusal:
     )
 
 
+_OUTSIDE = f"Compute it outside and pass it as an argument, or {_RECORDED_RANDOM}"
+
+
 def differing(difference: Difference) -> Refusal:
     """Return the refusal of a function that recorded two different programs for the same arguments."""
     return Refusal(
         f"two recordings differ: {difference.what}",
         difference.where,
-        f"likely cause: {difference.cause}. Compute it outside and pass it as an argument, or {_RECORDED_RANDOM}",
+        f"likely cause: {difference.cause}. {difference.remedy or _OUTSIDE}",
     )
 
 

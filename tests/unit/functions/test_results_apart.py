@@ -114,3 +114,34 @@ def test_a_write_changes_one_result(function: Callable[..., Any]) -> None:
     for _ in range(4):
         assert of(accelerated) == plain
     assert plain[0] != plain[1] or function in (custom, cond_closure)
+
+
+CONSTRUCTS = {
+    "dlcheckpoint": lambda n: tj.dlcheckpoint(lambda a: a)(n),
+    "dlcond": lambda n: tj.dlcond(True, lambda a: a, lambda a: -a, n),
+    "dlmap": lambda n: tj.dlmap(lambda a: a, over=0)(n),
+    "dlscan": lambda n: tj.dlscan(lambda c, _: (n, None), n * 1, None, length=4)[0],
+    "dlwhile": lambda n: tj.dlwhile(lambda a: a.sum() < 0, lambda a: -a, n),
+    "custom_gradient": itself,
+    "dlaccelerate": lambda n: tj.dlaccelerate(lambda a: a)(n),
+}
+
+
+@pytest.mark.whole("each shares memory in its own way")
+@pytest.mark.parametrize("view", [lambda n: n, lambda n: n[::-1]], ids=["whole", "view"])
+@pytest.mark.parametrize("name", CONSTRUCTS)
+@pytest.mark.filterwarnings(
+    "ignore::tracejit.TraceJitWarning"
+)  # runs uncompiled, for it changes what it reads
+def test_a_result_is_apart_from_an_ndarray(name: str, view: Callable[..., Any]) -> None:
+    """Functions that return an ndarray of the state: NumPy writes it later, unseen."""
+    state = np.array([1.0, 2.0, 3.0])
+
+    def function(x: Any) -> Any:
+        result = CONSTRUCTS[name](view(state))
+        state[...] = 7.0
+        return np.asarray(tj.extractdata(result)).tolist() if tj.isdlarray(result) else result.tolist()
+
+    for run in (function, lambda x: tj.dlfeval(function, x), *[tj.dlaccelerate(function)] * 4):
+        state[...] = [1.0, 2.0, 3.0]
+        assert run(np.ones(1)) == view(np.array([1.0, 2.0, 3.0])).tolist()

@@ -474,3 +474,40 @@ class TestHugeIntegers:
         follow(lambda x, k: (x < k, x / k), [1, 2, 3, 4, 1 << 70, 5, 1 << 80, 6, -(1 << 70)], n)
         follow(lambda x, k: x + k, [1, 2, 3, 4, 1 << 70, 5, 1 << 80, 6, -(1 << 70)], n)
         follow(lambda x, k: x % (k + (1 << 70)), [1, 2, 3, 4, 5, 6], n)
+
+
+class TestMethods:
+    def test_it_has_the_methods_of_its_type(self):
+        """What a number of Python or NumPy answers to, a number that varies answers to."""
+        others = {
+            "__array_namespace__", "__array_wrap__", "__ceil__", "__class_getitem__", "__floor__", "__getformat__",
+            "__getnewargs__", "__setstate__",
+        }  # fmt: skip
+        for kind in (int, float, np.float64, np.float32, np.int64, np.uint8):
+            methods = {name for name in dir(kind) if name.startswith("__") and callable(getattr(kind, name))}
+            assert methods - set(dir(Number)) <= others
+
+    def test_it_is_indexed(self):
+        fun = tj.dlaccelerate(lambda k, x: (k[()] * x, k[...] + x))
+        for k in range(5):
+            first, second = fun(np.float64(k), np.ones(2))
+            assert first.tolist() == [k, k] and second.tolist() == [k + 1, k + 1]
+
+    def test_it_is_no_sequence(self):
+        def fun(k, x):
+            try:
+                return [*k, x]
+            except TypeError:
+                return k * x
+
+        fun = tj.dlaccelerate(fun)
+        for k in range(5):
+            assert fun(np.float64(k), np.ones(1)).tolist() == [k]
+        assert fun.stats.hits == 1  # two values are recorded, the third is an input and confirmed
+
+    def test_an_index_that_numpy_refuses(self):
+        for kind, text in ((np.float64, "invalid index to scalar variable"), (float, "not subscriptable")):
+            fun = tj.dlaccelerate(lambda k, x: k[0] * x)
+            for k in range(4):
+                with pytest.raises((IndexError, TypeError), match=text):
+                    fun(kind(k), np.ones(1))

@@ -13,6 +13,7 @@ TEXTS = {
     "windows": "convolution",
     "channelwise": "convolution",
     "laid_out": "convolution_laid_out",
+    "window_dots": "convolution_dots",
     "channels": "convolution_channels",
     "filters": "convolution_weights",
     "attention_forward": "attention",

@@ -201,8 +201,8 @@ def _copy_channels(dtype: np.dtype, x: str, target: str) -> list[str]:
         "for t in range(width):",
         f"    for p in range(0, size, {lanes}):",
         f"        few = min({lanes}, size - p)",
-        f"        tile = load_tile_{kind}({x}, source + t * {x}2 + p, rows_1(0, 1), 0, 0, few)",
-        f"        store_tile_{kind}({target}, to + t * channels + p, rows_1(0, 1), 0, tile, 0, few)",
+        f"        piece = load_tile_{kind}({x}, source + t * {x}2 + p, rows_1(0, 1), 0, 0, few)",
+        f"        store_tile_{kind}({target}, to + t * channels + p, rows_1(0, 1), 0, piece, 0, few)",
     ]
 
 
@@ -214,8 +214,8 @@ def _copy_turned(dtype: np.dtype, x: str, target: str) -> list[str]:
         f"    several = min({lanes}, channels - c)",
         f"    for t in range(0, width, {lanes}):",
         f"        few = min({lanes}, width - t)",
-        f"        rows = rows_{lanes}(0, several)",
-        f"        corner = load_tile_{kind}({x}, source + c * {x}_channel + t, rows, {x}_channel, 0, few)",
+        f"        near_rows = rows_{lanes}(0, several)",
+        f"        corner = load_tile_{kind}({x}, source + c * {x}_channel + t, near_rows, {x}_channel, 0, few)",
         f"        store_tile_{kind}({target}, to + t * channels + c, rows_{lanes}(0, few), channels, "
         f"transpose_{kind}(corner), 0, several)",
     ]
@@ -323,10 +323,10 @@ def _store_turned(suffix: str, wide: int) -> list[str]:
         f"            several = min({lanes}, filters - q)",
         f"            for t in range(0, width, {lanes}):",
         f"                few = min({lanes}, width - t)",
-        f"                tile = load_tile_{kind}(result, from_ + t * {wide} + q, rows_{lanes}(0, few), {wide}, 0, "
+        f"                done = load_tile_{kind}(result, from_ + t * {wide} + q, rows_{lanes}(0, few), {wide}, 0, "
         f"several)",
         f"                store_tile_{kind}(out, begin + (j + q) * out_filter + t, rows_{lanes}(0, several), "
-        f"out_filter, transpose_{kind}(tile), 0, few)",
+        f"out_filter, transpose_{kind}(done), 0, few)",
     ]
 
 
@@ -338,8 +338,8 @@ def _store_any(suffix: str, wide: int) -> list[str]:
         f"    several = min({lanes}, filters - q)",
         f"    for i in range(0, windows, {lanes}):",
         f"        few = min({lanes}, windows - i)",
-        f"        tile = load_tile_{kind}(result, i * {wide} + q, rows_{lanes}(0, few), {wide}, 0, several)",
-        f"        store_tile_{kind}(square, 0, rows_{lanes}(0, {lanes}), {lanes}, transpose_{kind}(tile), 0, {lanes})",
+        f"        done = load_tile_{kind}(result, i * {wide} + q, rows_{lanes}(0, few), {wide}, 0, several)",
+        f"        store_tile_{kind}(square, 0, rows_{lanes}(0, {lanes}), {lanes}, transpose_{kind}(done), 0, {lanes})",
         "        for u in range(several):",
         "            at = base + (j + q + u) * out_filter",
         "            for t in range(few):",

@@ -28,6 +28,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import LAID_OUT_TAPS, LAID_OUT_WINDOWS
 from tracejit.program import Kernel
 
+_TABLES = ("seen_at", "filter_at")
 _GATHERED = (4, 8, 16)  # lanes for which kernels/intrinsics/lanes.py gathers
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes of a vector
 _MOST_ACROSS = 4  # of them side by side
@@ -42,7 +43,7 @@ def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool) -> Kernel:
     """
     given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
     lanes = vector_bytes() // dtype.itemsize
-    nears = _near(given["x_channel"], given["x2"]), _near(given["out_filter"], given["out2"])
+    nears = lanes_near(given["x_channel"], given["x2"]), lanes_near(given["out_filter"], given["out2"])
     return _laid_out(dtype, lanes, tile_height(given["filters"], lanes), nears, biased)
 
 
@@ -52,7 +53,7 @@ def tile_height(filters: int, lanes: int) -> int:
     return -(-filters // -(-filters // most))
 
 
-def _near(channel: int, step: int) -> str:
+def lanes_near(channel: int, step: int) -> str:
     """Return the axis whose elements are neighbours: "s" the last spatial axis, "c" channels, "" neither."""
     if step == 1:
         return "s"
@@ -72,7 +73,7 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         *([] if out_near == "s" else [f"outs = scratch_i64({LAID_OUT_WINDOWS})"]),
         *([] if out_near == "s" else [f"square = scratch_{suffix}({height * width})"]),
         *(_ones(suffix, width) if biased else []),
-        *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in ("seen_at", "filter_at")],
+        *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in _TABLES],
         "count1 = (size1 + block1 - 1) // block1",
         "count2 = (size2 + block2 - 1) // block2",
         "count = size0 * count1 * count2",
@@ -84,13 +85,13 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         "    sheet = taps0 * plane",
         "    each = taps2 * channels",
         "    if count > 1 or item == first:",
-        *indent(2, _tables(out_near != "s")),
+        *indent(2, tables(_TABLES, out_near != "s")),
         "    begin0 = start0 * stride0 - before0",
         "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
         "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
         "    for g in range(groups):",
         "        for k0 in range(low0, top0):",
-        *indent(3, _bring_in(kind, lanes, x_near)),
+        *indent(3, bring_in(kind, lanes, x_near)),
         f"        for i in range(0, windows, {width}):",
         f"            end = min(i + {width}, windows)",
         *indent(3, _taps_inside()),
@@ -109,9 +110,9 @@ def _ones(suffix: str, width: int) -> list[str]:
     ]
 
 
-def _tables(with_outs: bool) -> list[str]:
-    """Return the lines that list where taps and channels lie, in the sheets and in a filter, and where windows lie in
-    the result."""
+def tables(names: Sequence[str], with_outs: bool = False) -> list[str]:
+    """Return the lines that list where taps and channels lie: "seen_at" in the sheets, "filter_at" in a filter; and
+    where windows lie in the result."""
     outs = [
         "i = 0",
         "for t1 in range(high1):",
@@ -119,20 +120,23 @@ def _tables(with_outs: bool) -> list[str]:
         "        outs[i] = t1 * out1 + t2 * out2",
         "        i += 1",
     ]
+    places = {
+        "seen_at": "(k2 * channels + c) * sheet + k0 * plane + k1 * dilation1 * high2",
+        "filter_at": "k0 * w0 + k1 * w1 + k2 * w2 + c * w_channel",
+    }
     return [
         "k = 0",
         "for k0 in range(taps0):",
         "    for k1 in range(taps1):",
         "        for k2 in range(taps2):",
         "            for c in range(channels):",
-        "                seen_at[k] = (k2 * channels + c) * sheet + k0 * plane + k1 * dilation1 * high2",
-        "                filter_at[k] = k0 * w0 + k1 * w1 + k2 * w2 + c * w_channel",
+        *[f"                {name}[k] = {places[name]}" for name in names],
         "                k += 1",
         *(outs if with_outs else []),
     ]
 
 
-def _bring_in(kind: str, lanes: int, near: str) -> list[str]:
+def bring_in(kind: str, lanes: int, near: str) -> list[str]:
     """Return the lines that lay out what a block sees of one plane of x."""
     return [
         "begin1 = start1 - before1",
@@ -185,7 +189,7 @@ def _copy_turned(kind: str, lanes: int) -> list[str]:
 
     Squares of channels are transposed in registers; elements of a channel that is left over are gathered.
     """
-    gather, rows = _gather(kind, lanes)
+    gather, rows = gathered(kind, lanes, "x", "at_x + c", "x2")
     return [
         "if begin2 < 0 or stop > extent2 or last1 - first1 < seen:",
         *indent(1, _zeros(kind, lanes, "0", "seen")),
@@ -205,11 +209,11 @@ def _copy_turned(kind: str, lanes: int) -> list[str]:
     ]
 
 
-def _gather(kind: str, lanes: int) -> tuple[list[str], str]:
-    """Return the lines that bring elements of one channel into a tile, and the rows of the tile."""
+def gathered(kind: str, lanes: int, x: str, at: str, step: str) -> tuple[list[str], str]:
+    """Return the lines that bring `few` elements of x, from `at` on, into the tile `lane`, and the rows of the tile."""
     if lanes in _GATHERED:
-        return [f"lane = (gather_x{lanes}(x, at_x + c, x2, few),)"], "rows_1(0, 1)"
-    load = f"load_tile_{kind}(x, at_x + c, rows_{lanes}(0, few), x2, 0, 1)"
+        return [f"lane = (gather_x{lanes}({x}, {at}, {step}, few),)"], "rows_1(0, 1)"
+    load = f"load_tile_{kind}({x}, {at}, rows_{lanes}(0, few), {step}, 0, 1)"
     return [f"lane = transpose_{kind}({load})"], f"rows_{lanes}(0, 1)"
 
 

@@ -90,24 +90,25 @@ def _tiles(suffix: str, height: int, wide: int, whole: bool) -> list[str]:
         *indent(2, _tile(kind, f"load_{kind}(patch, at_x)", f"j_next - j, {wide}")),
         "    if rest:  # at most one vector",
         "        j = run - rest",
-        *indent(2, _tile(half, f"load_first_{half}(patch, at_x, rest)", "0, rest")),
+        *indent(2, _tile(half, f"load_first_{half}(patch, at_x, rest)", "0, rest", "narrow")),
     ]
 
 
-def _tile(kind: str, load: str, used: str) -> list[str]:
+def _tile(kind: str, load: str, used: str, tile: str = "tile") -> list[str]:
+    """Return the lines that sum a tile, a variable of the given name, which has one type in a kernel."""
     place = "out, at + j, rows, run"
     return [
-        f"tile = zero_{kind}(rows)",
+        f"{tile} = zero_{kind}(rows)",
         "for t0 in range(high0):",
         "    for t1 in range(high1):",
         "        at_x = tap + t0 * stride0 * plane + t1 * stride1 * line + j",
         "        at_y = base + t0 * y0 + t1 * y1",
         "        for t2 in range(high2):",
-        f"            tile = add_outer_{kind}(tile, y, at_y, rows, y_filter, {load})",
+        f"            {tile} = add_outer_{kind}({tile}, y, at_y, rows, y_filter, {load})",
         "            at_x += stride2 * channels",
         "            at_y += y2",
-        f"tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
-        f"store_tile_{kind}({place}, tile, {used})",
+        f"{tile} = add_tiles_{kind}({tile}, load_tile_{kind}({place}, {used}))",
+        f"store_tile_{kind}({place}, {tile}, {used})",
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import INT64
 from tracejit.functions import elementwise, indexing, joining, movement, taking
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
@@ -145,6 +146,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> dlarra
             f"a is {recorder.describe(place)}, expected integers, choices has {n} entries, and mode is {brief(mode)}, "
             "expected 'raise', 'wrap' or 'clip'",
         )
+    if place.dtype == bool:
+        place = in_dtype(place, INT64)
     if mode == "wrap":
         place = place % n
     elif mode == "clip":

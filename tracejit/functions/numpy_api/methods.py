@@ -175,8 +175,8 @@ def imag(self: dlarray) -> dlarray:
 
 
 def conj(self: dlarray) -> dlarray:
-    """Return the conjugates; see np.conjugate."""
-    return _numpy.conjugate(self)  # type: ignore[no-any-return]
+    """Return the conjugates; see np.conjugate. An array of other numbers than complex ones is returned itself."""
+    return _numpy.conjugate(self) if self.dtype.kind == "c" else self
 
 
 def conjugate(self: dlarray) -> dlarray:

@@ -219,6 +219,7 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         y.operand(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
+    convolution = convolution.with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(
@@ -226,6 +227,9 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     )
     if convolution.channelwise:
         _channelwise_weights(builder, node, convolution, w)
+        return True
+    if convolution.dotted:
+        _dotted_weights(builder, node, convolution, w)
         return True
     runs, run = convolution.runs
     shape = (groups, *taps[:2], runs, filters, run)
@@ -259,6 +263,18 @@ def _channelwise_weights(
     total = _summed(builder, node, "channels", convolution, numbers, blocks, shape)
     _, s0, s1, s2, _, own = w.strides
     builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
+
+
+def _dotted_weights(builder: LaunchBuilder, node: Node, convolution: Convolution, w: FilterArray) -> None:
+    """Launch the gradient by filters of few channels and taps."""
+    shape = (convolution.groups, convolution.filters, *convolution.taps, convolution.channels)
+    blocks = _parts_of_images(convolution, prod(shape))
+    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
+    total = _summed(builder, node, "window_dots", convolution, numbers, blocks, shape)
+    group, s0, s1, s2, channel, own = w.strides
+    builder.copy(
+        (total, contiguous(shape)), (w.root, Layout(w.offset, shape, (group, own, s0, s1, s2, channel)))
+    )
 
 
 def _summed(

@@ -16,10 +16,15 @@ PATCH_REST = 64  # elements behind the windows that are laid out, which vectors 
 LAID_OUT_TAPS = 2048  # times channels, at most, of convolutions that are laid out
 LAID_OUT_WINDOWS = 1024  # of a block that is laid out (Note [windows laid out] in codegen/templates)
 
+DOTTED_SUMS = (
+    1 << 14
+)  # of a gradient by filters whose lanes are windows, at most; tiles that are not full count in whole
+
 # The choice of lanes. With filters in lanes a tile is two vectors wide, or one if that holds all filters of a group.
 VECTOR_BYTES = 64
 FILLED = 0.8  # of the lanes, at least, or windows are laid out
 FILLED_TURNED = 0.7  # the same where filters are neighbours in the result, so that tiles have to be turned
+FILLED_TURNED_TAPS = 0.5  # the same for taps of the last axis, in the gradient by filters
 FEW_TAPS = 144  # times channels: of so few the result takes longest, which is better not turned
 
 Triple = tuple[int, int, int]
@@ -62,6 +67,7 @@ class Convolution(NamedTuple):
     w           None while they cannot be read, and where they are the result
     channelwise whether each filter has one channel; channels and filters are those of all groups then
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
+    dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
 
     images: int
@@ -79,6 +85,7 @@ class Convolution(NamedTuple):
     out: Operand
     channelwise: bool = False
     laid_out: bool = False
+    dotted: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -112,6 +119,22 @@ class Convolution(NamedTuple):
         fits = taps <= LAID_OUT_TAPS and self._laid_out_room(lanes) >= 1
         return self._replace(laid_out=pays and fits)
 
+    def with_full_lanes_of_windows(self) -> "Convolution":
+        """Return the convolution with windows in lanes of its gradient by filters if that is faster."""
+        lanes = VECTOR_BYTES // self.itemsize
+        run = self.taps[2] * self.channels
+        most = FILLED if self.out.steps[2] == 1 else FILLED_TURNED_TAPS
+        if self.channelwise or self.strides[1:] != (1, 1) or run >= most * lanes:
+            return self
+        taps = self.taps[0] * self.taps[1] * run
+        sums = self.groups * (self.filters + 3) * (taps + 3 * self.taps[0])
+        fits = taps <= LAID_OUT_TAPS and sums <= DOTTED_SUMS and self._laid_out_room(lanes) >= 1
+        return self._replace(dotted=fits and self._most_cotangents >= lanes)
+
+    @property
+    def _most_cotangents(self) -> int:
+        return COTANGENT_BYTES // self.itemsize // self.filters
+
     def _laid_out_room(self, width: int) -> int:
         """Return how many lines of `width` windows have room in the patch."""
         room = PATCH_BYTES // self.itemsize - PATCH_REST
@@ -121,16 +144,17 @@ class Convolution(NamedTuple):
     def _laid_out_block(self) -> Triple:
         _, high, wide = self.size
         lanes = VECTOR_BYTES // self.itemsize
-        width = min(wide, LAID_OUT_WINDOWS)
+        most = min(LAID_OUT_WINDOWS, self._most_cotangents) if self.dotted else LAID_OUT_WINDOWS
+        width = min(wide, most)
         while width > lanes and self._laid_out_room(width) < 1:
             width = -(-width // 2)
         width = -(-wide // -(-wide // width))  # blocks of about equal size
-        lines = max(1, min(high, LAID_OUT_WINDOWS // width, self._laid_out_room(width)))
+        lines = max(1, min(high, most // width, self._laid_out_room(width)))
         return 1, -(-high // -(-high // lines)), width
 
     def block(self) -> Triple | None:
         """Return the windows of a block along each axis, None if the patch has no room for one window."""
-        if self.laid_out:
+        if self.laid_out or self.dotted:
             return self._laid_out_block()
         most = PATCH_BYTES // self.itemsize // max(1, self.channels)
         counts = [1, 1, 1]

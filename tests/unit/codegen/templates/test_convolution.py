@@ -52,7 +52,7 @@ def test_laid_out(seed: int, vector_bytes: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     with target.written_for(vector_bytes):
         program = build(graph)
-    assert any(name in ("laid_out", "channelwise") for name in names(program))
+    assert names(program) & {"laid_out", "channelwise"}
     assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
@@ -67,6 +67,22 @@ def test_lanes_are_windows_where_that_fills_them(fill: float, monkeypatch: pytes
     assert [*chosen.values()] == [True, True, False, True, False, False]
     monkeypatch.setattr(windows, "FILLED_TURNED", fill)
     assert ("laid_out" in names(forward(("BSSC", "SSCU", "BSSU"), 32, 64))) == (fill > 1)
+
+
+@pytest.mark.parametrize("seed", range(effort.sweep(4, 100)))
+def test_dots_of_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient by filters of one channel: cotangents in any order of axes, in place or copied, and many parts."""
+    rnd = random.Random(seed)
+    operands = operands_of(rnd, (1,), (2, 3, 7, 20), strides=(1,))
+    graph, arrays = graph_of(operands, ("float64", "float32")[seed % 2], seed)
+    monkeypatch.setattr(windows, "FILLED_TURNED_TAPS", 2.0)
+    monkeypatch.setattr(windows, "LAID_OUT_WINDOWS", rnd.choice((3, 1024)))
+    monkeypatch.setattr(convolve.cost, "LEAST_SPLIT_NS", 0.0)
+    monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
+    with target.written_for((16, 32, 64)[seed % 3]):
+        program = build(graph)
+    assert names(program) & {"window_dots", "channels"}
+    assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
 def forward(
@@ -96,19 +112,21 @@ def names(program: Program) -> set[str]:
     return {kernel.name.rpartition("_")[0] for kernel in program.kernels}
 
 
-def of_size(batch: int, extent: int, filters: int = 64) -> Program:
+def of_size(batch: int, extent: int, filters: int = 64, channels: int = 16) -> Program:
     labels = ("BCSS", "UCSS", "BUSS")
     params = {"labels": labels, "strides": (1, 1), "before": (1, 1), "dilation": (1, 1), "groups": 1}
-    shapes = ((batch, 16, extent, extent), (filters, 16, 3, 3), (batch, filters, extent, extent))
+    shapes = ((batch, channels, extent, extent), (filters, channels, 3, 3), (batch, filters, extent, extent))
     graph, _ = graph_of(Operands(shapes, ((extent, extent), (3, 3), (extent, extent)), params), "float32", 0)
     return build(graph)
 
 
-@pytest.mark.parametrize("filters", (20, 40, 64))
-def test_new_sizes_need_no_new_kernels(filters: int) -> None:
-    known = {kernel.name for kernel in of_size(2, 8, filters).kernels}
+@pytest.mark.parametrize(("channels", "filters"), ((1, 20), (16, 20), (16, 40), (16, 64)))
+def test_new_sizes_need_no_new_kernels(channels: int, filters: int) -> None:
+    first = of_size(2, 8, filters, channels)
+    assert ("window_dots" in names(first)) == (channels == 1)
+    known = {kernel.name for kernel in first.kernels}
     for batch, extent in ((1, 8), (7, 8), (2, 9), (3, 21), (64, 32), (1, 100)):
-        assert {kernel.name for kernel in of_size(batch, extent, filters).kernels} <= known
+        assert {kernel.name for kernel in of_size(batch, extent, filters, channels).kernels} <= known
 
 
 def test_parts_depend_on_sizes_only(monkeypatch: pytest.MonkeyPatch) -> None:

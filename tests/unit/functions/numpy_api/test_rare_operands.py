@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operands that are seldom given, which random programs found: NumPy's sizes, dtypes and numbers, in replays too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+X = np.array([[1.75, -2.5, 0.0], [3.5, 4.0, -1.25]])
+Z = X + 1j * np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+
+CASES = {
+    **{
+        f"mean as {np.dtype(dtype).name} of {array.dtype.name}, axis {axis}": (
+            lambda x, dtype=dtype, axis=axis: np.mean(x, axis=axis, dtype=dtype),
+            array,
+        )
+        for dtype in (np.int64, np.int8, np.uint8, bool)
+        for array in (abs(X), X > 0, np.array([[100, 100, 90]], np.int8))
+        for axis in (None, -1)
+    },
+    "mean as int32 of no elements": (lambda x: np.mean(x, axis=0, dtype=np.int32), np.zeros((2, 0))),
+    "choose by bools": (lambda x: np.choose(x > 0, [x, -1.0]), X),
+    "choose by bools, clipped": (lambda x: np.choose(x > 0, [x, -1.0, 7.0], mode="clip"), X),
+    "choose by bools, wrapped": (lambda x: np.choose(x > 0, [x], mode="wrap"), X),
+    "nonzero of complex numbers": (np.nonzero, Z),
+    "flatnonzero of complex numbers": (np.flatnonzero, Z),
+    "argwhere of complex numbers": (np.argwhere, Z),
+    **{
+        f"conj of {np.dtype(dtype).name}": (lambda x: x.conj(), X.astype(dtype))
+        for dtype in (bool, np.int8, np.float32, complex)
+    },
+    **{
+        f"{name} of {sizes}, axis {axis}": (
+            lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis),
+            np.zeros(sizes, dtype),
+        )
+        for name, dtype in (("argmax", np.uint32), ("argmin", bool), ("argmax", np.float64))
+        for sizes, axis in (((2, 0), 0), ((2, 3, 0), 1), ((3, 2, 0), 0), ((0, 3), 1), ((0, 3, 0), 1))
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_numpy(name: str) -> None:
+    function, array = CASES[name]
+    with np.errstate(all="ignore"):
+        expected = leaves(function(array))
+        ways: list[Callable[..., Any]] = [lambda x: function(tj.dlarray(x)), *[tj.dlaccelerate(function)] * 4]
+        for run in ways:
+            found = leaves(run(array))
+            assert len(found) == len(expected)
+            for have, want in zip(found, expected, strict=True):
+                assert have.dtype == want.dtype
+                np.testing.assert_array_equal(have, want)
+
+
+def leaves(result: Any) -> list[np.ndarray]:
+    return [np.asarray(part) for part in tj.tree.flatten(result)[0]]
