@@ -85,29 +85,23 @@ def _circular(kind: int) -> Callable[[float], float]:
 
     def function(x: float) -> float:
         size = abs(float(x))
-        if not 0.0 < size < _INFINITY:
-            if size == 0.0:
-                return 1.0 if kind == _COSINE_OF else x
+        if size == 0.0:
+            return 1.0 if kind == _COSINE_OF else x
+        if not size < _INFINITY:
             return _NAN
-        exponent = 0
+        exponent, unit = 0, 67108864.0  # 2**26
         while size >= 9007199254740992.0:
-            size *= 0.5
-            exponent += 1
+            size, unit, exponent = size * 0.5, unit * 2.0, exponent + 1
         while size < 4503599627370496.0:
-            size *= 2.0
-            exponent -= 1
+            size, unit, exponent = size * 2.0, unit * 0.5, exponent - 1
         whole = int(size)
         high, low = float(whole >> 26), float(whole & 0x3FFFFFF)
         first = (exponent - 2) // 26 if exponent > 2 else 0
-        unit = 1.0  # of the upper half of the whole number times a digit
-        for _ in range(exponent - 26 * first):
-            unit *= 2.0
-        for _ in range(26 * first - exponent):
-            unit *= 0.5
+        for _ in range(first + 1):
+            unit *= 1.4901161193847656e-08  # 2**-26; in the end that of the upper half times the first digit
         quarter, angle, lost = 0, 0.0, 0.0  # the angle, in quarters of the circle, is angle + lost
         for number in range(16):
-            digit = float(_DIGITS[first + number // 2])
-            part = (high if number % 2 == 0 else low) * digit
+            part = (high if number % 2 == 0 else low) * float(_DIGITS[first + number // 2])
             if number % 2:
                 unit *= 1.4901161193847656e-08  # 2**-26
             if unit < 4.0:
@@ -127,10 +121,8 @@ def _circular(kind: int) -> Callable[[float], float]:
         scaled = _SPLIT * angle
         upper = scaled - (scaled - angle)
         lower = angle - upper
-        error = (
-            (upper * _UPPER_HALF_PI - r) + upper * _LOWER_HALF_PI + lower * _UPPER_HALF_PI
-        ) + lower * _LOWER_HALF_PI
-        error += angle * _REST + lost * _HALF_PI
+        error = (upper * _UPPER_HALF_PI - r) + upper * _LOWER_HALF_PI + lower * _UPPER_HALF_PI
+        error += lower * _LOWER_HALF_PI + angle * _REST + lost * _HALF_PI
         z = r * r
         sine, cosine = 0.0, 0.0
         for number in range(7, -1, -1):
@@ -140,8 +132,7 @@ def _circular(kind: int) -> Callable[[float], float]:
         rounded = 1.0 - 0.5 * z
         cosine = rounded + (((1.0 - rounded) - 0.5 * z) + (z * z * cosine - error * r))
         if x < 0.0:
-            sine = -sine
-            quarter = -quarter
+            sine, quarter = -sine, -quarter
         if kind == _TANGENT_OF:
             return sine / cosine if quarter % 2 == 0 else -cosine / sine
         quarter = (quarter + kind) % 4
