@@ -3,8 +3,9 @@
 
 Threads that stand at the same instruction take it together; of all, those furthest back go first, so that threads which
 parted meet again. The emulator refuses what a correct kernel never does: accesses outside of memory, or to memory that
-was never written, addresses that are not aligned, exchanges with threads that are not there, and instructions that it
-does not know. Two threads that write the same element in one instruction with different bits are refused too.
+was never written, addresses that are not aligned, exchanges with threads that are not there, calls of functions that
+are nowhere, and instructions that it does not know. Two threads that write the same element in one instruction with
+different bits are refused too.
 """
 
 import re
@@ -23,6 +24,7 @@ _GROUP = 32
 _LABEL = re.compile(r"^(\$?[\w$]+):$")
 _ENTRY = re.compile(r"\.visible \.entry (\w+)\((.*?)\)\s*(?:\.\w+[^\n{]*\n)*\{(.*?)\n\}", re.DOTALL)
 _LOCAL = re.compile(r"\.local \.align \d+ \.b8\s+(\w+)\[(\d+)\];")
+_TABLE = re.compile(r"\.global \.align \d+ \.b8\s+([\w$]+)\[\d+\] = \{([\d, ]+)\};")
 _FIRST = 1 << 40  # addresses of local memory begin here
 
 
@@ -126,11 +128,16 @@ class Kernel:
         entry = _ENTRY.search(ptx)
         if entry is None or ptx.count("{") - ptx.count("{ ") < 1:
             raise PtxError("there is no entry")
+        if ".extern" in ptx:
+            raise PtxError("a function is called that is nowhere")
         self.name = entry[1]
         self.parameter = re.findall(r"(\w+)\[\d+\]", entry[2])[0]
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.local = {name: int(size) for name, size in _LOCAL.findall(entry[3])}
+        self.tables = {
+            name: np.array([*map(int, numbers.split(","))], np.uint8) for name, numbers in _TABLE.findall(ptx)
+        }
         for line in entry[3].replace("{\n", "\n").splitlines():
             line = line.partition("//")[0].strip()
             label = _LABEL.match(line)
@@ -180,6 +187,8 @@ class _Run:
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)  # for the other threads of its group
         self.addresses: dict[str, int] = {kernel.parameter: 0}
+        for name, table in kernel.tables.items():
+            self.addresses[name] = memory.add(table)
         place = _FIRST
         for name, size in kernel.local.items():
             self.addresses[name] = place

@@ -21,7 +21,8 @@ from numba.core import types
 from tracejit.compile import numba_target
 from tracejit.compile.capability import PTX_VERSIONS, Capability, count_of_words
 from tracejit.compile.llvm import LlvmFunction
-from tracejit.kernels.device import libm
+from tracejit.errors import CodegenError
+from tracejit.kernels.device import circular, libm
 from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
 
@@ -37,21 +38,31 @@ def ptx_of(kernel: Kernel, capability: Capability) -> str:
         capability: of the GPU.
 
     Raises:
-        CodegenError: if Python or Numba refuses the source.
+        CodegenError: if Python or Numba refuses the source, or it calls a function of the C library that has no form
+            for a device.
     """
     lowered = numba_target.lower(kernel, device.FUNCTIONS)
     return _ptx(lowered, count_of_words(kernel), capability)
 
 
-_LIBM = {"fmod": (libm.fmod, types.float64), "fmodf": (libm.fmod, types.float32)}
-"""The functions of the C library that kernels call, and their dtypes."""
+_LIBM = {
+    f"{name}{suffix}": (function, arguments, dtype)
+    for name, function, arguments in (
+        ("fmod", libm.fmod, 2),
+        ("sin", circular.sin, 1),
+        ("cos", circular.cos, 1),
+        ("tan", circular.tan, 1),
+    )
+    for suffix, dtype in (("", types.float64), ("f", types.float32))
+}
+"""The functions of the C library that kernels call, the number of their arguments, and their dtypes."""
 
 
 @cache
 def _libm(name: str) -> tuple[str, ...]:
     """Return the LLVM IR of a function of the C library."""
-    function, dtype = _LIBM[name]
-    return numba_target.lower_function(function, (dtype, dtype), dtype, name).texts
+    function, arguments, dtype = _LIBM[name]
+    return numba_target.lower_function(function, (dtype,) * arguments, dtype, name).texts
 
 
 @cache
@@ -95,6 +106,9 @@ def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name != name and not value.name.startswith("llvm."):
             value.linkage = llvm.Linkage.internal
+    missing = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if missing:
+        raise CodegenError(f"{name}: a device has no function {', '.join(missing)}.")
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     builder.getModulePassManager().run(module, builder)
     return str(machine.emit_assembly(module))

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs for a device mean what the graph means: their PTX is run by an emulator."""
 
+import math
 import random
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+import mpmath
 import numpy as np
 import pytest
 from effort import sweep
 from graphs import random_case
 from on_device import CAPABILITY, EmulatedProgram, program_of
 from op_cases import CASES, draw, graph_of
+from ptx_emulator import Kernel as PtxKernel
 from ptx_emulator import PtxError
 
 import tracejit as tj
@@ -81,6 +84,31 @@ def test_random_graphs(seed: int) -> None:
             pytest.skip("numbers leave the range where rounding can be judged")
         want = evaluate(case.graph, case.arrays)
     agree(EmulatedProgram(build_for_device(case.graph))(case.arrays), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_circular_functions_of_huge_numbers(name: str, dtype: str) -> None:
+    with np.errstate(over="ignore"):
+        x = np.array([6381956970095103 * 2.0**797, 2e5, -1e22, 3e38, 1e300, -7e9, np.inf, 0.5, -0.0], dtype)
+    with mpmath.workprec(1400):  # the C library has 15 digits of the first
+        exact = [
+            getattr(mpmath, name)(y) if math.isfinite(y) else math.nan for y in map(mpmath.mpf, x.tolist())
+        ]
+    want = np.array([*map(float, exact)], dtype)
+    program, _ = program_of(lambda x: (getattr(tj, name)(x),), [np.ones_like(x)])
+    (found,) = EmulatedProgram(program)([x])
+    np.testing.assert_allclose(found, want, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_no_kernel_calls_what_a_device_does_not_have() -> None:
+    name, kernel = (
+        "unknown",
+        ptx_of(program_of(lambda x: (x + 1,), [np.ones(3, F32)])[0].kernels[0], CAPABILITY),
+    )
+    text = mutated(kernel, ".visible .entry", f".extern .func {name}();\n.visible .entry")
+    with pytest.raises(PtxError, match="nowhere"):
+        PtxKernel(text)
 
 
 def layer(w: Any, b: Any, x: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import effort
 import numpy as np
 import pytest
+import scipy
 from accelerated import dlaccelerate
 from exact_distributions import EXACT, SHAPES, exact, exact_slope, places
 
@@ -19,6 +20,8 @@ METHODS = ("cdf", "sf", "logcdf", "logsf")
 TINY = 1e-300
 LESS = {"invgauss": 1e-11}
 """Relative errors of distributions whose tail is a difference."""
+LESS_OF_QUANTILES = {"t": 1e-10} if tuple(map(int, scipy.__version__.split(".")[:2])) < (1, 17) else {}
+"""Relative errors of probabilities of quantiles by stdtrit of earlier versions of SciPy."""
 every_distribution = pytest.mark.parametrize("found", FOUND, ids=lambda found: found.name)
 
 
@@ -96,7 +99,8 @@ def test_quantiles_are_places_of_their_probability(found: Distribution) -> None:
             wanted, compared = (q, side) if q <= 0.5 else (1 - q, other)
             have = exact(found.name, compared, x, shapes_of(found))
             units = abs(x) * found.pdf(x, *shapes_of(found)).item() / wanted * 2e-15
-            assert abs(have - wanted) <= (2e-12 + units) * wanted, (method, q, x, have)
+            limit = (LESS_OF_QUANTILES.get(found.name, 2e-12) + units) * wanted
+            assert abs(have - wanted) <= limit, (method, q, x, have)
 
 
 def slopes(found: Distribution, method: str, x: float) -> list[float]:

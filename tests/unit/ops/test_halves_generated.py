@@ -102,6 +102,8 @@ def test_ufuncs_are_those_of_numpy(op: Op) -> None:
     if exact(op) or want.dtype != HALF:
         assert_same_bits(have, want, op.name)
         return
+    # By the instructions of some CPUs, NumPy before 2.4 is wrong by three units.
+    want = ufunc(*[operand.astype(SINGLE) for operand in operands]).astype(HALF)
     assert np.array_equal(np.isnan(have), np.isnan(want))
     finite = np.isfinite(want)
     assert np.array_equal(have[~finite & ~np.isnan(want)], want[~finite & ~np.isnan(want)])

@@ -82,13 +82,21 @@ def test_an_exception_of_a_handler_waits(alarm):
 
 
 def test_alarms_again_and_again(alarm):
-    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-    done = []
+    rings, works, done = [], [], []
+
+    def ring_at_work(*_):  # and not in pytest, whose exceptions nobody would catch
+        if works and not done:
+            rings.append(True)
+            raise AlarmError("now")
 
     def work(stopping):
-        time.sleep(0.01)
+        works.append(True)
+        while len(rings) < 5:
+            time.sleep(0.001)
         done.append(True)
 
+    signal.signal(signal.SIGALRM, ring_at_work)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
     with pytest.raises(AlarmError):
         uninterrupted.uninterrupted(work)
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -6,8 +6,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
+from tracejit.kernels.device import circular
 from tracejit.kernels.device.libm import fmod
 
 import tracejit as tj
@@ -135,6 +137,34 @@ def test_fmod_of_what_has_no_remainder_is_nan(x: float, y: float) -> None:
 
 def test_fmod_by_infinity_is_the_number() -> None:
     assert fmod(-3.0, math.inf) == -3.0
+
+
+def huge_numbers() -> list[float]:
+    """Numbers over the whole range, near multiples of pi / 2, and that whose angle is nearest to one of all."""
+    rng = np.random.default_rng(0)
+    return [
+        6381956970095103 * 2.0**797, 2.0**52, 2.0**53 - 1, 2.0**53, 2.0**1023, 1.7976931348623157e308, -1e22, 0.5,
+        *np.exp(rng.uniform(math.log(1e5), math.log(1.79e308), 300)).tolist(),
+        *(np.rint(rng.uniform(1e5, 1e15, 100)) * (math.pi / 2)).tolist(),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_circular_functions_of_huge_numbers(name: str) -> None:
+    with mpmath.workprec(1400):
+        for x in huge_numbers():
+            want = getattr(mpmath, name)(mpmath.mpf(x))
+            error = abs(getattr(circular, name)(x) - want) / math.ulp(float(want))
+            assert error < 2, (x, float(want))
+
+
+@pytest.mark.parametrize("function", [circular.sin, circular.cos, circular.tan])
+def test_circular_functions_of_infinity_and_zero(function: Callable[[float], float]) -> None:
+    assert (
+        math.isnan(function(math.inf)) and math.isnan(function(-math.inf)) and math.isnan(function(math.nan))
+    )
+    expected = 1.0 if function is circular.cos else -0.0
+    assert bits(function(-0.0)) == bits(expected)
 
 
 def test_a_routine_of_the_cpu_is_refused() -> None:
