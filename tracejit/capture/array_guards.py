@@ -126,6 +126,8 @@ class ArrayGuards:
         is_input = bool(inputs or views) and not is_computed_with
         taken = self._taken.get(id(array))
         content = taken[1] if taken else observed.content
+        if is_input and observed.has_changed:  # a view of it was written, by a name that no path leads to
+            self._guards.note_change(name, observed.where)
         if content is not None and (taken or not is_input):
             if observed.is_large:
                 self._guards.refuse(name, observed.where)

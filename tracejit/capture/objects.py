@@ -11,6 +11,7 @@ import itertools
 import operator
 import types
 import weakref
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,7 +105,8 @@ class ObservedArray(Observed):
 
     Attributes:
         data: what a dlarray held when it was observed, and `tape` its Value.
-        content: the bytes of an array whose elements plain NumPy can read.
+        content: the bytes of an array whose elements plain NumPy can read, none of a large one.
+        checksum: of the elements of such a large array.
         computed: places where plain NumPy reads its elements, unless an operation of the trace does there.
         passed: places where it is an argument of a function that is not watched.
         selected: places where a slice, or something that is no constant, selects elements, and whether it is no slice;
@@ -112,7 +114,7 @@ class ObservedArray(Observed):
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
     """
 
-    __slots__ = ("computed", "content", "data", "is_computed_with", "passed", "selected", "tape")
+    __slots__ = ("checksum", "computed", "content", "data", "is_computed_with", "passed", "selected", "tape")
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
         super().__init__(value, where)
@@ -136,6 +138,17 @@ class ObservedArray(Observed):
         if self.content is None:
             self.where = where
             self.content = b"" if self.is_large else self.value.tobytes()
+            self.checksum = self._checksum() if self.is_large else 0
+
+    def _checksum(self) -> int:
+        return zlib.crc32(np.ascontiguousarray(self.value).reshape(-1).view(np.uint8))
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the elements were kept, and differ now."""
+        if self.is_large:
+            return self.content is not None and self._checksum() != self.checksum
+        return self.content is not None and data_of(self.value).tobytes() != self.content
 
     def follow(self, steps: Sequence[tuple[str, Any]], where: tuple[str, int]) -> None:
         """Note that attributes and items of the array are read."""

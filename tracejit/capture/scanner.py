@@ -87,6 +87,7 @@ class Scanner:
         self._stack: list[Any] = []
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & _HAS_VARARGS) + bool(code.co_flags & _HAS_KEYWORDS)
+        self._cells = {*code.co_cellvars, *code.co_freevars}
         self._given = {*code.co_varnames[:count], *code.co_freevars}  # variables with a value at the start
         self._instructions: list[dis.Instruction] = []
         self._jump_targets: set[int] = set()  # positions in that list
@@ -187,6 +188,10 @@ class Scanner:
     def _variable(self, name: str) -> Any:
         return AccessPath("local", name) if name in self._given else self._aliases.get(name)
 
+    def _local(self, name: str) -> Any:
+        """Return what a variable is, None for a cell: from Python 3.13 on one is loaded so for an inner function."""
+        return None if name in self._cells else self._variable(name)
+
     def _next_is(self, opname: str) -> bool:
         following = self._instructions[self._at + 1 : self._at + 2]
         return any(instruction.opname == opname for instruction in following)
@@ -199,13 +204,17 @@ class Scanner:
     visit_load_small_int = visit_load_const
 
     def visit_load_fast(self, instruction: dis.Instruction) -> None:
-        self._push(self._variable(instruction.argval))
+        self._push(self._local(instruction.argval))
 
     visit_load_fast_check = visit_load_fast_borrow = visit_load_fast
-    visit_load_deref = visit_load_classderef = visit_load_fast
+
+    def visit_load_deref(self, instruction: dis.Instruction) -> None:
+        self._push(self._variable(instruction.argval))
+
+    visit_load_classderef = visit_load_deref
 
     def visit_load_fast_load_fast(self, instruction: dis.Instruction) -> None:
-        self._push(*map(self._variable, instruction.argval))
+        self._push(*map(self._local, instruction.argval))
 
     visit_load_fast_borrow_load_fast_borrow = visit_load_fast_load_fast
 
@@ -243,7 +252,7 @@ class Scanner:
     def visit_store_fast_load_fast(self, instruction: dis.Instruction) -> None:
         stored, loaded = instruction.argval
         self._store(stored)
-        self._push(self._variable(loaded))
+        self._push(self._local(loaded))
 
     def visit_store_global(self, instruction: dis.Instruction) -> None:
         self._pop()

@@ -34,7 +34,8 @@ else:
         def _replace(self, /, **others: Any) -> Any:
             instance = self._make(map(others.pop, self._fields, self))
             if others:
-                raise ValueError(f"Got unexpected field names: {list(others)!r}")
+                error = TypeError if sys.version_info >= (3, 13) else ValueError  # as of collections.namedtuple
+                raise error(f"Got unexpected field names: {list(others)!r}")
             return instance
 
         def _asdict(self) -> dict[str, Any]:

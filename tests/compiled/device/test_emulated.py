@@ -101,7 +101,14 @@ def test_circular_functions_of_huge_numbers(name: str, dtype: str) -> None:
     np.testing.assert_allclose(found, want, rtol=4 * np.finfo(dtype).eps)
 
 
-def test_no_kernel_calls_what_a_device_does_not_have() -> None:
+def test_a_kernel_that_calls_what_a_device_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracejit.compile.device_target._LIBM", {})
+    program, _ = program_of(lambda x: (tj.sin(x),), [np.ones(3, F32)])
+    with pytest.raises(CodegenError, match=r"a device has no function sinf\.$"):
+        ptx_of(program.kernels[0], CAPABILITY)
+
+
+def test_the_emulator_refuses_calls_of_what_is_nowhere() -> None:
     name, kernel = (
         "unknown",
         ptx_of(program_of(lambda x: (x + 1,), [np.ones(3, F32)])[0].kernels[0], CAPABILITY),
