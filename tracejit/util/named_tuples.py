@@ -34,7 +34,9 @@ else:
         def _replace(self, /, **others: Any) -> Any:
             instance = self._make(map(others.pop, self._fields, self))
             if others:
-                error = TypeError if sys.version_info >= (3, 13) else ValueError  # as of collections.namedtuple
+                error = (
+                    TypeError if sys.version_info >= (3, 13) else ValueError
+                )  # as of collections.namedtuple
                 raise error(f"Got unexpected field names: {list(others)!r}")
             return instance
 
