@@ -141,7 +141,7 @@ class ObservedArray(Observed):
             self.checksum = self._checksum() if self.is_large else 0
 
     def _checksum(self) -> int:
-        return zlib.crc32(np.ascontiguousarray(self.value).reshape(-1).view(np.uint8))
+        return zlib.crc32(np.ascontiguousarray(self.value).reshape(-1).view(np.uint8).data)
 
     @property
     def has_changed(self) -> bool:
