@@ -2,6 +2,7 @@
 """Settings and fixtures of all tests."""
 
 import gc
+import importlib
 import math
 import os
 from collections.abc import Iterator
@@ -14,10 +15,14 @@ from hypothesis import settings
 from interpreted import interpreted
 
 from tracejit import config
+from tracejit.codegen.templates import by_op
 from tracejit.passes import cost
 from tracejit.passes.loops import bands, products
 from tracejit.record.recorder import Recorder
 from tracejit.traces import replay
+
+for name in {"tracejit.pipeline", *(f"tracejit.codegen.templates.{name}" for name in by_op.TEXTS.values())}:
+    importlib.import_module(name)  # before a test exchanges a constant that they import from another module
 
 collect_ignore = ["support"]
 FOLDERS = {Path(__file__).parent / name for name in ("unit", "compiled", "process")}
