@@ -70,6 +70,7 @@ def test_convolutions(sizes: Any, dtype: str) -> None:
         check(replayed(lambda x, v: ours(x, v, mode), x, v), want)  # noqa: B023
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
