@@ -480,8 +480,8 @@ class TestMethods:
     def test_it_has_the_methods_of_its_type(self):
         """What a number of Python or NumPy answers to, a number that varies answers to."""
         others = {
-            "__array_namespace__", "__array_wrap__", "__buffer__", "__ceil__", "__class_getitem__", "__floor__", "__getformat__",
-            "__getnewargs__", "__setstate__",
+            "__array_namespace__", "__array_wrap__", "__buffer__", "__ceil__", "__class_getitem__", "__floor__",
+            "__getformat__", "__getnewargs__", "__setstate__",
         }  # fmt: skip
         for kind in (int, float, np.float64, np.float32, np.int64, np.uint8):
             methods = {name for name in dir(kind) if name.startswith("__") and callable(getattr(kind, name))}
