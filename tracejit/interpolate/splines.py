@@ -247,7 +247,7 @@ def _with_ends(h: dlarray, y: dlarray, first: _End, last: _End) -> dlarray:
 
 
 def _only(n: int, place: int, y: dlarray) -> np.ndarray:
-    """Return n numbers, 0 but for a 1 at a place, with axes for those of values."""
+    """Return a vector of n zeros with a 1 at one place, with an axis of size 1 for each further axis of values."""
     places: np.ndarray = np.arange(n).reshape(-1, *(1,) * (y.ndim - 1))
     chosen: np.ndarray = (places == place).astype(part_of(y))
     return chosen

@@ -17,8 +17,15 @@ import numpy as np
 
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.convolution import GEOMETRY, block, patch_of
-from tracejit.codegen.templates.convolution_laid_out import bring_in, gathered, lanes_near, tables
+from tracejit.codegen.templates.convolution import GEOMETRY, patch_of
+from tracejit.codegen.templates.convolution_laid_out import (
+    BLOCKS,
+    bring_in,
+    each_block,
+    gathered,
+    lanes_near,
+    tables,
+)
 from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import COTANGENT_BYTES, DOTTED_SUMS, LAID_OUT_TAPS
@@ -57,27 +64,13 @@ def _dots(dtype: np.dtype, lanes: int, nears: tuple[str, str]) -> Kernel:
         f"cotangents = scratch_{suffix}({COTANGENT_BYTES // dtype.itemsize})",
         f"sums = scratch_{suffix}({DOTTED_SUMS})",
         f"seen_at = scratch_i64({LAID_OUT_TAPS})",
-        "count1 = (size1 + block1 - 1) // block1",
-        "count2 = (size2 + block2 - 1) // block2",
-        "count = size0 * count1 * count2",
+        *BLOCKS,
         "each = taps1 * taps2 * channels",
         f"across = (each + {across - 1}) // {across} * {lanes}",
         f"down = (filters + {height - 1}) // {height}",
         "for i in range(groups * down * taps0 * across):",
         f"    sums[i] = {suffix}(0)",
-        "for item in range(first, last):",
-        *indent(1, block()),
-        "    seen = high1 + (taps1 - 1) * dilation1",
-        "    plane = seen * high2",
-        "    sheet = taps0 * plane",
-        "    if count > 1 or item == first:",
-        *indent(2, tables(("seen_at",))),
-        "    begin0 = start0 * stride0 - before0",
-        "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
-        "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
-        "    for g in range(groups):",
-        "        for k0 in range(low0, top0):",
-        *indent(3, bring_in(kind, lanes, x_near)),
+        *each_block(tables(("seen_at",)), bring_in(kind, lanes, x_near)),
         *indent(2, _cotangents(kind, lanes, y_near)),
         f"        for u in range(0, filters, {height}):",
         f"            rows = rows_{height}(u, filters)",
@@ -100,7 +93,10 @@ def _dots(dtype: np.dtype, lanes: int, nears: tuple[str, str]) -> Kernel:
 
 
 def _cotangents(kind: str, lanes: int, near: str) -> list[str]:
-    """Return the lines that bring the cotangents of a block near, filter by filter, unless they lie so."""
+    """Return the lines that copy the cotangents of a block into scratch memory, one filter after the other.
+
+    They are read where they are if they have that order in memory.
+    """
     lines = [
         "given = y",
         "source = image * y_image + start0 * y0 + start1 * y1 + start2 * y2 + g * filters * y_filter",

@@ -74,24 +74,10 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         *([] if out_near == "s" else [f"square = scratch_{suffix}({height * width})"]),
         *(_ones(suffix, width) if biased else []),
         *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in _TABLES],
-        "count1 = (size1 + block1 - 1) // block1",
-        "count2 = (size2 + block2 - 1) // block2",
-        "count = size0 * count1 * count2",
+        *BLOCKS,
+        "each = taps2 * channels",
         f"rows = rows_{height}(0, {height})",
-        "for item in range(first, last):",
-        *indent(1, block()),
-        "    seen = high1 + (taps1 - 1) * dilation1",
-        "    plane = seen * high2",
-        "    sheet = taps0 * plane",
-        "    each = taps2 * channels",
-        "    if count > 1 or item == first:",
-        *indent(2, tables(_TABLES, out_near != "s")),
-        "    begin0 = start0 * stride0 - before0",
-        "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
-        "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
-        "    for g in range(groups):",
-        "        for k0 in range(low0, top0):",
-        *indent(3, bring_in(kind, lanes, x_near)),
+        *each_block(tables(_TABLES, out_near != "s"), bring_in(kind, lanes, x_near)),
         f"        for i in range(0, windows, {width}):",
         f"            end = min(i + {width}, windows)",
         *indent(3, _taps_inside()),
@@ -100,6 +86,38 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         *indent(4, _tile(suffix, lanes, height, width, out_near, biased)),
     ]
     return kernel_of(lines, "laid_out")
+
+
+BLOCKS = (
+    "count1 = (size1 + block1 - 1) // block1",
+    "count2 = (size2 + block2 - 1) // block2",
+    "count = size0 * count1 * count2",
+)
+"""The lines that count the blocks of an image."""
+
+
+def each_block(tables: list[str], bring_in: list[str]) -> list[str]:
+    """Return the lines that begin the loops over blocks and groups, and lay out what the windows of a block see.
+
+    Args:
+        tables: lines that list places, which are those of the block before if an image has one block.
+        bring_in: lines that lay out one plane of x.
+    """
+    return [
+        "for item in range(first, last):",
+        *indent(1, block()),
+        "    seen = high1 + (taps1 - 1) * dilation1",
+        "    plane = seen * high2",
+        "    sheet = taps0 * plane",
+        "    if count > 1 or item == first:",
+        *indent(2, tables),
+        "    begin0 = start0 * stride0 - before0",
+        "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
+        "    top0 = min(taps0, (extent0 - 1 - begin0) // dilation0 + 1)",
+        "    for g in range(groups):",
+        "        for k0 in range(low0, top0):",
+        *indent(3, bring_in),
+    ]
 
 
 def _ones(suffix: str, width: int) -> list[str]:
