@@ -102,9 +102,8 @@ class DirectSolution(OdeSolution):
         self.undifferentiated = 0
         key = outputs[-1].item()
         steps = self.kept.get(key) or self.solved(times, arrays).steps
-        if (
-            key in self.kept
-        ):  # a second gradient of a solution is rare; the next solution fills the memory again
+        if key in self.kept:
+            # A second gradient of a solution is rare, and the next solution fills the memory again.
             self.kept[key] = [step._replace(saved=()) for step in steps]
         count, problem, theta = self.count, self.problem, arrays[self.count :]
         # np.zeros_like takes three times as long.
