@@ -129,8 +129,19 @@ def peer(layer: Layer, format: str, threads: int) -> tuple[Call, Call]:
     return forward, lambda: torch.autograd.grad(value(), [leaf for leaf in leaves if leaf.requires_grad], ct)
 
 
-def least(calls: Sequence[Call], seconds: float, clock: Callable[[], float]) -> list[float]:
-    """Return the least time of each call in ms; the calls take turns."""
+def clock_of(threads: int) -> Callable[[], float]:
+    """Return the clock of a benchmark: CPU time of the process with one thread, wall time with more."""
+    return time.process_time if threads == 1 else time.perf_counter
+
+
+def least(
+    calls: Sequence[Call], seconds: float, clock: Callable[[], float], turn_s: float = 0
+) -> list[float]:
+    """Return the least time of each call in ms; the calls take turns, of `turn_s` at least.
+
+    Threads of BLAS wait by spinning for some 50 ms after each product; turns that are longer keep that out of the times
+    of other libraries on the same CPUs.
+    """
     for call in calls:
         for _ in range(3):  # ours are recorded, confirmed and built
             call()
@@ -138,9 +149,13 @@ def least(calls: Sequence[Call], seconds: float, clock: Callable[[], float]) -> 
     end = time.perf_counter() + seconds
     while True:
         for i, call in enumerate(calls):
-            start = clock()
-            call()
-            best[i] = min(best[i], 1e3 * (clock() - start))
+            turn_ends = time.perf_counter() + turn_s
+            while True:
+                start = clock()
+                call()
+                best[i] = min(best[i], 1e3 * (clock() - start))
+                if time.perf_counter() > turn_ends:
+                    break
         if time.perf_counter() > end:
             return best
 
@@ -149,7 +164,7 @@ def rows(
     names: Sequence[str], threads: int, seconds: float, with_peer: bool
 ) -> list[tuple[str, list[float]]]:
     """Return, for each case, the times of value and value with gradients: ours first, ours last, theirs in the same."""
-    clock = time.process_time if threads == 1 else time.perf_counter
+    clock = clock_of(threads)
     found = []
     for name in names:
         layer = CASES[name]

@@ -9,13 +9,12 @@ process with one thread, wall time with more. Ratios are PyTorch's time in its b
 PyTorch there are none.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.bench_convolution import Call, begin_table, least, line, parser_of, use_threads
+from benchmarks.bench_convolution import Call, begin_table, clock_of, least, line, parser_of, use_threads
 
 
 class Case(NamedTuple):
@@ -119,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser_of(__doc__, list(CASES)).parse_args(arguments)
     use_threads(options.threads)
     with_peer = begin_table()
-    clock = time.process_time if options.threads == 1 else time.perf_counter
+    clock = clock_of(options.threads)
     for name in options.only:
         pairs = [accelerated(CASES[name], last) for last in (False, True)]
         pairs += [peer(CASES[name], last, options.threads) for last in (False, True)] if with_peer else []

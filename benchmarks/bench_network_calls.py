@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a network and a function of NumPy cost beside their work: replays, steps, calls, and many layers.
 
-    python -m benchmarks.bench_network_calls [--seconds 5]
+    python -m benchmarks.bench_network_calls [--threads 1] [--seconds 5]
 
-All on one thread. Times are the least CPU times of calls that take turns; those of first calls are taken once.
+Times are the least of calls that take turns: CPU time of the process with one thread, wall time with more. Those of
+first calls are CPU times that are taken once.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from benchmarks.bench_convolution import least, use_threads
+from benchmarks.bench_convolution import clock_of, least, use_threads
 
 BATCH, DEEP = 32, 200  # observations, layers
+TURN_S = 0.2
 
 
 def digits(tj: Any) -> tuple[Any, Any, Any]:
@@ -41,34 +44,47 @@ def many(call: Callable[[], Any], count: int) -> Callable[[], None]:
     return calls
 
 
-def compared(what: str, calls: Sequence[Callable[[], Any]], seconds: float, count: int = 1) -> list[float]:
-    """Print the least times of calls in us, and the ratio of the first two; return the times."""
-    found = [
-        1e3 * each / count
-        for each in least([many(call, count) for call in calls], seconds, time.process_time)
-    ]
-    print(
-        f"{what:<64}" + "".join(f"{each:10.1f}" for each in found) + f"{found[1] / found[0]:8.2f}", flush=True
-    )
-    return found
+class Comparison:
+    """Calls that are timed in turns.
+
+    Args:
+        seconds: the time for each row.
+        threads: of each library; with one, CPU times are taken.
+    """
+
+    def __init__(self, seconds: float, threads: int) -> None:
+        self.seconds = seconds
+        self.clock = clock_of(threads)
+
+    def __call__(self, what: str, calls: Sequence[Callable[[], Any]], count: int = 1) -> list[float]:
+        """Print the least times of calls in us, and the ratio of the first two; return the times."""
+        times = [
+            1e3 * time / count
+            for time in least([many(call, count) for call in calls], self.seconds, self.clock, TURN_S)
+        ]
+        print(
+            f"{what:<64}" + "".join(f"{time:10.1f}" for time in times) + f"{times[1] / times[0]:8.2f}",
+            flush=True,
+        )
+        return times
 
 
-def replays(tj: Any, seconds: float) -> None:
-    """Compare forward and predict with the same calls uncompiled."""
-    net, x, _ = digits(tj)
-    compared(
-        "predict: accelerated, uncompiled",
-        [lambda: net.predict(x), lambda: net.predict(x, acceleration="none")],
-        seconds,
-    )
-    compared(
-        "forward: accelerated, uncompiled",
-        [lambda: net.forward(x), lambda: net.forward(x, acceleration="none")],
-        seconds,
-    )
+def replays(tj: Any, compared: Comparison) -> None:
+    """Compare forward and predict with the same calls uncompiled, for the network of the example and a larger one."""
+    from examples.digits_network import SIDE, network
+
+    rng = np.random.default_rng(0)
+    small = tj.dlarray(rng.random((BATCH, SIDE, SIDE, 1), dtype=np.float32), "BSSC")
+    for side, net, x in ((SIDE, network(), small), (28, *digits(tj)[:2])):
+        for name in ("predict", "forward"):
+            call = getattr(net, name)
+            compared(
+                f"{name}, {side} by {side}: accelerated, uncompiled",
+                [partial(call, x), partial(call, x, acceleration="none")],
+            )
 
 
-def steps(tj: Any, seconds: float) -> None:
+def steps(tj: Any, compared: Comparison) -> None:
     """Compare a training step of a network with the same step of dicts of arrays."""
     net, x, targets = digits(tj)
     iteration = tj.dlarray(np.float32(1))
@@ -111,11 +127,10 @@ def steps(tj: Any, seconds: float) -> None:
             lambda: of_dicts(p, s, none, none, iteration, x, targets),
             lambda: of_network(net, zeros, zeros, iteration, x, targets),
         ],
-        seconds,
     )
 
 
-def calls(tj: Any, seconds: float) -> None:
+def calls(tj: Any, compared: Comparison) -> None:
     """Compare a call of a network of 100 small learnables with the run of its program."""
     from benchmarks.cost import record
     from tracejit.traces.replay import Replay
@@ -129,7 +144,6 @@ def calls(tj: Any, seconds: float) -> None:
     program, call, inside = compared(
         "100 learnables: program, predict, function of the network",
         [lambda: replay.launch(inputs, outputs), lambda: net.predict(x), lambda: function(net, x)],
-        seconds,
         count=1000,
     )
     print(
@@ -137,7 +151,7 @@ def calls(tj: Any, seconds: float) -> None:
     )
 
 
-def functions(tj: Any, seconds: float) -> None:
+def functions(tj: Any, compared: Comparison) -> None:
     """Compare a step with a function of NumPy with the step and the function by themselves."""
 
     class Cube(tj.DifferentiableFunction):  # type: ignore[misc]
@@ -171,7 +185,6 @@ def functions(tj: Any, seconds: float) -> None:
             lambda: cube.forward(x),
             lambda: cube.backward(x, (True,), x),
         ],
-        seconds,
         count=1000,
     )
     print(f"{'beside both, for each of the two calls':<84}{(whole - step - forward - backward) / 2:10.1f}")
@@ -200,14 +213,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each row")
     options = parser.parse_args(arguments)
-    use_threads(1)
+    use_threads(options.threads)
     import tracejit as tj
 
     depth(tj)
     for rows in (calls, functions, steps, replays):
-        rows(tj, options.seconds)
+        rows(tj, Comparison(options.seconds, options.threads))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.bench_convolution import Call, least, parser_of, use_threads
+from benchmarks.bench_convolution import Call, clock_of, least, parser_of, use_threads
 
 RATE, MOMENTUM = 0.01, 0.9
 Weights = dict[str, np.ndarray]
@@ -254,7 +254,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", action="store_true", help="time the first calls")
     options = parser.parse_args(arguments)
     use_threads(options.threads)
-    clock = time.process_time if options.threads == 1 else time.perf_counter
+    clock = clock_of(options.threads)
     for name in options.only:
         network = NETWORKS[name]
         if options.first:
