@@ -2,6 +2,8 @@
 """DeviceArray: the data of an array on the device, its own or those of another library."""
 
 import math
+import operator
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +31,49 @@ class DeviceMemory:
 
     def __del__(self) -> None:
         if getattr(self, "address", 0):
-            self.driver.free(self.address)
+            self.driver.free(self.address, self.size)
+
+
+class Kind:
+    """The shape, dtype and layout of arrays on the device; equal ones are one object (Kind.of).
+
+    Attributes:
+        shape, dtype, strides: as of an ndarray.
+        ndim, size, itemsize, nbytes: what follows from them.
+        is_contiguous: whether elements lie in C order.
+    """
+
+    __slots__ = (
+        "__weakref__", "dtype", "is_contiguous", "itemsize", "nbytes", "ndim", "shape", "size", "strides",
+    )  # fmt: skip
+
+    _known: "weakref.WeakValueDictionary[Any, Kind]" = weakref.WeakValueDictionary()
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> "Kind":
+        """Return the kind of a shape, a dtype, and strides in bytes, None for C order."""
+        key = shape, dtype, strides
+        kind = cls._known.get(key)
+        if kind is None:
+            plain = contiguous_strides(shape, dtype.itemsize)
+            if strides is not None and (strides == plain or not math.prod(shape)):
+                return cls.of(shape, dtype)
+            kind = cls._known.setdefault(key, cls(shape, dtype, plain if strides is None else strides, plain))
+        return kind
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], plain: tuple[int, ...]
+    ) -> None:
+        self.shape, self.dtype, self.strides = shape, dtype, strides
+        self.ndim, self.size, self.itemsize = len(shape), math.prod(shape), dtype.itemsize
+        self.nbytes = self.size * self.itemsize
+        self.is_contiguous = all(
+            n == 1 or have == want for n, have, want in zip(shape, strides, plain, strict=True)
+        )
+
+
+def _of_kind(name: str) -> property:
+    return property(operator.attrgetter(f"kind.{name}"))
 
 
 class DeviceArray(OnDevice):
@@ -37,55 +81,42 @@ class DeviceArray(OnDevice):
 
     Args:
         on: the device.
-        shape: sizes.
-        dtype: of the elements.
+        kind: the shape, dtype and layout.
         address: of the first element.
         owner: what keeps the memory.
-        strides: in bytes; None for C order.
         writeable: False for memory that is not to be written.
         base: what the elements are shared with, None if they are the array's own.
     """
 
-    __slots__ = (
-        "__weakref__", "address", "base", "dtype", "flags", "ndim", "on", "owner", "shape", "size", "strides",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "address", "base", "is_writeable", "kind", "on", "owner")
 
     __array_priority__ = 2000.0
     __hash__ = object.__hash__
 
     def __init__(
-        self, on: Driver, shape: tuple[int, ...], dtype: np.dtype, address: int, owner: Any,
-        strides: tuple[int, ...] | None = None, writeable: bool = True, base: Any = None,
-    ) -> None:  # fmt: skip
-        self.on, self.shape, self.dtype, self.address, self.owner = on, shape, dtype, address, owner
-        self.base = base
+        self, on: Driver, kind: Kind, address: int, owner: Any, writeable: bool = True, base: Any = None
+    ) -> None:
+        self.on, self.kind, self.address, self.owner = on, kind, address, owner
+        self.is_writeable, self.base = writeable, base
         registered.in_use = True
-        self.ndim, self.size = len(shape), math.prod(shape)
-        plain = contiguous_strides(shape, dtype.itemsize)
-        self.strides = plain if strides is None or not self.size else strides
-        is_contiguous = all(
-            n == 1 or have == want for n, have, want in zip(shape, self.strides, plain, strict=True)
-        )
-        is_aligned = address % dtype.alignment == 0
-        self.flags = SimpleNamespace(
-            num=_CONTIGUOUS * is_contiguous | _ALIGNED * is_aligned | _WRITEABLE * writeable,
-            c_contiguous=is_contiguous, aligned=is_aligned, writeable=writeable, owndata=base is None,
+
+    shape, dtype, strides = _of_kind("shape"), _of_kind("dtype"), _of_kind("strides")
+    ndim, size, itemsize, nbytes = _of_kind("ndim"), _of_kind("size"), _of_kind("itemsize"), _of_kind("nbytes")
+
+    @property
+    def flags(self) -> SimpleNamespace:
+        """What an ndarray's flags say of it."""
+        is_contiguous, is_writeable = self.kind.is_contiguous, self.is_writeable
+        is_aligned = self.address % self.kind.dtype.alignment == 0
+        return SimpleNamespace(
+            num=_CONTIGUOUS * is_contiguous | _ALIGNED * is_aligned | _WRITEABLE * is_writeable,
+            c_contiguous=is_contiguous, aligned=is_aligned, writeable=is_writeable, owndata=self.base is None,
         )  # fmt: skip
 
     @property
     def device(self) -> str:
         """The name of the device."""
         return f"cuda:{self.on.ordinal}"
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self.dtype.itemsize
 
     @property
     def span(self) -> tuple[int, int]:
@@ -153,10 +184,8 @@ class DeviceArray(OnDevice):
 
     def __getitem__(self, key: Any) -> Any:
         if key is Ellipsis:
-            return DeviceArray(
-                self.on, self.shape, self.dtype, self.address, self.owner, self.strides, self.flags.writeable,
-                self if self.base is None else self.base,
-            )  # fmt: skip
+            base = self if self.base is None else self.base
+            return DeviceArray(self.on, self.kind, self.address, self.owner, self.is_writeable, base)
         return self.host()[key]
 
     def __len__(self) -> int:
@@ -196,8 +225,13 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 def empty(on: Driver, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
     """Return an array on the device whose elements are not set."""
-    memory = DeviceMemory(on, math.prod(shape) * dtype.itemsize)
-    return DeviceArray(on, shape, dtype, memory.address, memory)
+    return empty_of(on, Kind.of(shape, dtype))
+
+
+def empty_of(on: Driver, kind: Kind) -> DeviceArray:
+    """Return an array of a kind in C order whose elements are not set."""
+    memory = DeviceMemory(on, kind.nbytes)
+    return DeviceArray(on, kind, memory.address, memory)
 
 
 def uploaded(on: Driver, data: np.ndarray) -> DeviceArray:
@@ -248,6 +282,5 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
     if stream is not None:  # whose work on the array may still go on
         other = stream_of(stream)
         on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
-    return DeviceArray(
-        on, shape, native, address, x, None if strides is None else tuple(strides), not read_only, base=x
-    )
+    kind = Kind.of(shape, native, None if strides is None else tuple(strides))
+    return DeviceArray(on, kind, address, x, not read_only, base=x)

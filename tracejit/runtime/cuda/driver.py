@@ -5,6 +5,11 @@ Note [streams]
 Work is put on one stream at a time, by default on that which CuPy and PyTorch use by default too, so that what they and
 tracejit do is in order. `using` takes another stream: it waits for what was put on the one before, and that one waits
 for it in the end. So memory may be freed on any of them. Nothing waits for the device unless a value is read.
+
+Note [memory is used again]
+A replay needs memory for its results, and calls of the driver for it take longer than a short replay. So memory that
+is freed is kept, by its size, and given out again: what is put on the stream later runs later. As a side effect a
+loop gets the same few addresses in turn, which graphs are kept for (runtime/cuda/executable.py).
 """
 
 import ctypes
@@ -34,7 +39,8 @@ _MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
 _WITHOUT_TIME = 2  # flag of an event
-_KEPT_BYTES = 1 << 32  # of freed memory that the pool keeps for the next call
+_KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this file and again by the pool
+_UNIT = 512  # bytes: sizes of memory are multiples of it, so that similar arrays share what is kept
 
 
 class NodeParameters(NamedTuple):
@@ -52,6 +58,7 @@ class Driver:
     Args:
         library: the driver's functions, by name.
         ordinal: the number of the device.
+        kept_bytes: of freed memory that is kept (Note [memory is used again]), at most an eighth of the device's.
 
     Attributes:
         name: of the device.
@@ -64,12 +71,14 @@ class Driver:
         DeviceError: if the driver is too old, or there is no such device.
     """
 
-    def __init__(self, library: Any, ordinal: int = 0) -> None:
+    def __init__(self, library: Any, ordinal: int = 0, kept_bytes: int = _KEPT_BYTES) -> None:
         self.ordinal = ordinal
         self.stream = DEFAULT_STREAM
         self.is_lost = False
         self._library = library
         self._lock = new_lock()
+        self._kept: dict[int, list[int]] = {}  # addresses, by the bytes there
+        self._kept_bytes = 0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
         self._context = c_void_p()
         self._check("cuInit", library.cuInit(0))
         version, count, device = c_int(), c_int(), c_int()
@@ -93,6 +102,7 @@ class Driver:
         total = c_size_t()
         self._check("cuDeviceTotalMem_v2", library.cuDeviceTotalMem_v2(byref(total), self._device))
         self.total_bytes = total.value
+        self._most_kept_bytes = min(kept_bytes, self.total_bytes // 8)
         if not self._attribute(_POOLS):
             raise DeviceError(
                 f'target="cuda": {self.name} has no memory pools, which the driver of this system does not offer. '
@@ -125,6 +135,17 @@ class Driver:
         library = self._library
         self._check("cuCtxSetCurrent", library.cuCtxSetCurrent(self._context))
         self._check(name, getattr(library, name)(*arguments))
+
+    def replay(self, executable: int) -> None:
+        """Put an executable graph on the stream; as call() does, in less time.
+
+        Raises:
+            DeviceError: if it fails.
+        """
+        library = self._library
+        status = library.cuCtxSetCurrent(self._context) or library.cuGraphLaunch(executable, self.stream)
+        if status:
+            raise self._error("cuGraphLaunch", status)
 
     def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
         """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
@@ -221,18 +242,52 @@ class Driver:
     # Memory.
 
     def allocate(self, size: int) -> int:
-        """Return the address of new memory of `size` bytes, a multiple of 256.
+        """Return the address of memory of `size` bytes, a multiple of 256.
 
         Raises:
             DeviceMemoryError: if there is not enough.
         """
+        size = max(-(-size // _UNIT), 1) * _UNIT
+        kept = self._kept.get(size)
+        if kept:
+            try:
+                address = kept.pop()
+            except IndexError:  # another thread took it
+                pass
+            else:
+                self._kept_bytes -= size
+                return address
+        try:
+            return self._new_memory(size)
+        except DeviceMemoryError:
+            if not self._kept_bytes:
+                raise
+        self.trim()
+        return self._new_memory(size)
+
+    def _new_memory(self, size: int) -> int:
         address = c_uint64()
-        self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
+        self.call("cuMemAllocAsync", byref(address), size, self.stream)
         return address.value
 
-    def free(self, address: int) -> None:
-        """Free memory, after all work that was put on the stream."""
-        self.release("cuMemFreeAsync", address, self.stream)
+    def free(self, address: int, size: int) -> None:
+        """Free memory of `size` bytes, after all work that was put on the stream (Note [memory is used again])."""
+        size = max(-(-size // _UNIT), 1) * _UNIT
+        if self._kept_bytes + size > self._most_kept_bytes:
+            self.release("cuMemFreeAsync", address, self.stream)
+            return
+        self._kept_bytes += size
+        kept = self._kept.get(size)
+        if kept is None:
+            kept = self._kept.setdefault(size, [])
+        kept.append(address)
+
+    def trim(self) -> None:
+        """Give the memory that is kept back to the driver, whose pool keeps some of it in turn."""
+        for size, kept in list(self._kept.items()):
+            while kept:
+                self._kept_bytes -= size
+                self.release("cuMemFreeAsync", kept.pop(), self.stream)
 
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
@@ -293,12 +348,17 @@ class Driver:
 
 
 class DeviceGraph:
-    """An executable graph of launches; made by Driver.graph."""
+    """An executable graph of launches; made by Driver.graph.
+
+    Attributes:
+        parameters: of the launches.
+    """
 
     def __init__(
         self, driver: Driver, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]
     ) -> None:
         self._driver = driver
+        self.parameters = list(nodes)
         self._graph, self._executable = c_void_p(), c_void_p()
         self._nodes: list[c_void_p] = []
         driver.call("cuGraphCreate", byref(self._graph), 0)
@@ -311,17 +371,18 @@ class DeviceGraph:
             )
             self._nodes.append(node)
         driver.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
+        self._handle = self._executable.value or 0
 
-    def update(self, number: int, parameters: NodeParameters) -> None:
-        """Replace the parameters of a launch, for the next replay."""
-        structure, _kept = _structure(parameters)
+    def update(self, number: int) -> None:
+        """Give a launch the words that its parameters have now, for the next replay."""
+        structure, _kept = _structure(self.parameters[number])
         self._driver.call(
             "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
         )
 
     def launch(self) -> None:
         """Put all launches on the stream."""
-        self._driver.call("cuGraphLaunch", self._executable, self._driver.stream)
+        self._driver.replay(self._handle)
 
     def __del__(self) -> None:
         for name, handle in (("cuGraphExecDestroy", self._executable), ("cuGraphDestroy", self._graph)):

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DeviceExecutable: a program on the device, one graph that each call launches."""
+"""DeviceExecutable: a program on the device, one graph that each call launches.
+
+Note [graphs]
+A graph has the addresses of its arrays in it. Replacing them takes the driver a microsecond for each launch, and making
+a graph takes longer. A loop comes back to the same addresses (Note [memory is used again] in driver.py). So a program
+has a graph for each of the latest few calls whose addresses came twice; other addresses replace those of the graph that
+was made or moved longest ago.
+"""
 
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tracejit.aval import Aval
 from tracejit.compile.capability import count_of_words
 from tracejit.compile.device_code import code_of
 from tracejit.errors import CodegenError
 from tracejit.ops import Layout
 from tracejit.program import Kernel, Prepared, Program
-from tracejit.runtime.cuda.arrays import DeviceArray, DeviceMemory, empty, uploaded
-from tracejit.runtime.cuda.driver import Driver, NodeParameters, driver
+from tracejit.runtime.cuda.arrays import DeviceArray, DeviceMemory, Kind, empty_of, uploaded
+from tracejit.runtime.cuda.driver import DeviceGraph, Driver, NodeParameters, driver
 from tracejit.runtime.cuda.graph import GraphPlan, plans
 from tracejit.util.locks import new_lock
 
 _ALIGNMENT = 32  # bytes: four neighbours of float64, the widest access of kernels
+_MOST_GRAPHS = 8  # of a program
+_MOST_SEEN = 256  # addresses of calls that are remembered
+
+_Place = tuple[str, int]  # what lies there, such as "input", and its number
 
 _functions: "weakref.WeakKeyDictionary[Driver, dict[str, int]]" = weakref.WeakKeyDictionary()
 
@@ -33,40 +44,72 @@ def function_of(on: Driver, kernel: Kernel) -> tuple[int, bool, int]:
 
 
 class _Launches:
-    """A graph on the device whose addresses follow those of the arrays of a call."""
+    """Launches on the device as graphs, of which some addresses are those of a call's arrays (Note [graphs]).
 
-    def __init__(self, on: Driver, plan: GraphPlan, functions: dict[str, int]) -> None:
-        self._plan = plan
-        self._parameters = []
-        for node in plan.nodes:
+    Args:
+        on: the device.
+        plan: the launches.
+        functions: of the device, by the names of kernels.
+        fixed: addresses that are the same in each call, by what lies there.
+        moving: the numbers of the others in a call's addresses.
+    """
+
+    def __init__(
+        self, on: Driver, plan: GraphPlan, functions: dict[str, int], fixed: Mapping[_Place, int],
+        moving: Mapping[_Place, int],
+    ) -> None:  # fmt: skip
+        self._on, self._plan = on, plan
+        self._parameters: list[NodeParameters] = []
+        self._moving: list[tuple[int, int, int, int]] = []  # node, slot, number of the address, offset
+        for number, node in enumerate(plan.nodes):
             words = np.zeros(max(1, count_of_words(node.kernel)), np.int64)
             words[: len(node.words)] = node.words
-            self._parameters.append(
-                NodeParameters(functions[node.kernel.name], node.grid.blocks, node.grid.threads, words)
-            )
-        self._on = on
-        self._graph: Any = None  # made at the first launch, when the addresses are known
-        self._moving = [
-            (number, patch) for number, node in enumerate(plan.nodes) for patch in node.patches
-        ]  # fmt: skip
+            for patch in node.patches:
+                place = patch.kind, patch.number
+                if place in fixed:
+                    words[patch.slot] = fixed[place] + patch.offset
+                else:
+                    self._moving.append((number, patch.slot, moving[place], patch.offset))
+            function = functions[node.kernel.name]
+            self._parameters.append(NodeParameters(function, node.grid.blocks, node.grid.threads, words))
+        self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one used longest ago is first
+        self._seen: set[tuple[int, ...]] = set()
 
-    def launch(self, places: dict[tuple[str, int], int]) -> None:
-        """Launch the graph with the addresses of inputs, outputs, constants and the arena."""
-        if not self._parameters:
-            return
-        changed = set()
-        for number, patch in self._moving:
-            address = places[patch.kind, patch.number] + patch.offset
-            words = self._parameters[number].words
-            if words[patch.slot] != address:
-                words[patch.slot] = address
-                changed.add(number)
-        if self._graph is None:
-            self._graph = self._on.graph(self._parameters, self._plan.dependencies)
+    def launch(self, addresses: tuple[int, ...]) -> None:
+        """Launch the graph of the addresses of a call."""
+        graph = self._graphs.get(addresses)
+        if graph is None:
+            if not self._parameters:
+                return
+            graph = self._placed(addresses)
+        graph.launch()
+
+    def _placed(self, addresses: tuple[int, ...]) -> DeviceGraph:
+        """Return the graph of addresses that there is no graph of."""
+        graphs = self._graphs
+        if not graphs or (addresses in self._seen and len(graphs) < _MOST_GRAPHS):
+            parameters = [part._replace(words=part.words.copy()) for part in self._parameters]
+            self._move(parameters, addresses)
+            graph = self._on.graph(parameters, self._plan.dependencies)
         else:
-            for number in sorted(changed):
-                self._graph.update(number, self._parameters[number])
-        self._graph.launch()
+            graph = graphs.pop(next(iter(graphs)))
+            for number in self._move(graph.parameters, addresses):
+                graph.update(number)
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(addresses)
+        graphs[addresses] = graph
+        return graph
+
+    def _move(self, parameters: Sequence[NodeParameters], addresses: tuple[int, ...]) -> list[int]:
+        """Put the addresses into the words of launches; return the numbers of those that change."""
+        changed = set()
+        for number, slot, place, offset in self._moving:
+            words, address = parameters[number].words, addresses[place] + offset
+            if words[slot] != address:
+                words[slot] = address
+                changed.add(number)
+        return sorted(changed)
 
 
 class DeviceExecutable:
@@ -83,8 +126,14 @@ class DeviceExecutable:
         self.program = program
         self._on = on = driver()
         self._lock = new_lock()
-        self._layouts = [*layouts, *[None] * (len(program.inputs) - len(layouts))]
-        graph, commits = plans(program)
+        self._inputs = [
+            _kind_of(aval, layout)
+            for aval, layout in zip(
+                program.inputs, [*layouts, *[None] * (len(program.inputs) - len(layouts))], strict=True
+            )
+        ]
+        self._outputs = [_kind_of(aval) for aval in program.outputs]
+        plan, commits = plans(program)
         functions: dict[str, int] = {}
         compiled: list[str] = []
         loaded: list[str] = []
@@ -94,10 +143,17 @@ class DeviceExecutable:
             (compiled if was_compiled else loaded).append(kernel.name)
             took_ns += ns
         self.prepared = Prepared(tuple(compiled), tuple(loaded), took_ns, 0)
-        self._graph, self._commits = _Launches(on, graph, functions), _Launches(on, commits, functions)
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
         self._fault = DeviceMemory(on, 8 if program.checked else 0)
+        fixed = {("constant", number): array.address for number, array in enumerate(self._constants)}
+        fixed["arena", 0] = self._arena.address
+        fixed["output", len(self._outputs)] = self._fault.address
+        moving = {("input", number): number for number in range(len(self._inputs))}
+        moving |= {("output", number): len(moving) + number for number in range(len(self._outputs))}
+        self._graph = _Launches(on, plan, functions, fixed, moving)
+        self._commits = _Launches(on, commits, functions, fixed, moving)
+        self._is_checked = program.guard is not None or bool(program.checked)
         self._stream = on.stream
 
     def __call__(self, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
@@ -109,46 +165,45 @@ class DeviceExecutable:
             BoundsError: if an index was out of range.
             DeviceError: if the device fails.
         """
-        program, on = self.program, self._on
-        for number, (array, aval, layout) in enumerate(
-            zip(inputs, program.inputs, self._layouts, strict=True)
-        ):
-            strides = None if layout is None else tuple([s * array.itemsize for s in layout.strides])
-            is_laid_out = array.flags.c_contiguous if strides is None else array.strides == strides
-            if (array.shape, array.dtype) != (aval.shape, aval.dtype) or not is_laid_out:
-                raise CodegenError(
-                    f"input {number} of a program is {array.dtype} {array.shape} with strides {array.strides}, "
-                    f"expected {aval}"
-                )
+        on = self._on
+        addresses = [array.address for array in inputs]
+        if [array.kind for array in inputs] != self._inputs:
+            self._refuse(inputs)
+        outputs = [empty_of(on, kind) for kind in self._outputs]
         with self._lock:
             if self._stream != on.stream:  # the arena is used by one call at a time
                 on.wait(self._stream, on=on.stream)
                 self._stream = on.stream
-            return self._run(inputs)
-
-    def _run(self, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
-        program, on = self.program, self._on
-        copies = [None if array.address % _ALIGNMENT == 0 else _Aligned(on, array) for array in inputs]
-        outputs = [empty(on, aval.shape, aval.dtype) for aval in program.outputs]
-        places = {("arena", 0): self._arena.address}
-        for number, array in enumerate(self._constants):
-            places["constant", number] = array.address
-        for number, (array, copy) in enumerate(zip(inputs, copies, strict=True)):
-            places["input", number] = array.address if copy is None else copy.address
-        for number, array in enumerate(outputs):
-            places["output", number] = array.address
-        places["output", len(outputs)] = self._fault.address
-        if program.checked:
-            on.clear(self._fault.address, 8)
-        self._graph.launch(places)
-        if program.guard is not None or program.checked:
-            self._check(outputs)
-        self._commits.launch(places)
-        for number in program.written:
-            aligned = copies[number]
-            if aligned is not None:
-                aligned.write_back()
+            copies = {
+                number: _Aligned(on, inputs[number])
+                for number, address in enumerate(addresses)
+                if address % _ALIGNMENT
+            }
+            for number, copy in copies.items():
+                addresses[number] = copy.address
+            addresses += [array.address for array in outputs]
+            self._run(tuple(addresses), outputs)
+            for number in self.program.written if copies else ():
+                if number in copies:
+                    copies[number].write_back()
         return outputs
+
+    def _refuse(self, inputs: Sequence[DeviceArray]) -> None:
+        """Raise the error for an input that does not fit."""
+        for number, (array, kind) in enumerate(zip(inputs, self._inputs, strict=True)):
+            if array.kind is not kind:
+                raise CodegenError(
+                    f"input {number} of a program is {array.dtype} {array.shape} with strides {array.strides}, "
+                    f"expected {kind.dtype} {kind.shape} with strides {kind.strides}"
+                )
+
+    def _run(self, addresses: tuple[int, ...], outputs: Sequence[DeviceArray]) -> None:
+        if self.program.checked:
+            self._on.clear(self._fault.address, 8)
+        self._graph.launch(addresses)
+        if self._is_checked:
+            self._check(outputs)
+        self._commits.launch(addresses)
 
     def _check(self, outputs: Sequence[DeviceArray]) -> None:
         """Read the guard and the fault of a replay, and raise the error that they stand for."""
@@ -159,6 +214,11 @@ class DeviceExecutable:
             reads.append((holds, outputs[program.guard].address))
         on.read(reads)
         program.check(fault, {} if program.guard is None else {program.guard: holds})  # type: ignore[arg-type]
+
+
+def _kind_of(aval: Aval, layout: Layout | None = None) -> Kind:
+    strides = None if layout is None else tuple([stride * aval.dtype.itemsize for stride in layout.strides])
+    return Kind.of(aval.shape, aval.dtype, strides)
 
 
 class _Aligned:
