@@ -124,14 +124,14 @@ def generate(
         written: the numbers of the arrays that the program writes.
         stores: what is done with the second part of the result, of which only the first is returned.
     """
-    generator = _Generator(launch, state, guarded, written)
+    generator = PathGenerator(launch, state, guarded, written)
     by_recipe = recycler is not None and tables.recipe is not None
     if recycler is not None and tables.pattern is not None:
         generator.fill_again(len(outputs), recycler, generator.read(), by_recipe)
     else:
         try:
             arrays = [*generator.flatten(key), *generator.read()]
-        except _UncheckableError:
+        except UncheckableError:
             return None
         if recycler is None:
             generator.fill_new(outputs, arrays)
@@ -145,11 +145,11 @@ def generate(
     return generator.function()
 
 
-class _UncheckableError(Exception):
+class UncheckableError(Exception):
     """An argument cannot be compared by an expression."""
 
 
-class _Generator:
+class PathGenerator:
     def __init__(
         self, launch: Callable[..., int], state: State, guarded: bool, written: Container[int]
     ) -> None:
@@ -269,6 +269,10 @@ class _Generator:
             self.miss_if(f"launch({_tuple(arrays)}, {_tuple(filled)})")
         if self.state.accepts:
             self.line("accepted()")
+        self.wrap(outputs)
+
+    def wrap(self, outputs: Sequence[tuple[Aval, str | None]]) -> None:
+        """Emit the dlarrays of new arrays."""
         for i, (_, format) in enumerate(outputs):
             self.line(f"r{i} = new(dlarray)")
             self.line(f"r{i}._data = o{i}")
@@ -329,7 +333,7 @@ class _Generator:
         """Emit the check of a leaf; return whether it is an input of the program, which may write it.
 
         Raises:
-            _UncheckableError: if no expression can check it.
+            UncheckableError: if no expression can check it.
         """
         if isinstance(part, ArrayPart):
             self.line(f"if type({source}) is dlarray:")
@@ -355,7 +359,7 @@ class _Generator:
         if kind is float or kind in (np.float64, np.float32):
             value = value[1]
             if not value or value != value:  # noqa: PLR0124 (0.0 equals -0.0, and NaN not even itself)
-                raise _UncheckableError
+                raise UncheckableError
         elif kind not in (int, bool, str, bytes) and kind not in NUMPY_NUMBERS:
             # By identity: an equal value that is a different object goes the general way.
             value = value.value if type(value) is Detail else value

@@ -76,8 +76,8 @@ class DeviceReplay(Replay):
 
     @property
     def launch(self) -> Any:
-        """None: call paths run programs of the CPU."""
-        return None
+        """The program on the device as a function of its inputs; None if it is not compiled, or runs on the CPU."""
+        return None if self.refusal is not None else self._executable
 
 
 class _Built:

@@ -8,10 +8,11 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.device_path import generate_for_device
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultLayout
-from tracejit.call.signature import Call, Key, layouts
+from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
@@ -91,27 +92,38 @@ class Replayable:
 
     def _run_on_device(self, call: Call, read: Sequence[Any], objects: Sequence[Any]) -> Any:
         """Return the result as run() does, given the captured arrays and the objects that are stored to."""
-        effects = self.effects
-        memory = [*call.memory, *read]
         inputs = device_arrays.inputs_of([*[a._data for a in call.arrays], *read], len(call.arrays))
-        if effects.targets and not device_arrays.fit(effects, memory, inputs):
-            return MISS
-        try:
-            outputs = self.replay(inputs)
-        except GuardFailed:
+        outputs = self._launched([*call.memory, *read], inputs)
+        if outputs is None:
             return MISS
         self.state.accepted()
+        arrays = [
+            dlarray._wrap(data, format, None)
+            for data, format in zip(outputs, self.result.formats, strict=False)
+        ]
+        return self._stored(self.result.assemble(arrays), call, objects)
+
+    def _launched(self, memory: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the outputs of the program on the device, or None if the trace does not apply.
+
+        Args:
+            memory: of the caller, for each input.
+            inputs: of the program, on the device.
+        """
+        effects = self.effects
+        if effects.targets and not device_arrays.fit(effects, memory, inputs):
+            return None
+        try:
+            outputs: list[Any] = self.replay(inputs)
+        except GuardFailed:
+            return None
         first = len(self.result.formats)
         contents = outputs[first : first + len(effects.targets)]
         if self.writes_inputs:
             contents = [inputs[number] for number in effects.targets]
         for number, content in zip(effects.targets, contents, strict=True):
             device_arrays.write(memory[number], content)
-        arrays = [
-            dlarray._wrap(data, format, None)
-            for data, format in zip(outputs, self.result.formats, strict=False)
-        ]
-        return self._stored(self.result.assemble(arrays), call, objects)
+        return outputs
 
     def _fetched(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """Return the captured arrays and the objects that are stored to, or None if the trace does not apply."""
@@ -136,7 +148,8 @@ class Replayable:
             if self.stores is not None and self.state.inlined is None:
                 return None
             if launch is not None and is_compiled and not self._depends_on_numbers:
-                self._path = self._generate(launch)
+                on_device = self.key.device is not None
+                self._path = self._generate_for_device(launch) if on_device else self._generate(launch)
         return self._path
 
     @property
@@ -145,6 +158,29 @@ class Replayable:
         arguments, inputs = len(layouts(self.key)), self.replay.program.inputs
         captured = [inputs[number] for number in self.effects.targets if number >= arguments]
         return self.effects.numbers or any(not aval.ndim for aval in captured)
+
+    def _generate_for_device(self, launch: Any) -> Callable[[Any], Any] | None:
+        from tracejit.runtime.cuda.arrays import DeviceArray, Kind
+
+        parts = [part for part in self.key.parts if isinstance(part, (ArrayPart, NumberPart))]
+        has_numbers = any(isinstance(part, NumberPart) for part in parts)
+        is_plain = not (has_numbers or self.effects.targets or self.state.layouts)
+
+        def launched(data: tuple[Any, ...]) -> Sequence[Any] | None:
+            inputs = device_arrays.inputs_of(data, len(parts))
+            return self._launched(data, inputs) if launch.fits(inputs) else None
+
+        def kind_of(part: ArrayPart) -> Kind:
+            strides = part.strides and tuple([stride * part.dtype.itemsize for stride in part.strides])
+            return Kind.of(part.shape, part.dtype, strides)
+
+        stores = None if self.stores is None else self.stores.emitted(self.state.objects)
+        if stores is None and self.stores is not None:
+            return None
+        return generate_for_device(
+            self.key, self.result, self.result.outputs(self.replay.program.outputs),
+            launch if is_plain else launched, DeviceArray, kind_of, self.state, stores,
+        )  # fmt: skip
 
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
         program = self.replay.program

@@ -5,14 +5,14 @@ import math
 import operator
 import weakref
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tracejit.aval import check_dtype
 from tracejit.errors import ArgumentError, DeviceError
 from tracejit.runtime.cuda.dlpack import CUDA, capsule_of
-from tracejit.runtime.cuda.driver import DEFAULT_STREAM, Driver, driver, stream_of
+from tracejit.runtime.cuda.driver import DEFAULT_STREAM, UNIT, Driver, driver, stream_of
 from tracejit.util.devices import OnDevice, registered
 
 _LEGACY_STREAM = 1  # the name of the default stream in the interface
@@ -41,13 +41,14 @@ class Kind:
         shape, dtype, strides: as of an ndarray.
         ndim, size, itemsize, nbytes: what follows from them.
         is_contiguous: whether elements lie in C order.
+        room: the bytes of the memory that is allocated for them.
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "is_contiguous", "itemsize", "nbytes", "ndim", "shape", "size", "strides",
+        "__weakref__", "dtype", "is_contiguous", "itemsize", "nbytes", "ndim", "room", "shape", "size", "strides",
     )  # fmt: skip
 
-    _known: "weakref.WeakValueDictionary[Any, Kind]" = weakref.WeakValueDictionary()
+    _known: "ClassVar[weakref.WeakValueDictionary[Any, Kind]]" = weakref.WeakValueDictionary()
 
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> "Kind":
@@ -56,20 +57,23 @@ class Kind:
         kind = cls._known.get(key)
         if kind is None:
             plain = contiguous_strides(shape, dtype.itemsize)
-            if strides is not None and (strides == plain or not math.prod(shape)):
+            if strides is not None and (_is_contiguous(shape, strides, plain) or not math.prod(shape)):
                 return cls.of(shape, dtype)
-            kind = cls._known.setdefault(key, cls(shape, dtype, plain if strides is None else strides, plain))
+            kind = cls._known.setdefault(key, cls(shape, dtype, strides or plain, strides is None))
         return kind
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], plain: tuple[int, ...]
+        self, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...], is_contiguous: bool
     ) -> None:
         self.shape, self.dtype, self.strides = shape, dtype, strides
         self.ndim, self.size, self.itemsize = len(shape), math.prod(shape), dtype.itemsize
         self.nbytes = self.size * self.itemsize
-        self.is_contiguous = all(
-            n == 1 or have == want for n, have, want in zip(shape, strides, plain, strict=True)
-        )
+        self.is_contiguous = is_contiguous
+        self.room = -(-self.nbytes // UNIT) * UNIT
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], plain: tuple[int, ...]) -> bool:
+    return all(n == 1 or have == want for n, have, want in zip(shape, strides, plain, strict=True))
 
 
 def _of_kind(name: str) -> property:
@@ -83,7 +87,7 @@ class DeviceArray(OnDevice):
         on: the device.
         kind: the shape, dtype and layout.
         address: of the first element.
-        owner: what keeps the memory.
+        owner: what keeps the memory, None for the array itself.
         writeable: False for memory that is not to be written.
         base: what the elements are shared with, None if they are the array's own.
     """
@@ -100,8 +104,17 @@ class DeviceArray(OnDevice):
         self.is_writeable, self.base = writeable, base
         registered.in_use = True
 
+    def __del__(self) -> None:
+        if self.owner is None and self.address:
+            self.on.free(self.address, self.kind.room)
+
     shape, dtype, strides = _of_kind("shape"), _of_kind("dtype"), _of_kind("strides")
-    ndim, size, itemsize, nbytes = _of_kind("ndim"), _of_kind("size"), _of_kind("itemsize"), _of_kind("nbytes")
+    ndim, size, itemsize, nbytes = (
+        _of_kind("ndim"),
+        _of_kind("size"),
+        _of_kind("itemsize"),
+        _of_kind("nbytes"),
+    )
 
     @property
     def flags(self) -> SimpleNamespace:
@@ -185,11 +198,11 @@ class DeviceArray(OnDevice):
     def __getitem__(self, key: Any) -> Any:
         if key is Ellipsis:
             base = self if self.base is None else self.base
-            return DeviceArray(self.on, self.kind, self.address, self.owner, self.is_writeable, base)
+            return DeviceArray(self.on, self.kind, self.address, base, self.is_writeable, base)
         return self.host()[key]
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return int(self.shape[0])
 
     def __str__(self) -> str:
         return str(self.host())
@@ -230,8 +243,7 @@ def empty(on: Driver, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
 
 def empty_of(on: Driver, kind: Kind) -> DeviceArray:
     """Return an array of a kind in C order whose elements are not set."""
-    memory = DeviceMemory(on, kind.nbytes)
-    return DeviceArray(on, kind, memory.address, memory)
+    return DeviceArray(on, kind, on.allocate(kind.room) if kind.room else 0, None)
 
 
 def uploaded(on: Driver, data: np.ndarray) -> DeviceArray:

@@ -40,7 +40,7 @@ _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
 _WITHOUT_TIME = 2  # flag of an event
 _KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this file and again by the pool
-_UNIT = 512  # bytes: sizes of memory are multiples of it, so that similar arrays share what is kept
+UNIT = 512  # bytes: the memory of arrays is a multiple of it, so that similar ones share what is kept
 
 
 class NodeParameters(NamedTuple):
@@ -78,7 +78,9 @@ class Driver:
         self._library = library
         self._lock = new_lock()
         self._kept: dict[int, list[int]] = {}  # addresses, by the bytes there
-        self._kept_bytes = 0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
+        self._kept_bytes = (
+            0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
+        )
         self._context = c_void_p()
         self._check("cuInit", library.cuInit(0))
         version, count, device = c_int(), c_int(), c_int()
@@ -142,6 +144,8 @@ class Driver:
         Raises:
             DeviceError: if it fails.
         """
+        if self.is_lost:
+            self.refuse_if_lost()
         library = self._library
         status = library.cuCtxSetCurrent(self._context) or library.cuGraphLaunch(executable, self.stream)
         if status:
@@ -152,6 +156,18 @@ class Driver:
         if not (self.is_lost or _ends()):  # objects may outlive the names of this module
             self._library.cuCtxSetCurrent(self._context)
             getattr(self._library, name)(*arguments)
+
+    def refuse_if_lost(self) -> None:
+        """Raise an error if the device is lost.
+
+        Raises:
+            DeviceError: if it is.
+        """
+        if self.is_lost:
+            raise DeviceError(
+                f"cuda:{self.ordinal}: the device is lost to this process since an earlier error; its arrays are gone. "
+                "Restart the process."
+            )
 
     def _check(self, name: str, status: int) -> None:
         if status:
@@ -242,12 +258,14 @@ class Driver:
     # Memory.
 
     def allocate(self, size: int) -> int:
-        """Return the address of memory of `size` bytes, a multiple of 256.
+        """Return the address of memory, a multiple of 256.
+
+        Args:
+            size: in bytes; the same is given to free(). Only multiples of UNIT are used again.
 
         Raises:
             DeviceMemoryError: if there is not enough.
         """
-        size = max(-(-size // _UNIT), 1) * _UNIT
         kept = self._kept.get(size)
         if kept:
             try:
@@ -267,13 +285,12 @@ class Driver:
 
     def _new_memory(self, size: int) -> int:
         address = c_uint64()
-        self.call("cuMemAllocAsync", byref(address), size, self.stream)
+        self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
     def free(self, address: int, size: int) -> None:
         """Free memory of `size` bytes, after all work that was put on the stream (Note [memory is used again])."""
-        size = max(-(-size // _UNIT), 1) * _UNIT
-        if self._kept_bytes + size > self._most_kept_bytes:
+        if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
             self.release("cuMemFreeAsync", address, self.stream)
             return
         self._kept_bytes += size
@@ -420,11 +437,7 @@ def driver() -> Driver:
         if _OpenDriver.driver is None:
             _OpenDriver.driver = Driver(libraries.load())
         current = _OpenDriver.driver
-    if current.is_lost:
-        raise DeviceError(
-            f"cuda:{current.ordinal}: the device is lost to this process since an earlier error; its arrays are gone. "
-            "Restart the process."
-        )
+    current.refuse_if_lost()
     return current
 
 

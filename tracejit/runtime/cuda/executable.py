@@ -166,27 +166,29 @@ class DeviceExecutable:
             DeviceError: if the device fails.
         """
         on = self._on
-        addresses = [array.address for array in inputs]
-        if [array.kind for array in inputs] != self._inputs:
+        if not self.fits(inputs):
             self._refuse(inputs)
         outputs = [empty_of(on, kind) for kind in self._outputs]
+        addresses = [array.address for array in inputs]
         with self._lock:
             if self._stream != on.stream:  # the arena is used by one call at a time
                 on.wait(self._stream, on=on.stream)
                 self._stream = on.stream
-            copies = {
-                number: _Aligned(on, inputs[number])
-                for number, address in enumerate(addresses)
-                if address % _ALIGNMENT
-            }
+            copies = {}
+            if [address for address in addresses if address % _ALIGNMENT]:
+                copies = {
+                    i: _Aligned(on, array) for i, array in enumerate(inputs) if array.address % _ALIGNMENT
+                }
+                addresses = [copies.get(i, array).address for i, array in enumerate(inputs)]
+            self._run((*addresses, *[array.address for array in outputs]), outputs)
             for number, copy in copies.items():
-                addresses[number] = copy.address
-            addresses += [array.address for array in outputs]
-            self._run(tuple(addresses), outputs)
-            for number in self.program.written if copies else ():
-                if number in copies:
-                    copies[number].write_back()
+                if number in self.program.written:
+                    copy.write_back()
         return outputs
+
+    def fits(self, inputs: Sequence[DeviceArray]) -> bool:
+        """Return whether arrays have the shapes, dtypes and layouts that the program was built for."""
+        return [array.kind for array in inputs] == self._inputs
 
     def _refuse(self, inputs: Sequence[DeviceArray]) -> None:
         """Raise the error for an input that does not fit."""
@@ -198,12 +200,15 @@ class DeviceExecutable:
                 )
 
     def _run(self, addresses: tuple[int, ...], outputs: Sequence[DeviceArray]) -> None:
-        if self.program.checked:
-            self._on.clear(self._fault.address, 8)
-        self._graph.launch(addresses)
-        if self._is_checked:
+        if not self._is_checked:
+            self._graph.launch(addresses)
+        else:
+            if self.program.checked:
+                self._on.clear(self._fault.address, 8)
+            self._graph.launch(addresses)
             self._check(outputs)
-        self._commits.launch(addresses)
+        if self.program.commits:
+            self._commits.launch(addresses)
 
     def _check(self, outputs: Sequence[DeviceArray]) -> None:
         """Read the guard and the fault of a replay, and raise the error that they stand for."""
