@@ -216,7 +216,7 @@ def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..
         return by_lanes(x, y) if isinstance(x, Vector) or isinstance(y, Vector) else (typed, code)
 
     def ternary(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-        return typed, code
+        return by_lanes(x, y, z) if any(isinstance(kind, Vector) for kind in (x, y, z)) else (typed, code)
 
     function = {1: unary, 2: binary, 3: ternary}[arity]
     function.__name__ = function.__qualname__ = name

@@ -81,8 +81,13 @@ class NestMemory:
             if stride == 0:
                 continue
             fixed = self.known_stride(own, axis, stride)
-            terms.append(f"i{axis} * {fixed or f'{own}_{axis}'}" if fixed != 1 else f"i{axis}")
+            counter = self.counter(axis)
+            terms.append(f"{counter} * {fixed or f'{own}_{axis}'}" if fixed != 1 else counter)
         return " + ".join(terms + [str(moved)] * (moved != 0)).replace("+ -", "- ") or "0"
+
+    def counter(self, axis: int) -> str:
+        """Return the name of the number that a loop counts."""
+        return f"i{axis}"
 
     def known_stride(self, pointer: str, axis: int, stride: int) -> int | None:
         """Return the stride along an axis if the text says what it is, otherwise None."""

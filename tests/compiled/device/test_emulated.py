@@ -146,6 +146,9 @@ PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
     (lambda x: (tj.softmax(x, axis=0), x.sum(), x.max(axis=0)), ((300,),)),
     (lambda x: (x.sum(), x.sum(axis=0), x.sum(axis=1), (x * x).sum(axis=(0, 2))), ((6, 50, 40),)),
     (lambda x, y: (tj.tanh(x.T) * y, x[::2, 1:]), ((40, 30), (30, 40))),
+    (lambda x, y: (x / y[0], x / y.sum(), x / x[:, :1]), ((9, 12), (3,))),
+    (lambda x, y: (tj.exp(x + y), x / y, x[:, ::2] * 2), ((3, 5, 12), (5, 1))),
+    (lambda x, y: (x * y, (x * y).sum(axis=0), (x * y).max(axis=-1)), ((3, 5, 12), (3, 1, 12))),
 ]
 
 
@@ -164,7 +167,13 @@ def test_other_sizes_have_the_same_kernels() -> None:
         shapes = (30, columns), (columns,), (rows, 30)
         return {k.name for k in program_of(layer, [np.ones(shape, F32) for shape in shapes])[0].kernels}
 
-    assert names(40, 20) == names(700, 90)
+    assert names(40, 20) == names(700, 100)
+    assert names(40, 1100) == names(700, 2003)
+    # Of rows in registers, the text says how many vectors of 4, or numbers, a thread has: up to 8, or 32.
+    assert (
+        len(set.union(*[names(40, n) for n in (*range(2, 70), 127, 128, 200, 255, 500, 511, 1000, 1023)]))
+        <= 30
+    )
 
 
 def mutated(text: str, old: str, new: str) -> str:
@@ -172,7 +181,7 @@ def mutated(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-FAULTS = [
+FAULTS_OF_LOOPS = [
     ("i1 = index(i1 + 32)", "i1 = index(i1 + 31)"),  # elements of a row twice
     ("i1 = lane()", "i1 = index(lane() + 1)"),  # the first one never
     ("step = index(16)", "step = index(8)"),  # half of a group is not combined
@@ -185,9 +194,26 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), FAULTS, ids=range(len(FAULTS)))
-def test_planted_faults_are_found(old: str, new: str) -> None:
-    arrays = [np.random.default_rng(0).standard_normal((70, 45)).astype(F32)]
+FAULTS_OF_REGISTERS = [
+    ("column = index(lane() * 4)", "column = index(lane() * 3)"),
+    ("is_in1 = index(column + 128) < n1", "is_in1 = index(column + 132) < n1"),  # the last vector never
+    ("if is_in1 else v3", "if is_in0 else v3"),  # the first elements again
+    ("at1 = index(column + 128)", "at1 = index(column + 0)"),
+    ("v10 = v7 * v8", "v10 = v5 * v8"),
+    ("step = index(16)", "step = index(8)"),
+    ("i0 = index(i0 + groups())", "i0 = index(i0 + groups() + 1)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "old", "new"),
+    [
+        *[pytest.param(1045, *fault, id=f"loops{i}") for i, fault in enumerate(FAULTS_OF_LOOPS)],
+        *[pytest.param(184, *fault, id=f"registers{i}") for i, fault in enumerate(FAULTS_OF_REGISTERS)],
+    ],
+)
+def test_planted_faults_are_found(columns: int, old: str, new: str) -> None:
+    arrays = [np.random.default_rng(0).standard_normal((19, columns)).astype(F32)]
     program, want = program_of(lambda x: (tj.softmax(x, axis=1),), arrays)
     (row,) = program.rows
     faulty = Kernel(row.kernel.name, mutated(row.kernel.text, old, new))

@@ -4,15 +4,17 @@
 from collections.abc import Iterator, Sequence
 
 from tracejit.aval import Aval
-from tracejit.codegen.device.nest import emit_spread
+from tracejit.codegen.device.kept_rows import emit_kept_rows
+from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
 from tracejit.codegen.emit import op_at
+from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
-from tracejit.passes.loops.spread import ALONE, BLOCK, DeviceLaunch, SpreadLaunch
+from tracejit.passes.loops.spread import ALONE, BLOCK, DeviceLaunch, Spread, SpreadLaunch
 from tracejit.passes.schedule.memory import Memory
 from tracejit.program import Grid, Pointer, Program, Row
 
@@ -39,6 +41,15 @@ def emit_for_device(
         rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
         written=selection.written, commits=len(last),
     )  # fmt: skip
+
+
+def emit_spread(spread: Spread) -> Emitted:
+    """Return the kernel of a nest for a device, and the arguments of its launch."""
+    return (
+        emit_kept_rows(spread)
+        if spread.kept is not None
+        else DeviceEmitter(spread, joined(spread.nest)).run()
+    )
 
 
 def _rows(memory: Memory, launch: DeviceLaunch) -> Iterator[Row]:

@@ -5,23 +5,17 @@ import math
 
 from tracejit.codegen import lanes
 from tracejit.codegen.expressions import combine
-from tracejit.codegen.loop_order import LoopOrder, joined
+from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
-from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, NestEmitter, Values
+from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
-from tracejit.passes.loops.nest import IN_PLACE, Accumulate, Line, RowFold, Store
+from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, RowFold, Store
 from tracejit.passes.loops.spread import ALONE, BY_GROUP, ELEMENTS, GROUP, ROWS, WIDE, Spread
 
 _LEAST_BYTES = 4  # of elements that are accessed side by side
 
 
-def emit_spread(spread: Spread) -> Emitted:
-    """Return the kernel of a nest for a device, and the arguments of its launch."""
-    order = joined(spread.nest)
-    return _DeviceEmitter(spread, order).run()
-
-
-class _DeviceMemory(NestMemory):
+class DeviceMemory(NestMemory):
     """The memory of a nest, some of it copied for each group or thread, or accessed by WIDE neighbours at once."""
 
     def __init__(self, spread: Spread, order: LoopOrder, is_wide: bool = False) -> None:
@@ -36,7 +30,7 @@ class _DeviceMemory(NestMemory):
         return f"{pointer}_copy" if text == "0" else f"{pointer}_copy + {text}"
 
     def differs(self, strides: tuple[int, ...]) -> bool:
-        return bool(self.width) and strides[0] != 0
+        return bool(self.width) and strides[-1] != 0
 
     def load(self, pointer: str, strides: tuple[int, ...]) -> str:
         if not self.differs(strides):
@@ -52,18 +46,27 @@ class _DeviceMemory(NestMemory):
 def _is_wide(spread: Spread, order: LoopOrder) -> bool:
     """Return whether elements lie side by side in all memory, so that a thread can take WIDE of them at once."""
     nest = spread.nest
-    if spread.form != ELEMENTS or spread.copies or order.depth != 1:
+    if spread.form != ELEMENTS or spread.copies or not order.depth:
+        return False
+    if order.depth > 1 and order.extents[-1] % WIDE:
         return False
     accesses = [*nest.reads, *nest.writes]
     if len({access.dtype for access in accesses}) > 1:
         return False  # a function of vectors takes vectors of one dtype
-    return all(map(lanes.has_vector_form, nest.lines)) and all(
-        stride == 0 or (stride == 1 and access.dtype.itemsize >= _LEAST_BYTES and access.offset % WIDE == 0)
-        for access, (stride,) in zip(accesses, map(order.strides, accesses), strict=True)
-    )
+    are_vectors = map(lies_in_vectors, accesses, map(order.strides, accesses))
+    return all(map(lanes.has_vector_form, nest.lines)) and all(are_vectors)
 
 
-class _Loop:
+def lies_in_vectors(access: Access, strides: tuple[int, ...]) -> bool:
+    """Return whether WIDE neighbours of the innermost loop lie side by side at an access, where vectors can begin."""
+    *outer, inner = strides
+    if inner == 0:
+        return True
+    is_aligned = not any(number % WIDE for number in (access.offset, *outer))
+    return inner == 1 and is_aligned and access.dtype.itemsize >= _LEAST_BYTES
+
+
+class Loop:
     """A loop in which threads take indices in turn; the indices of several axes are one number.
 
     Args:
@@ -71,10 +74,11 @@ class _Loop:
         name: of the number.
         first: the number that a thread begins with.
         step: what it adds each time.
+        width: how many neighbours of the last axis one number stands for.
     """
 
-    def __init__(self, axes: range, name: str, first: str, step: str) -> None:
-        self.axes, self.first, self.step = axes, first, step
+    def __init__(self, axes: range, name: str, first: str, step: str, width: int = 1) -> None:
+        self.axes, self.first, self.step, self.width = axes, first, step, width
         self.name = f"i{axes[0]}" if len(axes) == 1 else name
 
     @property
@@ -88,22 +92,26 @@ class _Loop:
         inner = []
         rest = self.name
         for axis in reversed(self.axes[1:]):
-            inner.append(f"i{axis} = remainder({rest}, n{axis})")
+            is_in_vectors = self.width > 1 and axis == self.axes[-1]
+            n, place = (
+                (f"n{axis}s", "index({} * " + f"{self.width})") if is_in_vectors else (f"n{axis}", "{}")
+            )
+            inner.append(f"i{axis} = {place.format(f'remainder({rest}, {n})')}")
             before, rest = rest, f"i{axis - 1}" if axis - 1 == self.axes[0] else f"{self.name}_{axis}"
-            inner.append(f"{rest} = quotient({before}, n{axis})")
+            inner.append(f"{rest} = quotient({before}, {n})")
         lines = [f"{self.name} = {self.first}", f"while {self.name} < {self.count}:"]
         return lines + [
             INDENT + line for line in (*inner, *body, f"{self.name} = index({self.name} + {self.step})")
         ]
 
 
-class _DeviceEmitter(NestEmitter):
+class DeviceEmitter(NestEmitter):
     """Writes what each thread does of a nest."""
 
     def __init__(self, spread: Spread, order: LoopOrder) -> None:
         super().__init__(spread.nest, order, Frame(order))
         self.spread = spread
-        self.memory = _DeviceMemory(spread, order)
+        self.memory = DeviceMemory(spread, order)
         self.is_row_level = False
         self.is_wide = _is_wide(spread, order)
         split, depth = order.row_depth, order.depth
@@ -117,28 +125,35 @@ class _DeviceEmitter(NestEmitter):
         ]
         for loop in (self.row_loop(), self.inner_loop()):
             if len(loop.axes) > 1 and self.spread.form != ALONE:
-                count = math.prod([self.order.extents[axis] for axis in loop.axes])
+                count = math.prod([self.order.extents[axis] for axis in loop.axes]) // loop.width
                 sizes.append((loop.count, count, "index(args[{}])"))
+                if loop.width > 1:
+                    last = loop.axes[-1]
+                    sizes.append((f"n{last}s", self.order.extents[last] // loop.width, "index(args[{}])"))
         for write in self.spread.copies:
             size = math.prod(self.nest.writes[write].root.shape[1:])
             sizes.append((f"o{write}_size", size, "index(args[{}])"))
         return sizes
 
-    def row_loop(self) -> _Loop:
+    def row_loop(self) -> Loop:
         if self.spread.form == ELEMENTS:
+            if self.is_wide and len(self.rows) > 1:
+                return Loop(self.rows, "element", "thread()", "threads()", WIDE)
             first = f"index(n0 - remainder(n0, {WIDE}) + thread())" if self.is_wide else "thread()"
-            return _Loop(self.rows, "element", first, "threads()")
-        return _Loop(self.rows, "row", "group()", "groups()")
+            return Loop(self.rows, "element", first, "threads()")
+        return Loop(self.rows, "row", "group()", "groups()")
 
-    def inner_loop(self) -> _Loop:
-        return _Loop(self.inner, "column", "lane()", f"{GROUP}")
+    def inner_loop(self) -> Loop:
+        return Loop(self.inner, "column", "lane()", f"{GROUP}")
 
     def body(self) -> list[str]:
         if self.spread.form == ALONE:
             lines = super().body()
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
+        if self.is_wide and len(self.rows) > 1:
+            self.memory = DeviceMemory(self.spread, self.order, is_wide=True)
         body = [*self.copies(), *self.row_loop().lines(self.of_one())]
-        if self.is_wide:
+        if self.is_wide and len(self.rows) == 1:
             body = self.wide() + body
         return [INDENT + line for line in body]
 
@@ -146,9 +161,10 @@ class _DeviceEmitter(NestEmitter):
         """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
         narrow, self.memory, self.values = (
             self.memory,
-            _DeviceMemory(self.spread, self.order, is_wide=True),
+            DeviceMemory(self.spread, self.order, is_wide=True),
             Values(),
         )
+        self.divisors.clear()  # their reciprocals are computed in each of the two loops
         lines = self.of_one()
         self.memory, self.values = narrow, Values()
         return [
@@ -178,19 +194,22 @@ class _DeviceEmitter(NestEmitter):
             who = "group()" if kind == BY_GROUP else "thread()"
             lines.append(f"o{write}_copy = {who} * o{write}_size")
         for line in self.nest.lines:
-            if not isinstance(line, Accumulate) or line.start == IN_PLACE:
-                continue
-            start = self.initial(line.node)
-            target = f"o{line.write}[o{line.write}_copy + at]"
-            is_of_group = self.spread.copies[line.write] == BY_GROUP
-            lines.append("at = lane()" if is_of_group else "at = index(0)")
-            lines.append(f"while at < o{line.write}_size:")
-            lines.append(f"{INDENT}{target} = {start}")
-            lines.append(f"{INDENT}at = index(at + {GROUP if is_of_group else 1})")
+            if isinstance(line, Accumulate) and line.start != IN_PLACE:
+                lines += self.first_values(line)
         sums = {line.write for line in self.nest.lines if isinstance(line, Accumulate)}
         if any(self.spread.copies[write] == BY_GROUP for write in sums):
             lines.append("together()")
         return lines
+
+    def first_values(self, line: Accumulate) -> list[str]:
+        """Return the lines that give the copy of a sum its first values."""
+        is_of_group = self.spread.copies[line.write] == BY_GROUP
+        return [
+            "at = lane()" if is_of_group else "at = index(0)",
+            f"while at < o{line.write}_size:",
+            f"{INDENT}o{line.write}[o{line.write}_copy + at] = {self.initial(line.node)}",
+            f"{INDENT}at = index(at + {GROUP if is_of_group else 1})",
+        ]
 
     def emit_pass(self, lines: list[Line], rows: list[str], hoisted: Hoisted) -> None:
         if self.spread.form == ALONE:

@@ -7,7 +7,8 @@ share it:
 
 - Elements that do not depend on each other are taken in turn, one by each thread, or four that lie side by side.
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
-  neighbours read neighbouring memory, and combine what each of them has folded.
+  neighbours read neighbouring memory, and combine what each of them has folded. Of rows that are not too long each
+  thread keeps its elements in registers from one pass over the row to the next, and what it adds up from row to row.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
   each row. A sum over everything is kept by each thread. One more launch combines these copies, in an order that
   depends on sizes only, so a result is the same on every device.
@@ -44,6 +45,7 @@ MOST_BLOCKS = 2048  # more do not run at the same time on any device
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
+MOST_KEPT = 1024  # elements of a row that a group keeps in registers
 
 ALONE, ELEMENTS, ROWS = "alone", "elements", "rows"
 BY_GROUP, BY_THREAD = "group", "thread"
@@ -55,12 +57,14 @@ class Spread(NamedTuple):
     form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS
     blocks      how many blocks of BLOCK threads run it; one thread if it is ALONE
     copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other
+    kept        the writes that hold one row at a time, in registers; None if the elements of rows are not kept there
     """
 
     nest: Nest
     form: str
     blocks: int = 1
     copies: Mapping[int, str] = MappingProxyType({})
+    kept: frozenset[int] | None = None
 
 
 class SpreadLaunch(NamedTuple):
@@ -174,10 +178,13 @@ def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Sp
 
 def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
     """Return a nest whose rows are the axes that its sums reduce."""
+    large = [k for k in sums if nest.writes[k].root.aval.size > FEW] or [
+        *sums
+    ]  # each thread has a copy of others
     reduced = [
         axis
         for axis, extent in enumerate(nest.extents)
-        if extent > 1 and any(nest.writes[k].strides[axis] == 0 for k in sums)
+        if extent > 1 and any(nest.writes[k].strides[axis] == 0 for k in large)
     ]
     axes = [*reduced, *[axis for axis in range(len(nest.extents)) if axis not in reduced]]
 
@@ -204,21 +211,34 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         strides = nest.writes[k].strides[split:]
         is_own = k in of_rows or all(stride for n, stride in zip(inner, strides, strict=True) if n > 1)
         copies[k] = BY_GROUP if is_own else BY_THREAD
-    for k, access in enumerate(nest.writes):
-        if access.root in is_scratch:
-            copies[k] = BY_GROUP
+    scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
+    kept = frozenset(scratch) if _is_kept(nest, split) else None
+    if kept is None:
+        copies |= dict.fromkeys(scratch, BY_GROUP)
     groups = rows
     for k, kind in copies.items():
         copy_size = max(1, nest.writes[k].root.aval.size) * (GROUP if kind == BY_THREAD else 1)
         groups = min(groups, MOST_COPIED // copy_size)
     if groups < 1:
         return [Spread(nest, ALONE)]
-    return _with_copies(nest, ROWS, blocks_of(groups * GROUP), copies, sums)
+    return _with_copies(nest, ROWS, blocks_of(groups * GROUP), copies, sums, kept)
+
+
+def _is_kept(nest: Nest, split: int) -> bool:
+    """Return whether groups keep the elements of rows in registers."""
+    lengths = nest.extents[split:]
+    lies_as_one_axis = all(
+        access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
+        for access in (*nest.reads, *nest.writes)
+        for axis in range(split, len(nest.extents) - 1)
+    )
+    return bool(lengths) and math.prod(lengths) <= MOST_KEPT and lies_as_one_axis
 
 
 def _with_copies(
-    nest: Nest, form: str, blocks: int, copies: Mapping[int, str], sums: Mapping[int, Accumulate]
-) -> list[Spread]:
+    nest: Nest, form: str, blocks: int, copies: Mapping[int, str], sums: Mapping[int, Accumulate],
+    kept: frozenset[int] | None = None,
+) -> list[Spread]:  # fmt: skip
     """Return the launch of a nest on copies of what it sums, and those that combine them."""
     writes, combining = [*nest.writes], []
     lines = {id(line): line for line in sums.values()}
@@ -238,7 +258,7 @@ def _with_copies(
         return line
 
     nest = nest.map_lines(without_start)._replace(writes=writes)
-    return [Spread(nest, form, blocks, copies), *combining]
+    return [Spread(nest, form, blocks, copies, kept), *combining]
 
 
 def combination(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:

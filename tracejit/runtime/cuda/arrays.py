@@ -5,7 +5,7 @@ import math
 import operator
 import weakref
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -48,18 +48,16 @@ class Kind:
         "__weakref__", "dtype", "is_contiguous", "itemsize", "nbytes", "ndim", "room", "shape", "size", "strides",
     )  # fmt: skip
 
-    _known: "ClassVar[weakref.WeakValueDictionary[Any, Kind]]" = weakref.WeakValueDictionary()
-
     @classmethod
     def of(cls, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> "Kind":
         """Return the kind of a shape, a dtype, and strides in bytes, None for C order."""
         key = shape, dtype, strides
-        kind = cls._known.get(key)
+        kind = _kinds.get(key)
         if kind is None:
             plain = contiguous_strides(shape, dtype.itemsize)
             if strides is not None and (_is_contiguous(shape, strides, plain) or not math.prod(shape)):
                 return cls.of(shape, dtype)
-            kind = cls._known.setdefault(key, cls(shape, dtype, strides or plain, strides is None))
+            kind = _kinds.setdefault(key, cls(shape, dtype, strides or plain, strides is None))
         return kind
 
     def __init__(
@@ -70,6 +68,9 @@ class Kind:
         self.nbytes = self.size * self.itemsize
         self.is_contiguous = is_contiguous
         self.room = -(-self.nbytes // UNIT) * UNIT
+
+
+_kinds: "weakref.WeakValueDictionary[Any, Kind]" = weakref.WeakValueDictionary()
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], plain: tuple[int, ...]) -> bool:
