@@ -5,6 +5,12 @@ thread(), threads()      the number of this thread among all of the launch, and 
 group(), groups()        the same for its group of 32 threads, which take each step together
 lane()                   the number of this thread in its group
 together()               waits for the other threads of the group; what they wrote can be read then
+block(), thread_of_block()
+                         the number of this thread's block, and of this thread in it
+barrier()                waits for the other threads of the block; what they wrote can be read then
+shared_f32(number, size) memory of `size` elements that the threads of a block share; other numbers are other memory
+item_f32(v, number)      a lane of a vector
+fma_f32(x, y, z)         x y + z rounded once, also of vectors
 across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
 index(n)                 an integer as one of 32 bits, in which indices are computed
 quotient(n, m)           n // m and n % m of indices that are not negative
@@ -19,11 +25,15 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from .pointers import DTYPES
+from .pointers import DTYPES, TypedPointer
+from .vectors import Vector, widened
 
 _I32 = ir.IntType(32)
 _SHIFT = 5  # a group has 2**5 threads
 _ALL = -1  # the threads of a group that exchange
+_SHARED = 3  # the address space of memory that the threads of a block share
+_SHARED_SCOPE = 120  # and the next ones: beyond the operands that kernels write
+_SHARED_ALIGNMENT = 16  # bytes
 
 
 def _call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
@@ -129,19 +139,70 @@ def _across(dtype: types.Type) -> Any:
 def _fma(dtype: types.Type) -> Any:
     @intrinsic
     def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        vector = next((kind for kind in (x, y, z) if isinstance(kind, Vector)), None)
+
         def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            if vector is not None:
+                pairs = zip(args, sig.args, strict=True)
+                args = [widened(context, builder, *pair, vector) for pair in pairs]
+                return _call(builder, f"llvm.fma.{vector.mangled}", vector.llvm, *args)
             return builder.fma(*args)
 
-        return signature(dtype, dtype, dtype, dtype), code
+        return (signature(dtype, dtype, dtype, dtype) if vector is None else signature(vector, x, y, z)), code
 
     return fma
+
+
+@intrinsic
+def _barrier(typing_context: Any) -> Any:
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        _call(builder, "llvm.nvvm.barrier0", ir.VoidType())
+        return context.get_dummy_value()
+
+    return signature(types.void), code
+
+
+def _shared(suffix: str, dtype: types.Type) -> Any:
+    @intrinsic(prefer_literal=True)
+    def shared(typing_context: Any, number: Any, size: Any) -> Any:
+        if not isinstance(number, types.IntegerLiteral) or not isinstance(size, types.IntegerLiteral):
+            return None
+        pointer = TypedPointer(dtype, _SHARED_SCOPE + number.literal_value)
+
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            kind = ir.ArrayType(context.get_data_type(dtype), size.literal_value)
+            name = f"shared_{suffix}_{number.literal_value}"
+            memory = ir.GlobalVariable(builder.module, kind, name, addrspace=_SHARED)
+            memory.initializer, memory.linkage = ir.Constant(kind, ir.Undefined), "internal"
+            memory.align = _SHARED_ALIGNMENT
+            there = builder.addrspacecast(memory, kind.as_pointer())
+            return builder.bitcast(there, context.get_value_type(sig.return_type))
+
+        return signature(pointer, number, size), code
+
+    return shared
+
+
+def _item(dtype: types.Type) -> Any:
+    @intrinsic(prefer_literal=True)
+    def item(typing_context: Any, vector: Any, number: Any) -> Any:
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            return builder.extract_element(args[0], ir.Constant(_I32, number.literal_value))
+
+        return signature(dtype, vector, number), code
+
+    return item
 
 
 FUNCTIONS: dict[str, Any] = {
     "thread": _place(_thread), "threads": _place(_threads), "lane": _place(_lane),
     "group": _place(_shifted(_thread)), "groups": _place(_shifted(_threads)),
-    "together": _together, "index": _index,
+    "block": _place(lambda builder: _register(builder, "ctaid.x")),
+    "thread_of_block": _place(lambda builder: _register(builder, "tid.x")),
+    "together": _together, "barrier": _barrier, "index": _index,
     "quotient": _divided("udiv"), "remainder": _divided("urem"),
     "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),
     **{f"across_{suffix}": _across(dtype) for suffix, dtype in DTYPES.items()},
+    **{f"shared_{suffix}": _shared(suffix, dtype) for suffix, dtype in DTYPES.items()},
+    "item_f32": _item(types.float32), "item_f64": _item(types.float64),
 }  # fmt: skip

@@ -5,7 +5,8 @@ Threads that stand at the same instruction take it together; of all, those furth
 parted meet again. The emulator refuses what a correct kernel never does: accesses outside of memory, or to memory that
 was never written, addresses that are not aligned, exchanges with threads that are not there, calls of functions that
 are nowhere, and instructions that it does not know. Two threads that write the same element in one instruction with
-different bits are refused too.
+different bits are refused too, and so are accesses to the memory that threads of a block share where another thread
+wrote or read since the last barrier.
 """
 
 import re
@@ -24,8 +25,10 @@ _GROUP = 32
 _LABEL = re.compile(r"^(\$?[\w$]+):$")
 _ENTRY = re.compile(r"\.visible \.entry (\w+)\((.*?)\)\s*(?:\.\w+[^\n{]*\n)*\{(.*?)\n\}", re.DOTALL)
 _LOCAL = re.compile(r"\.local \.align \d+ \.b8\s+(\w+)\[(\d+)\];")
+_SHARED = re.compile(r"\.shared \.align \d+ \.b8\s+(\w+)\[(\d+)\];")
 _TABLE = re.compile(r"\.global \.align \d+ \.b8\s+([\w$]+)\[\d+\] = \{([\d, ]+)\};")
 _FIRST = 1 << 40  # addresses of local memory begin here
+_FIRST_SHARED = 1 << 20  # those of shared memory, which have 32 bits
 
 
 class PtxError(Exception):
@@ -135,6 +138,7 @@ class Kernel:
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.local = {name: int(size) for name, size in _LOCAL.findall(entry[3])}
+        self.shared = {name: int(size) for name, size in _SHARED.findall(ptx)}
         self.tables = {
             name: np.array([*map(int, numbers.split(","))], np.uint8) for name, numbers in _TABLE.findall(ptx)
         }
@@ -168,6 +172,55 @@ def _parsed(line: str) -> Instruction:
     return Instruction(guard, first, tuple(modifiers), tuple(part for part in operands if part), line)
 
 
+class _Shared:
+    """The memory that the threads of each block share, with who wrote and read each byte since the last barrier."""
+
+    def __init__(self, sizes: dict[str, int], blocks: int, threads: int) -> None:
+        self.places: dict[str, int] = {}
+        end = 0
+        for name, size in sizes.items():
+            self.places[name] = _FIRST_SHARED + end
+            end += -(-size // 16) * 16
+        self.threads = threads
+        self.data = np.zeros((blocks, end), np.uint8)
+        self.written = np.zeros((blocks, end), bool)
+        self.writer = np.full((blocks, end), -1, np.int64)
+        self.reader = np.full((blocks, end), -1, np.int64)  # -2: several
+
+    def at(self, lanes: np.ndarray, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        at = addresses.astype(np.int64) - _FIRST_SHARED
+        if (at < 0).any() or (at + size > self.data.shape[1]).any():
+            raise PtxError("an access outside of shared memory")
+        return (lanes // self.threads)[:, None], at[:, None] + np.arange(size)
+
+    def load(self, lanes: np.ndarray, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        where = self.at(lanes, addresses, dtype.itemsize)
+        if not self.written[where].all():
+            raise PtxError("a load of memory that was never written")
+        writer, me = self.writer[where], lanes[:, None]
+        if ((writer >= 0) & (writer != me)).any():
+            raise PtxError("a load of what another thread wrote since the last barrier")
+        before = self.reader[where]
+        self.reader[where] = np.where((before == -1) | (before == me), me, -2)
+        self.reader[where] = np.where(self.reader[where] == me, self.reader[where], -2)
+        return np.ascontiguousarray(self.data[where]).view(dtype)[:, 0]
+
+    def store(self, lanes: np.ndarray, addresses: np.ndarray, values: np.ndarray) -> None:
+        where = self.at(lanes, addresses, values.dtype.itemsize)
+        me = lanes[:, None]
+        for others in (self.writer[where], self.reader[where]):
+            if ((others != -1) & (others != me)).any():
+                raise PtxError("a store where another thread read or wrote since the last barrier")
+        self.data[where] = np.ascontiguousarray(values)[:, None].view(np.uint8)
+        self.written[where] = True
+        self.writer[where] = me
+        if (self.writer[where] != me).any():
+            raise PtxError("threads write to the same element")
+
+    def met(self, blocks: np.ndarray) -> None:
+        self.writer[blocks] = self.reader[blocks] = -1
+
+
 class _Run:
     """The state of a launch."""
 
@@ -189,6 +242,9 @@ class _Run:
         self.addresses: dict[str, int] = {kernel.parameter: 0}
         for name, table in kernel.tables.items():
             self.addresses[name] = memory.add(table)
+        self.threads = threads
+        self.shared = _Shared(kernel.shared, blocks, threads)
+        self.addresses |= self.shared.places
         place = _FIRST
         for name, size in kernel.local.items():
             self.addresses[name] = place
@@ -271,21 +327,27 @@ class _Run:
 
     do_exit = do_ret
 
-    def meet(self) -> bool:
+    def meet(self, size: int = _GROUP) -> bool:
         """Let threads wait for those of their group; return whether some groups are complete, whose lanes then run."""
         here = int(self.at[self.lanes[0]])
         self.waits[self.lanes] = True
         arrived = np.flatnonzero(self.alive & self.waits & (self.at == here))
-        groups = arrived // _GROUP
+        groups = arrived // size
         present, counts = np.unique(groups, return_counts=True)
-        self.lanes = arrived[np.isin(groups, present[counts == _GROUP])]
+        self.lanes = arrived[np.isin(groups, present[counts == size])]
         self.waits[self.lanes] = False
         return self.lanes.size > 0
 
     def do_bar(self, instruction: Instruction) -> None:
-        if instruction.modifiers != ("warp", "sync"):
+        if instruction.modifiers == ("warp", "sync"):
+            self.meet()
+        elif instruction.modifiers == ("sync",) and instruction.operands == ("0",):
+            if self.meet(self.threads):
+                self.shared.met(np.unique(self.lanes // self.threads))
+        else:
             raise PtxError("not known")
-        self.meet()
+
+    do_barrier = do_bar
 
     def do_shfl(self, instruction: Instruction) -> None:
         _, mode, _ = instruction.modifiers
@@ -318,6 +380,8 @@ class _Run:
             if "param" in modifiers:
                 bytes_at = at.astype(np.int64)[:, None] + np.arange(dtype.itemsize)
                 loaded = np.ascontiguousarray(self.parameters[bytes_at]).view(dtype)[:, 0]
+            elif "shared" in modifiers:
+                loaded = self.shared.load(self.lanes, at, dtype)
             elif at[0] >= _FIRST:
                 loaded = np.ascontiguousarray(self.local[self.lanes[:, None], self.local_at(at, dtype)]).view(
                     dtype
@@ -338,7 +402,9 @@ class _Run:
         for number, register in enumerate(sources):
             at = addresses + np.uint64(number * dtype.itemsize)
             values = self.value(register, kind)
-            if at[0] >= _FIRST:
+            if "shared" in instruction.modifiers:
+                self.shared.store(self.lanes, at, values)
+            elif at[0] >= _FIRST:
                 data = np.ascontiguousarray(values)[:, None].view(np.uint8)
                 self.local[self.lanes[:, None], self.local_at(at, dtype)] = data
             else:
@@ -463,6 +529,17 @@ class _Run:
         kind = instruction.modifiers[-1]
         x, y, z = (self.value(operand, kind).astype(np.longdouble) for operand in operands)
         self.set(target, (x * y + z).astype(_TYPES[kind]))
+
+    def do_rcp(self, instruction: Instruction) -> None:
+        if instruction.modifiers != ("approx", "ftz", "f32"):
+            raise PtxError("not known")
+        target, source = instruction.operands
+        x = self.value(source, "f32")
+        x = np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
+        exact = np.float32(1) / x
+        # Not exact, as that of a GPU: every other result is the number above.
+        is_odd = (x.view(np.uint32) & 1).astype(bool) & np.isfinite(exact) & (exact != 0)
+        self.set(target, np.where(is_odd, np.nextafter(exact, np.float32(np.inf)), exact))
 
     def do_shf(self, instruction: Instruction) -> None:
         side, mode, _ = instruction.modifiers

@@ -20,6 +20,7 @@ from numba.core import types
 
 from tracejit.compile import numba_target
 from tracejit.compile.capability import PTX_VERSIONS, Capability, count_of_words
+from tracejit.compile.device_division import quotient_functions, with_short_divisions
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.device import circular, libm
@@ -79,12 +80,13 @@ def _machine(capability: Capability) -> Any:
 def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
     machine = _machine(capability.known)
     context = llvm.create_context()
-    module, *others = [llvm.parse_assembly(_in_global_memory(text), context) for text in lowered.texts]
+    texts = [_in_global_memory(text) for text in lowered.texts]
+    for name in sorted(lowered.declares & _LIBM.keys()):
+        texts += _libm(name)
+    module, *others = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
     for other in others:
         module.link_in(other)
-    for name in sorted(lowered.declares & _LIBM.keys()):
-        for text in _libm(name):
-            module.link_in(llvm.parse_assembly(text, context))
+    module.link_in(llvm.parse_assembly(quotient_functions(), context))
     name = lowered.symbol
     module.get_function(name).name = body = f"{name}_body"
     module.link_in(

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of matrix products for a device: each thread computes elements of the result."""
+"""Emission of matrix products for a device: by tiles, or, where these would be empty, by single elements."""
 
+from tracejit.codegen.device.product_tiles import emit_tiles
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
+
+_LEAST_INNER, _LEAST_OUTER = 8, 8  # shorter axes fill no tiles
 
 _TEXT = f"""def {NAME}(args):
     n = index(args[0])
@@ -47,6 +50,8 @@ def emit_product(launch: KernelLaunch) -> tuple[Emitted, Grid]:
     product = launch.whole
     assert isinstance(product, Product)
     batch, m, n, k, x, y, out, add = product
+    if k >= _LEAST_INNER and max(m, n) >= _LEAST_OUTER:
+        return emit_tiles(product)
     suffix = SUFFIXES[out.access.dtype]
     text = _TEXT.replace("SUFFIX", suffix).replace("START", "out[at]" if add else f"{suffix}(0)")
     elements = batch * m * n
