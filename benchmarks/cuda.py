@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions on a GPU beside PyTorch, torch.compile and JAX: `python -m benchmarks.cuda`.
 
-Needs a GPU. Arguments are parts of the names of workloads, by default all. Peers that are not installed, or have no GPU,
-are left out. Each function gets the same float32 data in each library, and its results are compared before it is timed.
+Needs a GPU. Arguments are parts of the names of workloads, by default all. Peers that are not installed, or have no
+GPU, are left out. Each function gets the same float32 data in each library, and its results are compared before it is
+timed.
 PyTorch and tracejit are timed by events on the device; JAX, which has none, by the clock of the host around calls of
 which the last is waited for. The median of several rounds, in which the libraries take turns, is printed.
 """
@@ -46,6 +47,7 @@ class Library(NamedTuple):
     numpy: Callable[[Any], np.ndarray]
     timed: Timer
     xp: Any
+    forget: Callable[[], Any] = lambda: None  # what was compiled for other workloads
 
 
 def chain(xp: Any, x: Any, y: Any) -> Any:
@@ -158,7 +160,7 @@ def torches() -> list[Library]:
     torch.backends.cuda.matmul.allow_tf32 = False  # as the others
     return [
         Library("PyTorch", array, eager, numpy, timed, torch),
-        Library("torch.compile", array, compiled, numpy, timed, torch),
+        Library("torch.compile", array, compiled, numpy, timed, torch, torch._dynamo.reset),
     ]
 
 
@@ -212,6 +214,7 @@ def measure(workload: Workload, libraries: list[Library]) -> dict[str, str]:
     )
     calls, results = {}, {}
     for library in libraries:
+        library.forget()
         step = library.step(
             lambda *arrays, xp=library.xp: workload.function(xp, *arrays), workload.differentiates
         )

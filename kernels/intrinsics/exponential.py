@@ -110,7 +110,7 @@ def expm1(x: Term) -> Term:
 def tanh(x: Term) -> Term:
     form = format_of(x)
     quarter = _quarter_expm1(at_most(absolute(x), form.tanh_high) * 2.0)
-    return with_sign_of(_or_itself_if_tiny(x, quarter / (quarter + 0.5)), x)
+    return with_sign_of(_or_itself_if_tiny(x, quarter.over(quarter + 0.5)), x)
 
 
 def sinh(x: Term) -> Term:
@@ -145,7 +145,7 @@ def _split_any_logarithm(x: Term) -> tuple[Term, Term]:
 
 def _logarithm_of_mantissa(f: Term, addend: Term | float = 0.0) -> Term:
     """Return log(1 + f) + addend, where the addend is small."""
-    s = f / (f + 2.0)
+    s = f.over(f + 2.0)
     z = s * s
     half_square = f * f * 0.5
     # log(1 + f) = 2 s + s z P(z), rewritten around f, which is exact.
@@ -216,7 +216,7 @@ def _pow_f32(size: Term, y: Term) -> Term:
     """Return size**y of float32 by way of float64."""
     size, y = size.to_float(64), y.to_float(64)
     f, exponent = _split_logarithm(size)
-    s = f / (f + 2.0)
+    s = f.over(f + 2.0)
     logarithm = exponent + s * polynomial(s * s, _LOG2_OF_F32)
     logarithm = select(size.equals(0.0), -INFINITY, select(size < INFINITY, logarithm, size))
     power = at_least(at_most(y * logarithm, 130.0), -160.0)

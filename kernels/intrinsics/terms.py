@@ -94,6 +94,14 @@ class Term:
     def __truediv__(self, other: "Term | float") -> "Term":
         return self.like(self.builder.fdiv(self.value, self._operand(other)))
 
+    def over(self, other: "Term") -> "Term":
+        """Return the quotient, where neither it nor the divisor is near the ends of the range.
+
+        A GPU divides such numbers by fewer instructions (tracejit/compile/device_division.py). A flag that means nothing
+        else for a division marks them.
+        """
+        return self.like(self.builder.fdiv(self.value, self._operand(other), flags=("contract",)))
+
     def __rtruediv__(self, other: float) -> "Term":
         return self.like(self.builder.fdiv(self._operand(other), self.value))
 

@@ -7,24 +7,28 @@ axis. While they multiply, the next tiles are on their way to registers. A threa
 result, as two vectors of 4 neighbours for each row.
 
 - LARGE tiles have 64 x 64 elements of the result, 128 threads, and 16 of the inner axis at a time.
-- SMALL tiles have 32 x 32 elements, for results of which there would be few large tiles: many blocks run at the same
+- SMALL tiles have 32 x 32 elements, where there would be few of these too: many blocks run at the same
   time, and the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
 
 Tiles lie transposed for x, so that the operands of a step are neighbours; rows are padded by 4, since memory that is
 shared has 32 banks. Elements beyond the inner axis are zeros, elements beyond the result are computed and not stored.
-Which threads copy which elements follows from the axis along which an operand lies: neighbours copy neighbours.
+Which threads copy which elements follows from the axis along which an operand lies: neighbours copy neighbours, four at
+a time where all begin at multiples of four.
 """
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
-from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.products import Matrices, Product
 from tracejit.passes.loops.spread import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
 _PAD = 4  # elements behind a row of a tile
-_ROWS, _COLUMNS, _VECTOR = 4, 8, 4  # of the result, for a thread
-_MANY = 132  # large tiles keep a large device busy
+_COLUMNS, _VECTOR = 8, 4  # columns of the result for a thread, and neighbours in a vector
+_REGISTERS = (
+    128  # so that two blocks with large tiles share a multiprocessor; otherwise they would take a few more
+)
+_MANY = 132  # tiles keep a large device busy
 
 
 class _Tile(NamedTuple):
@@ -32,19 +36,21 @@ class _Tile(NamedTuple):
 
     name        of the kernel
     size        rows, and columns
+    own         rows of the result for a thread, 4 or 8
     inner       elements of the inner axis at a time
     parts       groups of threads that share the inner axis
     """
 
     name: str
     size: int
+    own: int
     inner: int
     parts: int
 
     @property
     def workers(self) -> int:
         """The threads that compute all elements of the tile once."""
-        return self.size * self.size // (_ROWS * _COLUMNS)
+        return self.size * self.size // (self.own * _COLUMNS)
 
     @property
     def threads(self) -> int:
@@ -60,22 +66,40 @@ class _Tile(NamedTuple):
         return self.size + _PAD
 
 
-LARGE = _Tile("product_large", 64, 16, 1)
-SMALL = _Tile("product_small", 32, 32, 8)
+LARGE = _Tile("product_large", 128, 8, 16, 1)
+MEDIUM = _Tile("product_medium", 64, 4, 16, 1)
+SMALL = _Tile("product_small", 32, 4, 32, 8)
+
+
+class _Operand(NamedTuple):
+    """How threads copy an operand.
+
+    name        of its pointer, "x" or "y"
+    first       the name of the first row of the result, or its first column, in a tile
+    extent      the name of how many there are
+    along       whether neighbours in memory are neighbours on the inner axis
+    width       neighbours that are copied at once
+    """
+
+    name: str
+    first: str
+    extent: str
+    along: bool
+    width: int
+
+    def copies(self, tile: _Tile) -> range:
+        """The numbers of what a thread copies at a time."""
+        return range(tile.copied // self.width)
 
 
 def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     """Return the kernel of a product by tiles, its arguments, and its threads."""
     batch, m, n, k, x, y, out, add = product
-    tile = LARGE if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY else SMALL
+    tile = next((t for t in (LARGE, MEDIUM) if batch * _tiles(t, m) * _tiles(t, n) >= _MANY), SMALL)
     rows, columns = _tiles(tile, m), _tiles(tile, n)
-    text = _text(
-        tile,
-        SUFFIXES[out.access.dtype],
-        bool(add),
-        _is_along_inner(x.column, x.row),
-        _is_along_inner(y.row, y.column),
-    )
+    left = _operand("x", "first_row", "m", x, x.column, x.row, m, k)
+    right = _operand("y", "first_column", "n", y, y.row, y.column, n, k)
+    text = _text(tile, SUFFIXES[out.access.dtype], bool(add), left, right)
     itemsize = out.access.dtype.itemsize
     arguments: list[Argument] = [
         m, n, k, rows, columns,
@@ -90,13 +114,21 @@ def _tiles(tile: _Tile, n: int) -> int:
     return -(-n // tile.size)
 
 
-def _is_along_inner(inner: int, outer: int) -> bool:
-    """Return whether neighbours in memory are neighbours on the inner axis, given the strides of both axes."""
-    return inner == 1 or (outer != 1 and inner < outer)
+def _operand(
+    name: str, first: str, extent: str, matrices: Matrices, inner: int, outer: int, count: int, k: int
+) -> _Operand:
+    """Return how an operand is copied, given its strides along the inner axis and the other one, and their extents."""
+    along = inner == 1 or (outer != 1 and inner < outer)
+    near, far, length = (inner, outer, k) if along else (outer, inner, count)
+    starts = (matrices.access.offset, matrices.batch, far, length)
+    is_wide = near == 1 and not any(number % _VECTOR for number in starts)
+    return _Operand(name, first, extent, along, _VECTOR if is_wide else 1)
 
 
-def _text(tile: _Tile, suffix: str, adds: bool, x_along: bool, y_along: bool) -> str:
+def _text(tile: _Tile, suffix: str, adds: bool, x: _Operand, y: _Operand) -> str:
+    limit = [f"registers({_REGISTERS})"] if tile is LARGE else []
     lines = [
+        *limit,
         "m = index(args[0])", "n = index(args[1])", "k = index(args[2])",
         "rows = index(args[3])", "columns = index(args[4])",
         "number = quotient(block(), rows * columns)",
@@ -112,16 +144,16 @@ def _text(tile: _Tile, suffix: str, adds: bool, x_along: bool, y_along: bool) ->
         f"xs = shared_{suffix}(0, {tile.inner * tile.stride})",
         f"ys = shared_{suffix}(1, {tile.inner * tile.stride})",
         "me = thread_of_block()",
-        *_copied_places(tile, "x", "first_row", "m", x_along),
-        *_copied_places(tile, "y", "first_column", "n", y_along),
+        *_copied_places(tile, x),
+        *_copied_places(tile, y),
         *_computed_places(tile),
-        *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i in range(_ROWS) for j in range(_COLUMNS // _VECTOR)],
-        *_loads(tile, "index(0)"),
+        *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i in range(tile.own) for j in range(_COLUMNS // _VECTOR)],
+        *_loads(tile, (x, y), "index(0)"),
         "at = index(0)",
         "while at < k:",
-        *[INDENT + line for line in _stores(tile, suffix)],
+        *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         f"{INDENT}at = index(at + {tile.inner})",
-        *[INDENT + line for line in _loads(tile, "at")],
+        *[INDENT + line for line in _loads(tile, (x, y), "at")],
         *[INDENT + line for line in _multiplied(tile, suffix)],
         f"{INDENT}barrier()",
         *(_added_parts(tile, suffix) if tile.parts > 1 else []),
@@ -130,18 +162,21 @@ def _text(tile: _Tile, suffix: str, adds: bool, x_along: bool, y_along: bool) ->
     return "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
 
 
-def _copied_places(tile: _Tile, name: str, first: str, extent: str, is_along: bool) -> list[str]:
+def _copied_places(tile: _Tile, operand: _Operand) -> list[str]:
     """Return the lines that say which elements of an operand this thread copies, and to where."""
+    name, first, extent, along, width = operand
     lines = []
-    for j in range(tile.copied):
-        element = f"index(me + {j * tile.threads})"
-        outer, inner = ("quotient", "remainder") if is_along else ("remainder", "quotient")
-        length = tile.inner if is_along else tile.size
+    for j in operand.copies(tile):
+        number = f"index(me + {j * tile.threads})"
+        length = (tile.inner if along else tile.size) // width
+        near, far = f"remainder({number}, index({length}))", f"quotient({number}, index({length}))"
+        near = f"index({near} * {width})" if width > 1 else near
+        last = f"{extent} - {1 if along else width}"
         lines += [
-            f"{name}{j}_outer = {outer}({element}, index({length}))",
-            f"{name}{j}_inner = {inner}({element}, index({length}))",
+            f"{name}{j}_outer = {far if along else near}",
+            f"{name}{j}_inner = {near if along else far}",
             f"{name}{j}_to = index({name}{j}_inner * {tile.stride} + {name}{j}_outer)",
-            f"{name}{j}_from = index(index(min({first} + {name}{j}_outer, {extent} - 1)) * {name}_outer)",
+            f"{name}{j}_from = index(index(min({first} + {name}{j}_outer, {last})) * {name}_outer)",
         ]
     return lines
 
@@ -151,7 +186,7 @@ def _computed_places(tile: _Tile) -> list[str]:
     across = tile.size // _COLUMNS
     lines = [f"worker = remainder(me, index({tile.workers}))"] if tile.parts > 1 else ["worker = me"]
     lines += [
-        f"own_row = index(quotient(worker, index({across})) * {_ROWS})",
+        f"own_row = index(quotient(worker, index({across})) * {_VECTOR})",
         f"own_column = index(remainder(worker, index({across})) * {_VECTOR})",
     ]
     if tile.parts > 1:
@@ -159,22 +194,35 @@ def _computed_places(tile: _Tile) -> list[str]:
     return lines
 
 
-def _loads(tile: _Tile, at: str) -> list[str]:
-    """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last one again."""
-    return [
-        f"{name}{j} = {name}[{name}{j}_from + index(min({at} + {name}{j}_inner, k - 1)) * {name}_inner]"
-        for name in "xy"
-        for j in range(tile.copied)
-    ]
+def _loads(tile: _Tile, operands: tuple[_Operand, ...], at: str) -> list[str]:
+    """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last ones again."""
+    lines = []
+    for name, _, _, along, width in operands:
+        last = f"k - {width if along else 1}"
+        for j in range(tile.copied // width):
+            place = f"{name}{j}_from + index(min({at} + {name}{j}_inner, {last})) * {name}_inner"
+            lines.append(f"{name}{j} = " + (f"load_x4({name}, {place})" if width > 1 else f"{name}[{place}]"))
+    return lines
 
 
-def _stores(tile: _Tile, suffix: str) -> list[str]:
+def _stores(tile: _Tile, operands: tuple[_Operand, ...], suffix: str) -> list[str]:
     """Return the lines that put the loaded elements into shared memory, zeros beyond the end."""
-    lines = [
-        f"{name}s[{name}{j}_to] = {name}{j} if at + {name}{j}_inner < k else {suffix}(0)"
-        for name in "xy"
-        for j in range(tile.copied)
-    ]
+    lines = []
+    for name, _, _, along, width in operands:
+        for j in range(tile.copied // width):
+            inside, place = f"at + {name}{j}_inner < k", f"{name}{j}_to"
+            zeros = f"{suffix}x4({suffix}(0))" if width > 1 else f"{suffix}(0)"
+            value = f"{name}{j} if {inside} else {zeros}"
+            if width == 1:
+                lines.append(f"{name}s[{place}] = {value}")
+            elif not along:
+                lines.append(f"store_x4({name}s, {place}, {value})")
+            else:
+                lines.append(f"{name}{j} = {value}")
+                lines += [
+                    f"{name}s[{place} + {lane * tile.stride}] = item_{suffix}({name}{j}, {lane})"
+                    for lane in range(width)
+                ]
     return [*lines, "barrier()"]
 
 
@@ -186,14 +234,17 @@ def _multiplied(tile: _Tile, suffix: str) -> list[str]:
     body: list[str] = []
     for step in range(unrolled):
         body += [
-            f"left = load_x4(xs, index(inner + {step}) * {tile.stride} + own_row)",
+            *[
+                f"left{i} = load_x4(xs, index(inner + {step}) * {tile.stride} + own_row + {i * tile.size // 2})"
+                for i in range(tile.own // _VECTOR)
+            ],
             *[
                 f"right{j} = load_x4(ys, index(inner + {step}) * {tile.stride} + own_column + {j * tile.size // 2})"
                 for j in halves
             ],
             *[
-                f"sum{i}_{j} = fma_{suffix}(item_{suffix}(left, {i}), right{j}, sum{i}_{j})"
-                for i in range(_ROWS)
+                f"sum{i}_{j} = fma_{suffix}(item_{suffix}(left{i // _VECTOR}, {i % _VECTOR}), right{j}, sum{i}_{j})"
+                for i in range(tile.own)
                 for j in halves
             ],
         ]
@@ -212,7 +263,7 @@ def _added_parts(tile: _Tile, suffix: str) -> list[str]:
 
     All parts but the first put their sums side by side for the threads that take them.
     """
-    vectors = [f"sum{i}_{j}" for i in range(_ROWS) for j in range(_COLUMNS // _VECTOR)]
+    vectors = [f"sum{i}_{j}" for i in range(tile.own) for j in range(_COLUMNS // _VECTOR)]
     size = tile.workers * _VECTOR
     lines = [f"sums = shared_{suffix}(2, {size * (tile.parts - 1) * 2})"]
     for first in range(0, len(vectors), 2):  # two vectors at a time, so that little memory is enough
@@ -239,12 +290,13 @@ def _results(tile: _Tile, suffix: str, adds: bool) -> list[str]:
     """Return the lines that store the elements of this thread that are in the result."""
     lines = ["row = index(first_row + own_row)", "column = index(first_column + own_column)"]
     stores = []
-    for i in range(_ROWS):
-        stores.append(f"if row + {i} < m:")
+    for i in range(tile.own):
+        down = i // _VECTOR * tile.size // 2 + i % _VECTOR
+        stores.append(f"if row + {down} < m:")
         for j in range(_COLUMNS // _VECTOR):
             for lane in range(_VECTOR):
                 offset = j * tile.size // 2 + lane
-                place = f"out[index(row + {i}) * out_row + column + {offset}]"
+                place = f"out[index(row + {down}) * out_row + column + {offset}]"
                 value = f"item_{suffix}(sum{i}_{j}, {lane})"
                 stores += [
                     f"{INDENT}if column + {offset} < n:",
