@@ -3,20 +3,23 @@
 
 Needs a GPU. Arguments are parts of the names of workloads, by default all. Peers that are not installed, or have no
 GPU, are left out. Each function gets the same float32 data in each library, and its results are compared before it is
-timed.
-PyTorch and tracejit are timed by events on the device; JAX, which has none, by the clock of the host around calls of
-which the last is waited for. The median of several rounds, in which the libraries take turns, is printed.
+timed. A step with gradients returns them all, and changes nothing. PyTorch and tracejit are timed by events on the
+device; JAX, which has none, by the clock of the host around calls of which the last is waited for. The median of
+several rounds, in which the libraries take turns, is printed.
 """
 
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import tracejit as tj
+from benchmarks.workloads.transformer import transformer
 from tracejit.doctor.facts import describe_device
 from tracejit.errors import DeviceError
 from tracejit.runtime.cuda.driver import driver
@@ -27,15 +30,18 @@ Timer = Callable[[Callable[[], Any], int], float]
 
 
 class Workload(NamedTuple):
-    """A function in the words of each library, and the sizes of its arguments; `xp` has tanh, exp, sqrt and max.
+    """A row of the table.
 
-    With `differentiates`, a step returns the function's result and its gradients by all arguments.
+    name            what the command line calls it
+    data            the arguments, NumPy arrays
+    function        returns the function in the words of a library
+    gradients       by how many of the arguments, the first ones, a step returns gradients besides the result
     """
 
     name: str
-    function: Callable[..., Any]
-    shapes: tuple[tuple[int, ...], ...]
-    differentiates: bool = False
+    data: Callable[[np.random.Generator], list[np.ndarray]]
+    function: Callable[["Library"], Callable[..., Any]]
+    gradients: int = 0
 
 
 class Library(NamedTuple):
@@ -43,10 +49,11 @@ class Library(NamedTuple):
 
     name: str
     array: Callable[[np.ndarray], Any]
-    step: Callable[[Callable[..., Any], bool], Callable[..., Any]]
+    step: Callable[[Callable[..., Any], int], Callable[..., Any]]
     numpy: Callable[[Any], np.ndarray]
     timed: Timer
     xp: Any
+    layers: Any
     forget: Callable[[], Any] = lambda: None  # what was compiled for other workloads
 
 
@@ -87,38 +94,99 @@ def squashed(xp: Any, x: Any) -> Any:
     return (y * y).mean()
 
 
-WORKLOADS = (
-    Workload("chain, 256 MB", chain, ((1 << 26,), (1 << 26,))),
-    Workload("softmax, 1024 columns", softmax, ((1 << 16, 1024),)),
-    Workload("layer norm, 1024 columns", layer_norm, ((1 << 16, 1024),)),
-    Workload("small chain", chain, ((1 << 10,), (1 << 10,))),
-    Workload("MLP 64-128-10", mlp, ((128, 64), (64, 128), (128, 10))),
-    Workload("MLP 784-512-10", mlp, ((128, 784), (784, 512), (512, 10))),
-    Workload("product 1024", product, ((1024, 1024), (1024, 1024))),
-    Workload("product 4096", product, ((4096, 4096), (4096, 4096))),
-    Workload("softmax, gradient", squashed, ((1 << 16, 1024),), True),
-    Workload("layer norm, gradient", normed, ((1 << 16, 1024),), True),
-    Workload("step 64-128-10", loss, ((64, 128), (128,), (128, 10), (10,), (128, 64)), True),
-    Workload("step 784-512-10", loss, ((784, 512), (512,), (512, 10), (10,), (128, 784)), True),
-    Workload("step 2048-2048-1000", loss, ((2048, 2048), (2048,), (2048, 1000), (1000,), (1024, 2048)), True),
-)
+def lenet(layers: Any, c1: Any, b1: Any, c2: Any, b2: Any, f1: Any, f2: Any, x: Any, targets: Any) -> Any:
+    x = layers.pool(layers.relu(layers.convolution(x, c1, b1)))
+    x = layers.pool(layers.relu(layers.convolution(x, c2, b2)))
+    scores = layers.relu(layers.flat(x) @ f1) @ f2
+    return -(targets * layers.logsoftmax(scores)).sum() / len(targets)
+
+
+def of_shapes(
+    name: str, function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], gradients: int = 0
+) -> Workload:
+    """Return a workload of a function whose first argument is a namespace like NumPy's."""
+
+    def data(rng: np.random.Generator) -> list[np.ndarray]:
+        return [rng.standard_normal(shape, dtype=np.float32) / 8 for shape in shapes]
+
+    return Workload(name, data, lambda library: partial(function, library.xp), gradients)
+
+
+def of_layers(
+    name: str, function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], gradients: int
+) -> Workload:
+    """Return a workload of a function whose first argument are the layers of a library."""
+    return of_shapes(name, function, shapes, gradients)._replace(
+        function=lambda library: partial(function, library.layers)
+    )
+
+
+def of_table(workload: Any) -> Workload:
+    """Return the gradient of a loss of README's table, whose arguments are trees."""
+    structure: Any = None
+
+    def data(rng: np.random.Generator) -> list[np.ndarray]:
+        nonlocal structure
+        leaves, structure = tj.tree.flatten(workload.data(rng))
+        return leaves
+
+    def function(library: Library) -> Callable[..., Any]:
+        loss = workload.losses["torch" if "torch" in library.name.lower() else library.name.lower()]()
+        return lambda *arrays: loss(*tj.tree.unflatten(structure, arrays))
+
+    params = len(tj.tree.flatten(workload.data(np.random.default_rng(0))[0])[0])
+    return Workload(workload.name, data, function, params)
+
+
+def workloads() -> list[Workload]:
+    """Return the rows of the table."""
+    large, square = (1 << 16, 1024), (4096, 4096)
+    digits = (20, 1, 5, 5), (20,), (50, 20, 5, 5), (50,), (800, 500), (500, 10), (128, 1, 28, 28), (128, 10)
+    return [
+        of_shapes("chain, 256 MB", chain, ((1 << 26,), (1 << 26,))),
+        of_shapes("softmax", softmax, (large,)),
+        of_shapes("layer norm", layer_norm, (large,)),
+        of_shapes("softmax, gradient", squashed, (large,), 1),
+        of_shapes("layer norm, gradient", normed, (large,), 1),
+        of_shapes("small chain", chain, ((1 << 10,), (1 << 10,))),
+        of_shapes("MLP 64-128-10", mlp, ((128, 64), (64, 128), (128, 10))),
+        of_shapes("MLP 784-512-10", mlp, ((128, 784), (784, 512), (512, 10))),
+        of_shapes("step 64-128-10", loss, ((64, 128), (128,), (128, 10), (10,), (128, 64)), 4),
+        of_shapes("step 784-512-10", loss, ((784, 512), (512,), (512, 10), (10,), (128, 784)), 4),
+        of_shapes(
+            "step 2048-2048-1000", loss, ((2048, 2048), (2048,), (2048, 1000), (1000,), (1024, 2048)), 4
+        ),
+        of_shapes("product 1024", product, ((1024, 1024), (1024, 1024))),
+        of_shapes("product 4096", product, (square, square)),
+        of_layers("LeNet", lenet, digits, 6),
+        of_table(transformer("transformer")),
+        of_table(transformer("transformer, wide", 512, 8, 256, 16)),
+    ]
 
 
 def ours() -> Library:
     """Return tracejit, timed by events."""
 
-    def step(f: Callable[..., Any], differentiates: bool) -> Callable[..., Any]:
+    def step(f: Callable[..., Any], gradients: int) -> Callable[..., Any]:
         def with_gradients(*arrays: Any) -> Any:
             result = f(*arrays)
-            gradients = tj.dlgradient(result, *arrays)
-            return result, *(gradients if isinstance(gradients, tuple) else (gradients,))
+            return result, *tj.tree.flatten(tj.dlgradient(result, *arrays[:gradients]))[0]
 
-        return tj.dlaccelerate(with_gradients if differentiates else f, audit=False)
+        return tj.dlaccelerate(with_gradients if gradients else f, audit=False)
 
     def timed(call: Callable[[], Any], repeats: int) -> float:
         return driver().time_ms(call, repeats)
 
-    return Library("tracejit", tj.gpu, step, np.asarray, timed, np)
+    layers = SimpleNamespace(
+        convolution=lambda x, weights, bias: tj.dlconv(
+            tj.dlarray(x, "BCSS") if x.format is None else x, weights, bias, weights_format="UCSS"
+        ),
+        pool=partial(tj.maxpool, pool_size=2, stride=2),
+        relu=tj.relu,
+        flat=lambda x: tj.stripdims(x).reshape(len(x), -1),
+        logsoftmax=partial(tj.logsoftmax, axis=1),
+    )
+    return Library("tracejit", tj.gpu, step, np.asarray, timed, np, layers)
 
 
 def torches() -> list[Library]:
@@ -146,21 +214,29 @@ def torches() -> list[Library]:
         result: np.ndarray = x.cpu().numpy()
         return result
 
-    def eager(f: Callable[..., Any], differentiates: bool) -> Callable[..., Any]:
+    def eager(f: Callable[..., Any], gradients: int) -> Callable[..., Any]:
         def with_gradients(*arrays: Any) -> Any:
-            arrays = tuple([array.requires_grad_() for array in arrays])
+            by = [array.requires_grad_() for array in arrays[:gradients]]
             result = f(*arrays)
-            return result.detach(), *torch.autograd.grad(result, arrays)
+            return result.detach(), *torch.autograd.grad(result, by)
 
-        return with_gradients if differentiates else f
+        return with_gradients if gradients else f
 
-    def compiled(f: Callable[..., Any], differentiates: bool) -> Callable[..., Any]:
-        return eager(torch.compile(f, mode="reduce-overhead"), differentiates)
+    def compiled(f: Callable[..., Any], gradients: int) -> Callable[..., Any]:
+        return eager(torch.compile(f, mode="reduce-overhead"), gradients)
 
-    torch.backends.cuda.matmul.allow_tf32 = False  # as the others
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # as the others
+    functions = torch.nn.functional
+    layers = SimpleNamespace(
+        convolution=functions.conv2d,
+        pool=partial(functions.max_pool2d, kernel_size=2),
+        relu=functions.relu,
+        flat=lambda x: x.flatten(1),
+        logsoftmax=partial(functions.log_softmax, dim=1),
+    )
     return [
-        Library("PyTorch", array, eager, numpy, timed, torch),
-        Library("torch.compile", array, compiled, numpy, timed, torch, torch._dynamo.reset),
+        Library("PyTorch", array, eager, numpy, timed, torch, layers),
+        Library("torch.compile", array, compiled, numpy, timed, torch, layers, torch._dynamo.reset),
     ]
 
 
@@ -183,15 +259,26 @@ def jaxes() -> list[Library]:
 
     jax.config.update("jax_default_matmul_precision", "highest")
 
-    def step(f: Callable[..., Any], differentiates: bool) -> Callable[..., Any]:
+    def step(f: Callable[..., Any], gradients: int) -> Callable[..., Any]:
         def with_gradients(*arrays: Any) -> Any:
-            result, gradients = jax.value_and_grad(f, tuple(range(len(arrays))))(*arrays)
-            return result, *gradients
+            result, by = jax.value_and_grad(f, tuple(range(gradients)))(*arrays)
+            return result, *by
 
-        compiled: Callable[..., Any] = jax.jit(with_gradients if differentiates else f)
+        compiled: Callable[..., Any] = jax.jit(with_gradients if gradients else f)
         return compiled
 
-    return [Library("JAX", lambda data: jax.device_put(data, device), step, np.asarray, timed, jnp)]
+    def convolution(x: Any, weights: Any, bias: Any) -> Any:
+        return jax.lax.conv_general_dilated(x, weights, (1, 1), "VALID") + bias[:, None, None]
+
+    window = (1, 1, 2, 2)
+    layers = SimpleNamespace(
+        convolution=convolution,
+        pool=lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID"),
+        relu=jax.nn.relu,
+        flat=lambda x: x.reshape(len(x), -1),
+        logsoftmax=partial(jax.nn.log_softmax, axis=1),
+    )
+    return [Library("JAX", lambda data: jax.device_put(data, device), step, np.asarray, timed, jnp, layers)]
 
 
 def _results(step: Callable[..., Any], data: list[np.ndarray]) -> list[np.ndarray]:
@@ -205,27 +292,29 @@ def _error(found: np.ndarray, want: np.ndarray) -> float:
     return float(np.abs(found - want).max() / max(float(np.abs(want).max()), 1e-30))
 
 
-def measure(workload: Workload, libraries: list[Library]) -> dict[str, str]:
-    """Return the milliseconds of each library, or what is wrong with its result."""
-    rng = np.random.default_rng(0)
-    data = [rng.standard_normal(shape, dtype=np.float32) / 8 for shape in workload.shapes]
-    want = _results(
-        ours().step(lambda *arrays: workload.function(np, *arrays), workload.differentiates), data
-    )
+def measure(workload: Workload, libraries: list[Library], seconds: dict[str, float]) -> dict[str, str]:
+    """Return the milliseconds of each library, or what is wrong with its result.
+
+    `seconds` gets the seconds of each library's first four calls.
+    """
+    data = workload.data(np.random.default_rng(0))
+    cpu = ours()
+    want = _results(cpu.step(workload.function(cpu), workload.gradients), data)
     calls, results = {}, {}
     for library in libraries:
         library.forget()
-        step = library.step(
-            lambda *arrays, xp=library.xp: workload.function(xp, *arrays), workload.differentiates
-        )
+        step = library.step(workload.function(library), workload.gradients)
         arrays = [library.array(part) for part in data]
+        started = time.perf_counter()
         for _ in range(4):
             found = step(*arrays)
         found = found if isinstance(found, tuple) else (found,)
         errors = [_error(library.numpy(part), wanted) for part, wanted in zip(found, want, strict=True)]
+        first = time.perf_counter() - started
         if not max(errors) <= _TOLERANCE:
             results[library.name] = f"wrong by {max(errors):.1e}"
             continue
+        seconds[library.name] = first
         calls[library.name] = library.timed, lambda step=step, arrays=arrays: step(*arrays)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
@@ -245,9 +334,12 @@ def main() -> int:
     print(f"{device}; milliseconds a call, median of {ROUNDS} rounds of {REPEATS}")
     print(f"{'':<24}", *[f"{library.name:>14}" for library in libraries])
     chosen = sys.argv[1:]  # parts of names
-    for workload in [w for w in WORKLOADS if not chosen or any(part in w.name for part in chosen)]:
-        results = measure(workload, libraries)
-        print(f"{workload.name:<24}", *[f"{results[library.name]:>14}" for library in libraries], flush=True)
+    for workload in [w for w in workloads() if not chosen or any(part in w.name for part in chosen)]:
+        seconds: dict[str, float] = {}
+        results = measure(workload, libraries, seconds)
+        first = ", ".join(f"{seconds[library.name]:.1f}" for library in libraries if library.name in seconds)
+        cells = [f"{results[library.name]:>14}" for library in libraries]
+        print(f"{workload.name:<24}", *cells, f"  first calls {first} s", flush=True)
     return 0
 
 
