@@ -6,6 +6,9 @@ grow by the same steps from part to part, a thread computes those of its own par
 one thread.
 """
 
+from collections.abc import Callable, Mapping
+
+from tracejit.codegen.device.convolution import emit_convolution
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.codegen.templates import by_op
@@ -18,6 +21,14 @@ from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
 ALONE_GRID = Grid(1, 1)
+
+_TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
+    "convolution": emit_convolution,
+    "convolution_bias": emit_convolution,
+    "convolution_input": emit_convolution,
+    "convolution_weights": emit_convolution,
+}
+"""Those that write the kernels that are text, by the name of a launch."""
 
 
 class _Parts(NamedTuple):
@@ -43,6 +54,9 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """
     if launch.symbol is not None or launch.epilogue is not None:
         raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
+    writer = _TEXTS.get(launch.name)
+    if writer is not None:
+        return writer(launch)
     text = None if launch.name in by_op.BESIDE_LOOPS else by_op.kernel(launch)
     if text is not None:
         return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]

@@ -32,6 +32,7 @@ from tracejit.passes.loops.convolution_operands import (
     settle,
     triple,
 )
+from tracejit.passes.loops.convolution_parts import sum_in_parts
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.products import ROWS
@@ -51,6 +52,8 @@ def convolve(builder: LaunchBuilder, node: Node) -> bool:
         node: the operation.
     """
     out = node.output
+    if builder.for_device:
+        return node.op.name == "convolution_weights" and sum_in_parts(builder, node)
     if not min(value.aval.size for value in (*node.inputs, out)):
         if out.aval.size and len(node.inputs) > 2:
             return False  # nothing but the bias

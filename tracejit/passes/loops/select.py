@@ -183,8 +183,7 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
-            if not (tiled and convolve(self.builder, node)):
+            if node.op.name not in CONVOLUTIONS or not convolve(self.builder, node):
                 self.kernel_call(node, emit)
         elif node.op.kind is Kind.LOOP:
             self.checked += launch_loop(self.builder, node, self.build, self.fault)

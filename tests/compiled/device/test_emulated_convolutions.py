@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Convolutions on a device: random ones, their tiles and parts, in PTX that an emulator runs."""
+
+import random
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from convolutions import Operands, assert_same, graph_of, operands_of, shape_of
+from effort import sweep
+from on_device import CAPABILITY, EmulatedProgram
+
+from tracejit.compile.device_target import ptx_of
+from tracejit.ir import Graph
+from tracejit.passes.loops import convolution_parts
+from tracejit.pipeline import build_for_device
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        llvm.llvm_version_info[0] < 22,
+        reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
+    ),
+]
+ORDERS = {
+    "any": None,
+    "channels first": ("BCSS", "UCSS", "BUSS"),
+    "channels last": ("BSSC", "SSCU", "BSSU"),
+    "images last": ("SSCB", "SSCU", "SSUB"),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_random_convolutions(order: str) -> None:
+    rnd = random.Random(order)
+    for seed in range(sweep(6, 200, sample=2)):
+        operands = operands_of(rnd, (1, 3, 5), (1, 2, 4, 7), ORDERS[order])
+        graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2], seed)
+        assert_same(graph, arrays, EmulatedProgram(build_for_device(graph))(arrays), operands)
+
+
+def convolution(
+    batch: int, image: int, channels: int, filters: int, labels: tuple[str, str, str]
+) -> tuple[Graph, list[np.ndarray], Operands]:
+    """Return the graph of a convolution of windows of 3 x 3 and its gradients, and arrays for it."""
+    axes, taps = (image, image), (3, 3)
+    shapes = (
+        shape_of(labels[0], axes, B=batch, C=channels),
+        shape_of(labels[1], taps, U=filters, C=channels),
+        shape_of(labels[2], axes, B=batch, U=filters),
+    )
+    params = {"labels": labels, "strides": (1, 1), "before": (1, 1), "dilation": (1, 1), "groups": 1}
+    operands = Operands(shapes, (axes, taps, axes), params)
+    return *graph_of(operands, "float32", 1), operands
+
+
+@pytest.mark.parametrize("labels", [own for own in ORDERS.values() if own])
+def test_sums_of_many_positions_have_parts(
+    labels: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolution_parts, "GROUPS", 200)
+    graph, arrays, operands = convolution(7, 20, 2, 5, labels)
+    program = build_for_device(graph)
+    sizes = [row.arguments for row in program.rows if row.kernel.name.startswith("convolution_weights")]
+    assert len(sizes) == 1
+    assert len(program.rows) == 4  # the parts of a gradient are added up by one more launch
+    assert_same(graph, arrays, EmulatedProgram(program)(arrays), operands)
+
+
+@pytest.mark.parametrize(("channels", "filters"), [(6, 9), (2, 9), (2, 3)])
+def test_tiles_of_weights(channels: int, filters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are many weights, a group of threads takes several filters, and channels, at once."""
+    monkeypatch.setattr(convolution_parts, "GROUPS", 8)
+    graph, arrays, operands = convolution(2, 5, channels, filters, ORDERS["channels first"] or ("", "", ""))
+    assert_same(graph, arrays, EmulatedProgram(build_for_device(graph))(arrays), operands)
+
+
+def test_other_images_have_the_same_kernels() -> None:
+    def names(batch: int, image: int) -> set[str]:
+        graph, _, _ = convolution(batch, image, 8, 16, ORDERS["channels first"] or ("", "", ""))
+        return {row.kernel.name for row in build_for_device(graph).rows}
+
+    assert names(2, 8) == names(3, 9)
+
+
+def test_threads_have_no_memory_of_their_own() -> None:
+    for order in ("channels first", "images last"):
+        graph, _, _ = convolution(8, 8, 8, 8, ORDERS[order] or ("", "", ""))
+        for row in build_for_device(graph).rows:
+            assert row.grid is not None and row.grid.threads > 1
+            text = ptx_of(row.kernel, CAPABILITY)
+            assert ".local" not in text and "f64" not in text.partition("{")[2]
