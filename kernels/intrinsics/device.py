@@ -16,6 +16,7 @@ across_f32(x, step)      the x of the thread of this group whose number differs 
 index(n)                 an integer as one of 32 bits, in which indices are computed
 quotient(n, m)           n // m and n % m of indices that are not negative
 remainder(n, m)
+four(x, at)              the elements of x from `at` on, which lie at a multiple of 16 bytes
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from .pointers import DTYPES, TypedPointer
+from .pointers import DTYPES, TypedPointer, annotate
 from .vectors import Vector, widened
 
 _I32 = ir.IntType(32)
@@ -35,6 +36,7 @@ _ALL = -1  # the threads of a group that exchange
 _SHARED = 3  # the address space of memory that the threads of a block share
 _SHARED_SCOPE = 120  # and the next ones: beyond the operands that kernels write
 _SHARED_ALIGNMENT = 16  # bytes
+_FOUR, _ALIGNMENT = 4, 16
 
 
 def _call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
@@ -205,12 +207,27 @@ def _item(dtype: types.Type) -> Any:
     return item
 
 
+@intrinsic
+def _four(typing_context: Any, pointer: Any, at: Any) -> Any:
+    result = types.UniTuple(pointer.dtype, _FOUR)
+
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        vector = ir.VectorType(context.get_data_type(pointer.dtype), _FOUR)
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), vector.as_pointer())
+        loaded = builder.load(place, align=_ALIGNMENT)
+        annotate(builder.module, loaded, pointer.scope)
+        elements = [builder.extract_element(loaded, ir.Constant(_I32, number)) for number in range(_FOUR)]
+        return context.make_tuple(builder, result, elements)
+
+    return signature(result, pointer, types.intp), code
+
+
 FUNCTIONS: dict[str, Any] = {
     "thread": _place(_thread), "threads": _place(_threads), "lane": _place(_lane),
     "group": _place(_shifted(_thread)), "groups": _place(_shifted(_threads)),
     "block": _place(lambda builder: _register(builder, "ctaid.x")),
     "thread_of_block": _place(lambda builder: _register(builder, "tid.x")),
-    "together": _together, "barrier": _barrier, "registers": _registers, "index": _index,
+    "together": _together, "barrier": _barrier, "registers": _registers, "index": _index, "four": _four,
     "quotient": _divided("udiv"), "remainder": _divided("urem"),
     "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),
     **{f"across_{suffix}": _across(dtype) for suffix, dtype in DTYPES.items()},

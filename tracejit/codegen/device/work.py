@@ -8,6 +8,7 @@ one thread.
 
 from collections.abc import Callable, Mapping
 
+from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
@@ -23,6 +24,8 @@ from tracejit.util.named_tuples import NamedTuple
 ALONE_GRID = Grid(1, 1)
 
 _TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
+    "attention_forward": emit_attention,
+    "attention_backward": emit_attention,
     "convolution": emit_convolution,
     "convolution_bias": emit_convolution,
     "convolution_input": emit_convolution,
