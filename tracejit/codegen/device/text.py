@@ -3,12 +3,17 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.passes.loops.nest import Access
+from tracejit.program import Kernel
+
+_Names = tuple[str, ...]
+_Pointers = tuple[tuple[str, str], ...]
 
 
 def emitted(
@@ -25,15 +30,25 @@ def emitted(
         reads: what is read, by its name in the text.
         writes: what is written, and may be read.
     """
+    kernel = _kernel(
+        stem, text, SUFFIXES[dtype], tuple(numbers),
+        *[tuple([(name, SUFFIXES[access.dtype]) for name, access in some.items()]) for some in (reads, writes)],
+    )  # fmt: skip
     arguments: list[Argument] = [*numbers.values(), *reads.values(), *writes.values()]
+    return Emitted(kernel, arguments, {})
+
+
+@lru_cache(maxsize=64)  # a recurrent layer has a launch for each step
+def _kernel(
+    stem: str, text: str, suffix: str, numbers: _Names, reads: _Pointers, writes: _Pointers
+) -> Kernel:
     lines = [f"{name} = index(args[{i}])" for i, name in enumerate(numbers)]
-    for name, access in reads.items():
-        lines.append(f"{name} = read_{SUFFIXES[access.dtype]}(args[{len(lines)}])")
-    for scope, (name, access) in enumerate(writes.items()):
-        lines.append(f"{name} = write_{SUFFIXES[access.dtype]}(args[{len(lines)}], {scope})")
-    lines += re.sub(r"(?<![A-Za-z0-9])T\b", SUFFIXES[dtype], text).strip("\n").splitlines()
-    body = indented(1, lines)
-    return Emitted(named("\n".join([f"def {NAME}(args):", *body]) + "\n", stem), arguments, {})
+    for name, own in reads:
+        lines.append(f"{name} = read_{own}(args[{len(lines)}])")
+    for scope, (name, own) in enumerate(writes):
+        lines.append(f"{name} = write_{own}(args[{len(lines)}], {scope})")
+    lines += re.sub(r"(?<![A-Za-z0-9])T\b", suffix, text).strip("\n").splitlines()
+    return named("\n".join([f"def {NAME}(args):", *indented(1, lines)]) + "\n", stem)
 
 
 def indented(depth: int, lines: Iterable[str]) -> list[str]:

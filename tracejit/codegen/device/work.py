@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
+from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.codegen.templates import by_op
@@ -30,6 +31,12 @@ _TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
     "convolution_bias": emit_convolution,
     "convolution_input": emit_convolution,
     "convolution_weights": emit_convolution,
+    "gru_forward": emit_recurrent,
+    "gru_backward": emit_recurrent,
+    "lstm_forward": emit_recurrent,
+    "lstm_backward": emit_recurrent,
+    "rnn_forward": emit_recurrent,
+    "rnn_backward": emit_recurrent,
 }
 """Those that write the kernels that are text, by the name of a launch."""
 
