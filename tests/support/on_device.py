@@ -37,17 +37,14 @@ def program_of(
 class EmulatedProgram:
     """Runs a program, launch after launch, on memory in which nothing is written but its inputs."""
 
-    def __init__(
-        self, program: Program, capability: Capability = CAPABILITY, reads_unwritten: bool = False
-    ) -> None:
+    def __init__(self, program: Program, capability: Capability = CAPABILITY) -> None:
         self.program = program
-        self.reads_unwritten = reads_unwritten
         self.capability = capability
         self.steps = 0
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         program = self.program
-        memory = Memory(self.reads_unwritten)
+        memory = Memory()
         outputs = list(program.new_outputs())
         fault = np.zeros((), np.int64)
         places = {}

@@ -260,7 +260,7 @@ class _Run:
         at = int(self.at[runs].min())
         if at >= len(self.kernel.instructions):
             raise PtxError("the kernel runs over its end")
-        self.lanes = np.flatnonzero(self.alive & (self.at == at))
+        self.lanes = np.flatnonzero(runs & (self.at == at))
         self.at[self.lanes] = at + 1
         instruction = self.kernel.instructions[at]
         if instruction.guard is not None:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of hand-written kernels for a device: each thread runs them on a part of their work.
+"""Emission of hand-written kernels for a device.
 
-A kernel of kernels/loops says how its work can be cut (Cut, RangeCut): its integers are those of a part. Where they
-grow by the same steps from part to part, a thread computes those of its own part. A kernel that cannot be cut runs on
-one thread.
+Some have a text of their own for a device, in other files of this folder. Of others each thread runs a part: a kernel
+of kernels/loops says how its work can be cut (Cut, RangeCut), and its integers are those of a part. Where they grow by
+the same steps from part to part, a thread computes those of its own part. A kernel that cannot be cut runs on one
+thread.
 """
 
 from collections.abc import Callable, Mapping
 
 from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
+from tracejit.codegen.device.ctc import emit_ctc
+from tracejit.codegen.device.fourier import emit_fourier
 from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
-from tracejit.codegen.templates import by_op
 from tracejit.errors import CodegenError
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.launches import KernelLaunch
@@ -31,6 +33,9 @@ _TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
     "convolution_bias": emit_convolution,
     "convolution_input": emit_convolution,
     "convolution_weights": emit_convolution,
+    "ctc_forward": emit_ctc,
+    "ctc_backward": emit_ctc,
+    "fft_lines": emit_fourier,
     "gru_forward": emit_recurrent,
     "gru_backward": emit_recurrent,
     "lstm_forward": emit_recurrent,
@@ -67,9 +72,6 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     writer = _TEXTS.get(launch.name)
     if writer is not None:
         return writer(launch)
-    text = None if launch.name in by_op.BESIDE_LOOPS else by_op.kernel(launch)
-    if text is not None:
-        return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]
 
 

@@ -201,7 +201,7 @@ u3 = u3 + r3
 v3 = v3 + i3
 """
 
-_ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 8: _EIGHT}
+ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 8: _EIGHT}
 
 _ANY = """
 for q in range(s):
@@ -240,10 +240,10 @@ def _steps(n: int) -> str:
     """Return the lines of one p of each step that a transform of n elements has."""
     lines, word = [], "if"
     for r in dict.fromkeys(radices(n)):
-        if r in _ARITHMETIC:
-            lines += [f"{word} r == {r}:", *_indented(_butterflies(r, _ARITHMETIC[r]))]
+        if r in ARITHMETIC:
+            lines += [f"{word} r == {r}:", *_indented(_butterflies(r, ARITHMETIC[r]))]
             word = "elif"
-    if any(r not in _ARITHMETIC for r in radices(n)):
+    if any(r not in ARITHMETIC for r in radices(n)):
         lines += ["else:" if lines else "if r > 0:", *_indented(_ANY.strip("\n"))]
     return "\n".join(lines or ["pass"])
 
