@@ -3,10 +3,12 @@
 
 Note [tiles of a block]
 The threads of a block copy a tile of x and one of y to memory that they share, multiply them, and go on along the inner
-axis. While they multiply, the next tiles are on their way to registers. A thread computes 4 rows by 8 columns of the
+axis. While they multiply, the next tiles are on their way to registers, and then go to a second piece of that memory,
+so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 columns of the
 result, as two vectors of 4 neighbours for each row.
 
-- LARGE tiles have 64 x 64 elements of the result, 128 threads, and 16 of the inner axis at a time.
+- LARGE tiles have 128 x 128 elements of the result, 256 threads, and 16 of the inner axis at a time.
+- MEDIUM tiles have 64 x 64 elements and 128 threads, for results of which there would be few large tiles.
 - SMALL tiles have 32 x 32 elements, where there would be few of these too: many blocks run at the same
   time, and the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
 
@@ -28,6 +30,7 @@ _COLUMNS, _VECTOR = 8, 4  # columns of the result for a thread, and neighbours i
 _REGISTERS = (
     128  # so that two blocks with large tiles share a multiprocessor; otherwise they would take a few more
 )
+_UNROLLED = 8  # steps along the inner axis
 _MANY = 132  # tiles keep a large device busy
 
 
@@ -65,6 +68,11 @@ class _Tile(NamedTuple):
     def stride(self) -> int:
         return self.size + _PAD
 
+    @property
+    def area(self) -> int:
+        """The elements of a tile of an operand in memory."""
+        return self.inner * self.stride
+
 
 LARGE = _Tile("product_large", 128, 8, 16, 1)
 MEDIUM = _Tile("product_medium", 64, 4, 16, 1)
@@ -95,10 +103,10 @@ class _Operand(NamedTuple):
 def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     """Return the kernel of a product by tiles, its arguments, and its threads."""
     batch, m, n, k, x, y, out, add = product
-    tile = next((t for t in (LARGE, MEDIUM) if batch * _tiles(t, m) * _tiles(t, n) >= _MANY), SMALL)
+    tile = _tile(product)
     rows, columns = _tiles(tile, m), _tiles(tile, n)
-    left = _operand("x", "first_row", "m", x, x.column, x.row, m, k)
-    right = _operand("y", "first_column", "n", y, y.row, y.column, n, k)
+    left = _operand(tile, "x", "first_row", "m", x, x.column, x.row, m, k)
+    right = _operand(tile, "y", "first_column", "n", y, y.row, y.column, n, k)
     text = _text(tile, SUFFIXES[out.access.dtype], bool(add), left, right)
     itemsize = out.access.dtype.itemsize
     arguments: list[Argument] = [
@@ -110,25 +118,48 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     return Emitted(named(text, tile.name), arguments, {}), Grid(batch * rows * columns, tile.threads)
 
 
+def _tile(product: Product) -> _Tile:
+    """Return the largest tile of which there are many, and that is not much emptier than the next smaller one."""
+    batch, m, n = product[:3]
+
+    def area(tile: _Tile) -> int:
+        return _tiles(tile, m) * _tiles(tile, n) * tile.size**2
+
+    tile = SMALL
+    if batch * _tiles(MEDIUM, m) * _tiles(MEDIUM, n) >= _MANY:
+        tile = MEDIUM
+        if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY and 4 * area(LARGE) <= 5 * area(MEDIUM):
+            tile = LARGE
+    # Tiles of float64 would be larger than the memory that the threads of a block share.
+    is_short = product.out.access.dtype.itemsize > 4 and tile is not MEDIUM
+    return tile._replace(inner=tile.inner // 2) if is_short else tile
+
+
 def _tiles(tile: _Tile, n: int) -> int:
     return -(-n // tile.size)
 
 
 def _operand(
-    name: str, first: str, extent: str, matrices: Matrices, inner: int, outer: int, count: int, k: int
+    tile: _Tile,
+    name: str,
+    first: str,
+    extent: str,
+    matrices: Matrices,
+    inner: int,
+    outer: int,
+    count: int,
+    k: int,
 ) -> _Operand:
     """Return how an operand is copied, given its strides along the inner axis and the other one, and their extents."""
     along = inner == 1 or (outer != 1 and inner < outer)
     near, far, length = (inner, outer, k) if along else (outer, inner, count)
-    starts = (matrices.access.offset, matrices.batch, far, length)
+    starts = (matrices.access.offset, matrices.batch, far, length, tile.copied)
     is_wide = near == 1 and not any(number % _VECTOR for number in starts)
     return _Operand(name, first, extent, along, _VECTOR if is_wide else 1)
 
 
 def _text(tile: _Tile, suffix: str, adds: bool, x: _Operand, y: _Operand) -> str:
-    limit = [f"registers({_REGISTERS})"] if tile is LARGE else []
     lines = [
-        *limit,
         "m = index(args[0])", "n = index(args[1])", "k = index(args[2])",
         "rows = index(args[3])", "columns = index(args[4])",
         "number = quotient(block(), rows * columns)",
@@ -141,21 +172,23 @@ def _text(tile: _Tile, suffix: str, adds: bool, x: _Operand, y: _Operand) -> str
         "y_outer = index(args[11])", "y_inner = index(args[12])",
         f"out = write_{suffix}(args[13] + number * args[14], 0)",
         "out_row = index(args[15])",
-        f"xs = shared_{suffix}(0, {tile.inner * tile.stride})",
-        f"ys = shared_{suffix}(1, {tile.inner * tile.stride})",
+        f"xs = shared_{suffix}(0, {2 * tile.area})",
+        f"ys = shared_{suffix}(1, {2 * tile.area})",
         "me = thread_of_block()",
         *_copied_places(tile, x),
         *_copied_places(tile, y),
         *_computed_places(tile),
         *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i in range(tile.own) for j in range(_COLUMNS // _VECTOR)],
-        *_loads(tile, (x, y), "index(0)"),
         "at = index(0)",
+        "place = index(0)",
+        *_loads(tile, (x, y)),
+        *_stores(tile, (x, y), suffix),
         "while at < k:",
-        *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         f"{INDENT}at = index(at + {tile.inner})",
-        *[INDENT + line for line in _loads(tile, (x, y), "at")],
+        *[INDENT + line for line in _loads(tile, (x, y))],
         *[INDENT + line for line in _multiplied(tile, suffix)],
-        f"{INDENT}barrier()",
+        f"{INDENT}place = index({tile.area} - place)",
+        *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         *(_added_parts(tile, suffix) if tile.parts > 1 else []),
         *_results(tile, suffix, adds),
     ]  # fmt: skip
@@ -194,23 +227,23 @@ def _computed_places(tile: _Tile) -> list[str]:
     return lines
 
 
-def _loads(tile: _Tile, operands: tuple[_Operand, ...], at: str) -> list[str]:
+def _loads(tile: _Tile, operands: tuple[_Operand, ...]) -> list[str]:
     """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last ones again."""
     lines = []
     for name, _, _, along, width in operands:
         last = f"k - {width if along else 1}"
         for j in range(tile.copied // width):
-            place = f"{name}{j}_from + index(min({at} + {name}{j}_inner, {last})) * {name}_inner"
+            place = f"{name}{j}_from + index(min(at + {name}{j}_inner, {last})) * {name}_inner"
             lines.append(f"{name}{j} = " + (f"load_x4({name}, {place})" if width > 1 else f"{name}[{place}]"))
     return lines
 
 
 def _stores(tile: _Tile, operands: tuple[_Operand, ...], suffix: str) -> list[str]:
-    """Return the lines that put the loaded elements into shared memory, zeros beyond the end."""
+    """Return the lines that put the loaded elements into shared memory at `place`, zeros beyond the end."""
     lines = []
     for name, _, _, along, width in operands:
         for j in range(tile.copied // width):
-            inside, place = f"at + {name}{j}_inner < k", f"{name}{j}_to"
+            inside, place = f"at + {name}{j}_inner < k", f"place + {name}{j}_to"
             zeros = f"{suffix}x4({suffix}(0))" if width > 1 else f"{suffix}(0)"
             value = f"{name}{j} if {inside} else {zeros}"
             if width == 1:
@@ -230,18 +263,16 @@ def _multiplied(tile: _Tile, suffix: str) -> list[str]:
     """Return the lines that multiply the tiles in shared memory."""
     halves = range(_COLUMNS // _VECTOR)
     steps = tile.inner // tile.parts
-    unrolled = min(steps, 4)
+    unrolled = min(steps, _UNROLLED)
     body: list[str] = []
     for step in range(unrolled):
+        at = f"place + index(inner + {step}) * {tile.stride}"
         body += [
             *[
-                f"left{i} = load_x4(xs, index(inner + {step}) * {tile.stride} + own_row + {i * tile.size // 2})"
+                f"left{i} = load_x4(xs, {at} + own_row + {i * tile.size // 2})"
                 for i in range(tile.own // _VECTOR)
             ],
-            *[
-                f"right{j} = load_x4(ys, index(inner + {step}) * {tile.stride} + own_column + {j * tile.size // 2})"
-                for j in halves
-            ],
+            *[f"right{j} = load_x4(ys, {at} + own_column + {j * tile.size // 2})" for j in halves],
             *[
                 f"sum{i}_{j} = fma_{suffix}(item_{suffix}(left{i // _VECTOR}, {i % _VECTOR}), right{j}, sum{i}_{j})"
                 for i in range(tile.own)
@@ -249,7 +280,7 @@ def _multiplied(tile: _Tile, suffix: str) -> list[str]:
             ],
         ]
     if steps == unrolled:
-        return [f"inner = index(part * {steps})", *body]
+        return [f"inner = index({f'part * {steps}' if tile.parts > 1 else 0})", *body]
     return [
         "inner = index(0)",
         f"while inner < {steps}:",

@@ -41,7 +41,12 @@ from tracejit.util.named_tuples import NamedTuple
 GROUP = 32  # threads that take each step together
 BLOCK = 128  # threads of a block
 WIDE = 4  # neighbours that a thread takes at once
-MOST_BLOCKS = 2048  # more do not run at the same time on any device
+MOST_BLOCKS = (
+    2048  # more do not run at the same time on any device, so that groups have no more copies of a sum
+)
+MOST_TURNS = (
+    1 << 20
+)  # blocks that take turns: memory is busier than with threads that take several elements in turn
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
@@ -141,7 +146,7 @@ def _as_sums(nest: Nest) -> Nest:
 def _spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
     sums = {line.write: line for line in nest.lines if isinstance(line, Accumulate)}
     if nest.split is None and not sums:
-        return [Spread(nest, ELEMENTS, blocks_of(math.prod(nest.extents)))]
+        return [Spread(nest, ELEMENTS, _blocks_of_elements(math.prod(nest.extents)))]
     if not all(_can_be_copied(nest, line) for line in sums.values()):
         return [Spread(nest, ALONE)]
     if nest.split is None:
@@ -168,6 +173,13 @@ def _can_be_copied(nest: Nest, line: Accumulate) -> bool:
 def blocks_of(threads: int) -> int:
     """Return how many blocks run so many threads, at most MOST_BLOCKS: then threads take several turns."""
     return max(1, min(-(-threads // BLOCK), MOST_BLOCKS))
+
+
+def _blocks_of_elements(elements: int) -> int:
+    """Return how many blocks run so many elements: one for each thread, or WIDE if there are many."""
+    if elements <= MOST_BLOCKS * BLOCK:
+        return blocks_of(elements)
+    return min(-(-elements // (WIDE * BLOCK)), MOST_TURNS)
 
 
 def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Spread]:
@@ -221,7 +233,8 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         groups = min(groups, MOST_COPIED // copy_size)
     if groups < 1:
         return [Spread(nest, ALONE)]
-    return _with_copies(nest, ROWS, blocks_of(groups * GROUP), copies, sums, kept)
+    blocks = blocks_of(groups * GROUP) if copies else min(-(-groups * GROUP // BLOCK), MOST_TURNS)
+    return _with_copies(nest, ROWS, max(1, blocks), copies, sums, kept)
 
 
 def _is_kept(nest: Nest, split: int) -> bool:
