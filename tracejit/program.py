@@ -119,7 +119,8 @@ class Row(NamedTuple):
     """One launch: the kernel, its arguments, and the user's lines that it comes from.
 
     A launch in several parts, which may run at the same time, has `length` rows for each part, one part after the
-    other. On a device, `grid` says how many threads run it.
+    other. On a device, `grid` says how many threads run it, and `needs` the numbers of rows that are done before, among
+    those that run where the results count or the others.
     """
 
     kernel: Kernel
@@ -130,6 +131,7 @@ class Row(NamedTuple):
     parts: int = 1
     length: int = 1
     grid: Grid | None = None
+    needs: tuple[int, ...] = ()
 
 
 class RowLoop(NamedTuple):

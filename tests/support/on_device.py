@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs for a device, run by the emulator of PTX."""
 
+import random
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -34,11 +35,24 @@ def program_of(
     return build_for_device(recorder.graph), results
 
 
+def in_any_order(rows: Sequence[Row], rng: random.Random) -> list[Row]:
+    """Return rows in an order in which each comes after those that it needs."""
+    done: list[int] = []
+    while len(done) < len(rows):
+        ready = [k for k, row in enumerate(rows) if k not in done and set(row.needs) <= set(done)]
+        done.append(rng.choice(ready))
+    return [rows[k] for k in done]
+
+
 class EmulatedProgram:
     """Runs a program, launch after launch, on memory in which nothing is written but its inputs."""
 
-    def __init__(self, program: Program, capability: Capability = CAPABILITY) -> None:
+    def __init__(
+        self, program: Program, capability: Capability = CAPABILITY,
+        order: Callable[[Sequence[Row]], Sequence[Row]] = list,
+    ) -> None:  # fmt: skip
         self.program = program
+        self.order = order
         self.capability = capability
         self.steps = 0
 
@@ -63,10 +77,10 @@ class EmulatedProgram:
             places["constant", number] = memory.add(array.copy())
         places["arena", 0] = memory.add(np.full(program.arena_bytes, 0xFF, np.uint8), is_written=False)
         rows, at = program.rows, len(program.rows) - program.commits
-        for row in rows[:at]:
+        for row in self.order(rows[:at]):
             self.launch(row, memory, places)
         program.check(fault, outputs)
-        for row in rows[at:]:
+        for row in self.order(rows[at:]):
             self.launch(row, memory, places)
         return outputs
 

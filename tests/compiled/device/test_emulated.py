@@ -5,6 +5,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from effort import sweep
 from graphs import random_case
-from on_device import CAPABILITY, EmulatedProgram, program_of
+from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
 from op_cases import CASES, draw, graph_of
 from ptx_emulator import Kernel as PtxKernel
 from ptx_emulator import PtxError
@@ -178,6 +179,47 @@ def test_programs(function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[
     arrays = [rng.standard_normal(shape).astype(F32) for shape in shapes]
     program, want = program_of(function, arrays)
     agree(EmulatedProgram(program)(arrays), want)
+
+
+def branches(w: Any, v: Any, x: Any) -> tuple[Any, ...]:
+    """Many results of few inputs, and memory that is used again."""
+    y, z = tj.tanh(x @ w), tj.exp(x @ v)
+    loss = (y * y).sum() + (z[:, :2] * y[:, :2]).sum()
+    return (loss, y.sum(axis=0) + z.max(axis=0), *tj.dlgradient(loss, w, v, x), tj.softmax(y @ z.T, axis=1))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_launches_run_in_any_order_that_has_what_each_needs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal(shape).astype(F32) for shape in ((13, 9), (13, 9), (20, 13))]
+    program, _ = program_of(branches, arrays)
+    assert any(len(row.needs) == 0 for row in program.rows[1:])  # some can run at the same time
+    order = partial(in_any_order, rng=random.Random(seed))
+    results = zip(
+        EmulatedProgram(program, order=order)(arrays), EmulatedProgram(program)(arrays), strict=True
+    )
+    assert all(found.tobytes() == want.tobytes() for found, want in results)
+
+
+def test_launches_that_do_not_wait_are_found() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(F32) for shape in ((13, 9), (13, 9), (20, 13))]
+    program, want = program_of(branches, arrays)
+    rows = [row._replace(needs=()) for row in program.rows]
+    order = partial(in_any_order, rng=random.Random(0))
+    with pytest.raises((PtxError, AssertionError)):
+        agree(EmulatedProgram(program._replace(rows=rows), order=order)(arrays), want)
+
+
+@pytest.mark.parametrize("seed", range(sweep(24, 400, sample=6)))
+def test_random_graphs_in_any_order(seed: int) -> None:
+    with np.errstate(all="ignore"):
+        case = random_case(random.Random(seed), 14, ("float32",))
+        if case is None:
+            pytest.skip("numbers leave the range where rounding can be judged")
+        want = evaluate(case.graph, case.arrays)
+    order = partial(in_any_order, rng=random.Random(seed))
+    agree(EmulatedProgram(build_for_device(case.graph), order=order)(case.arrays), want)
 
 
 def test_other_sizes_have_the_same_kernels() -> None:

@@ -99,7 +99,7 @@ def test_a_program_is_a_graph() -> None:
     plan, commits = graph.plans(program)
     assert commits == graph.GraphPlan((), ())
     assert [(node.kernel, node.grid) for node in plan.nodes] == [(r.kernel, r.grid) for r in program.rows]
-    assert plan.dependencies == ((), *[(number,) for number in range(len(plan.nodes) - 1)])
+    assert plan.dependencies == tuple([row.needs for row in program.rows])
     for node, row in zip(plan.nodes, program.rows, strict=True):
         assert len(node.words) == len(row.arguments)
         moving = {patch.slot: patch for patch in node.patches}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from tracejit.aval import Aval
 from tracejit.codegen.device.kept_rows import emit_kept_rows
 from tracejit.codegen.device.nest import DeviceEmitter
+from tracejit.codegen.device.order import needed, touches_of
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
 from tracejit.codegen.emit import op_at
@@ -35,7 +36,8 @@ def emit_for_device(
         selection: the selection that they come from.
         inputs: of the program.
     """
-    rows, last = [[row for launch in some for row in _rows(memory, launch)] for some in (launches, commits)]
+    writes_inputs = bool(selection.written)
+    rows, last = (_rows(memory, some, writes_inputs) for some in (launches, commits))
     checked = tuple(dict.fromkeys(map(op_at, selection.checked)))
     return Program(
         rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
@@ -52,7 +54,17 @@ def emit_spread(spread: Spread) -> Emitted:
     )
 
 
-def _rows(memory: Memory, launch: DeviceLaunch) -> Iterator[Row]:
+def _rows(memory: Memory, launches: Sequence[DeviceLaunch], writes_inputs: bool) -> list[Row]:
+    """Return the rows of launches, each with the numbers of those that it needs."""
+    rows, touches = [], []
+    for launch in launches:
+        for row, emitted in _rows_of(memory, launch):
+            rows.append(row)
+            touches.append(touches_of(emitted, memory, writes_inputs))
+    return [row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches), strict=True)]
+
+
+def _rows_of(memory: Memory, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:
     """Give the rows of a launch; all but one of them are left over from equal parts."""
     note = ", ".join([node.op.name for node in launch.nodes])
     where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
@@ -61,7 +73,8 @@ def _rows(memory: Memory, launch: DeviceLaunch) -> Iterator[Row]:
             Pointer(memory.places[a.root], a.offset * a.dtype.itemsize, a.dtype) if isinstance(a, Access) else a
             for a in emitted.arguments
         ])  # fmt: skip
-        yield Row(emitted.kernel, arguments, note or emitted.kernel.name.partition("_")[0], where, grid=grid)
+        name = note or emitted.kernel.name.partition("_")[0]
+        yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
 
 
 def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:

@@ -103,7 +103,10 @@ class _Operand(NamedTuple):
 def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     """Return the kernel of a product by tiles, its arguments, and its threads."""
     batch, m, n, k, x, y, out, add = product
-    tile = _tile(product)
+    tile = suitable(product)
+    if out.access.dtype.itemsize > 4 and tile is not MEDIUM:
+        # Tiles of float64 would be larger than the memory that the threads of a block share.
+        tile = tile._replace(inner=tile.inner // 2)
     rows, columns = _tiles(tile, m), _tiles(tile, n)
     left = _operand(tile, "x", "first_row", "m", x, x.column, x.row, m, k)
     right = _operand(tile, "y", "first_column", "n", y, y.row, y.column, n, k)
@@ -118,7 +121,7 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     return Emitted(named(text, tile.name), arguments, {}), Grid(batch * rows * columns, tile.threads)
 
 
-def _tile(product: Product) -> _Tile:
+def suitable(product: Product) -> _Tile:
     """Return the largest tile of which there are many, and that is not much emptier than the next smaller one."""
     batch, m, n = product[:3]
 
@@ -130,9 +133,7 @@ def _tile(product: Product) -> _Tile:
         tile = MEDIUM
         if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY and 4 * area(LARGE) <= 5 * area(MEDIUM):
             tile = LARGE
-    # Tiles of float64 would be larger than the memory that the threads of a block share.
-    is_short = product.out.access.dtype.itemsize > 4 and tile is not MEDIUM
-    return tile._replace(inner=tile.inner // 2) if is_short else tile
+    return tile
 
 
 def _tiles(tile: _Tile, n: int) -> int:

@@ -48,9 +48,7 @@ def plans(program: Program) -> tuple[GraphPlan, GraphPlan]:
 
 
 def _plan(rows: Sequence[Row]) -> GraphPlan:
-    nodes = tuple([_node(row) for row in rows])
-    # Rows share memory in ways that only their order tells, so each waits for the one before.
-    return GraphPlan(nodes, tuple([(number - 1,) if number else () for number in range(len(nodes))]))
+    return GraphPlan(tuple(map(_node, rows)), tuple([row.needs for row in rows]))
 
 
 def _node(row: Row) -> GraphNode:

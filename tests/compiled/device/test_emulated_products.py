@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products by tiles on a device, run by the emulator of PTX, which finds threads that do not wait."""
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from device_cases import agree
+from on_device import EmulatedProgram, program_of
+from ptx_emulator import PtxError
+
+from tracejit.codegen.device import product_tiles
+from tracejit.program import Kernel
+
+F32 = np.float32
+pytestmark = pytest.mark.skipif(
+    llvm.llvm_version_info[0] < 22,
+    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
+)
+
+PRODUCTS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = [
+    (lambda a, b: (a @ b,), ((33, 40), (40, 72))),
+    (lambda a, b: (a @ b,), ((135, 17), (17, 130))),
+    (lambda a, b: (a @ b.T,), ((33, 41), (35, 41))),
+    (lambda a, b: (a @ b.T,), ((33, 44), (36, 44))),
+    (lambda a, b: (a.T @ b,), ((9, 41), (9, 70))),
+    (lambda a, b: (a.T @ b,), ((9, 140), (9, 132))),
+    (lambda a, b: (a @ b,), ((3, 33, 40), (3, 40, 34))),
+    (lambda a, b: (a @ b + a @ b[:, ::-1],), ((8, 8), (8, 8))),
+    (lambda a, b: (a[1:, 1:] @ b[1:, 3:],), ((34, 33), (33, 70))),
+]
+
+
+@pytest.mark.parametrize(
+    "tile", [product_tiles.LARGE, product_tiles.MEDIUM, product_tiles.SMALL], ids=lambda t: t.name
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("function", "shapes"), PRODUCTS, ids=range(len(PRODUCTS)))
+@pytest.mark.sampled(by=lambda case: case["tile"].name)
+def test_products_by_tiles(
+    function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[int, ...], ...], dtype: str, tile: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(product_tiles, "suitable", lambda product: tile)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    program, want = program_of(function, arrays)
+    assert any(kernel.name.startswith(tile.name) for kernel in program.kernels)
+    agree(EmulatedProgram(program)(arrays), want)
+
+
+def test_tiles_follow_from_sizes() -> None:
+    def name(m: int, k: int, n: int) -> str:
+        ones = np.ones((m, k), F32), np.ones((k, n), F32)
+        return program_of(lambda a, b: (a @ b,), ones)[0].kernels[0].name.rpartition("_")[0]
+
+    assert name(2048, 300, 2048) == "product_large"
+    assert name(1024, 300, 1024) == name(70_000, 20, 50) == "product_medium"
+    assert name(128, 800, 500) == name(128, 20, 10) == "product_small"
+    assert name(128, 3, 500) == name(5, 800, 5) == "product"
+
+
+FAULTS_OF_TILES = [
+    ("        barrier()\n", ""),
+    ("place = index(1088 - place)", "place = index(0)"),
+    ("own_row = index(quotient(worker, index(8)) * 4)", "own_row = index(quotient(worker, index(8)) * 3)"),
+    ("_inner < k else", "_inner <= k else"),
+    ("if column + 3 < n:", "if column + 3 <= n:"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), FAULTS_OF_TILES, ids=range(len(FAULTS_OF_TILES)))
+def test_planted_faults_of_tiles_are_found(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product_tiles, "suitable", lambda product: product_tiles.MEDIUM)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(F32) for shape in ((66, 33), (33, 67))]
+    program, want = program_of(lambda a, b: (a @ b,), arrays)
+    (row,) = program.rows
+    assert old in row.kernel.text
+    faulty = Kernel(row.kernel.name, row.kernel.text.replace(old, new))
+    with pytest.raises((PtxError, AssertionError)):
+        agree(EmulatedProgram(program._replace(rows=[row._replace(kernel=faulty)]))(arrays), want)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""order: which launches of a device's program have to be done before another one begins.
+
+A device runs launches at the same time if nothing says that one needs another. One does if both touch the same bytes,
+and one of them writes there.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tracejit.codegen.nest import Emitted
+from tracejit.passes.loops.nest import Access
+from tracejit.passes.schedule.memory import Memory
+from tracejit.program import Place
+from tracejit.util.named_tuples import NamedTuple
+
+_END = 1 << 62  # behind all memory
+
+
+class Touch(NamedTuple):
+    """Bytes that a launch reads, or may write: a piece of memory, and where they begin and end in it."""
+
+    memory: tuple[str, int]
+    start: int
+    stop: int
+    is_written: bool
+
+
+def touches_of(emitted: Emitted, memory: Memory, writes_inputs: bool) -> list[Touch]:
+    """Return what a launch touches.
+
+    Args:
+        emitted: its kernel and arguments.
+        memory: the places of what it touches.
+        writes_inputs: whether the program writes inputs, of which two may then be the same memory.
+    """
+    touches = []
+    for number, argument in enumerate(emitted.arguments):
+        if not isinstance(argument, Access):
+            continue
+        is_read = re.search(rf"\bread_\w+\(args\[{number}\]", emitted.kernel.text) is not None
+        touch = _touch(memory.places[argument.root], argument, not is_read)
+        if touch.memory[0] == "input":
+            touch = Touch(("input", 0), 0, _END, touch.is_written)
+            if not writes_inputs:
+                continue
+        if touch.memory[0] != "constant":
+            touches.append(touch)
+    return touches
+
+
+def _touch(place: Place, access: Access, is_written: bool) -> Touch:
+    size = access.root.aval.size * access.root.dtype.itemsize
+    return Touch((place.kind, place.number), place.offset, place.offset + size, is_written)
+
+
+def needed(launches: Sequence[Iterable[Touch]]) -> list[tuple[int, ...]]:
+    """Return for each launch the numbers of earlier ones that it needs, without those that these need in turn.
+
+    Args:
+        launches: what each of them touches, in an order in which they can run one after the other.
+    """
+    history: dict[tuple[str, int], list[tuple[Touch, int]]] = {}
+    before: list[int] = []  # bit k: launch k is done before
+    result = []
+    for number, touches in enumerate(launches):
+        conflicts = {
+            other
+            for touch in touches
+            for earlier, other in history.get(touch.memory, ())
+            if (touch.is_written or earlier.is_written)
+            and touch.start < earlier.stop
+            and earlier.start < touch.stop
+        }
+        done, direct = 0, []
+        for other in sorted(conflicts, reverse=True):
+            if not done >> other & 1:
+                direct.append(other)
+                done |= before[other] | 1 << other
+        before.append(done)
+        result.append(tuple(sorted(direct)))
+        for touch in touches:
+            kept = history.get(touch.memory, [])
+            if touch.is_written:  # who needs what was there needs this launch
+                kept = [
+                    (earlier, other)
+                    for earlier, other in kept
+                    if not touch.start <= earlier.start <= earlier.stop <= touch.stop
+                ]
+            history[touch.memory] = [*kept, (touch, number)]
+    return result
