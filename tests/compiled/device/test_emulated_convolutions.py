@@ -67,10 +67,8 @@ def test_sums_of_many_positions_have_parts(
     assert_same(graph, arrays, EmulatedProgram(program)(arrays), operands)
 
 
-@pytest.mark.parametrize(("channels", "filters"), [(6, 9), (2, 9), (2, 3)])
-def test_tiles_of_weights(channels: int, filters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are many weights, a group of threads takes several filters, and channels, at once."""
-    monkeypatch.setattr(convolution_parts, "GROUPS", 8)
+@pytest.mark.parametrize(("channels", "filters"), [(9, 35), (33, 8), (2, 9), (5, 3)])
+def test_threads_take_tiles(channels: int, filters: int) -> None:
     graph, arrays, operands = convolution(2, 5, channels, filters, ORDERS["channels first"] or ("", "", ""))
     assert_same(graph, arrays, EmulatedProgram(build_for_device(graph))(arrays), operands)
 
@@ -85,7 +83,7 @@ def test_other_images_have_the_same_kernels() -> None:
 
 def test_threads_have_no_memory_of_their_own() -> None:
     for order in ("channels first", "images last"):
-        graph, _, _ = convolution(8, 8, 8, 8, ORDERS[order] or ("", "", ""))
+        graph, _, _ = convolution(8, 8, 8, 32, ORDERS[order] or ("", "", ""))
         for row in build_for_device(graph).rows:
             assert row.grid is not None and row.grid.threads > 1
             text = ptx_of(row.kernel, CAPABILITY)

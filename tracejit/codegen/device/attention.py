@@ -9,8 +9,8 @@ and what was summed up before is made smaller where a greater one appears (T. Da
 codegen/templates/attention.py). The adjoint by queries is alike. That by keys and values has the keys in registers, and
 goes through the queries of its band. No memory is written by two threads, and every sum has one order.
 
-A thread has about COLUMNS columns, or more where those of a group of 32 threads would not be enough. With c threads
-for a query its columns are fours, 4 c columns apart. Where widths fill them all, they are loaded by 16 bytes.
+A thread has columns of about COLUMN_BYTES, or more where those of a group of 32 threads would not be enough. With c
+threads for a query its columns are fours, 4 c columns apart. Where widths fill them all, they are loaded by 16 bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,8 @@ from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
-COLUMNS = 16  # that a thread keeps
-_MOST_COLUMNS = 24  # the same where a width is not a power of two
+COLUMN_BYTES = 64  # of the columns that a thread keeps
+_MOST_BYTES = 96  # the same where a width is not a power of two
 _NEAR = 4  # columns that are loaded at once
 _READS = "q k v mask scale"
 _FORWARD = (_READS, "out lse")
@@ -141,14 +141,16 @@ def _launches(
 def _columns_of(width: int, value_width: int, places: Mapping[str, Access]) -> _Columns:
     """Return the columns of threads, which have room for a power of two where they do not fit exactly."""
     is_aligned = all(access.offset % _NEAR == 0 for access in places.values())
+    itemsize = places["q"].dtype.itemsize
     if width == value_width and is_aligned:
         threads = 1
-        while threads < GROUP and width > threads * _MOST_COLUMNS:
+        while threads < GROUP and width * itemsize > threads * _MOST_BYTES:
             threads *= 2
         if width and width % (threads * _NEAR) == 0:
             return _Columns(threads, width // threads, fill=True)
-    room = max(COLUMNS, 1 << (max(width, value_width) - 1).bit_length())
-    threads = min(GROUP, room // COLUMNS)
+    columns = COLUMN_BYTES // itemsize
+    room = max(columns, 1 << (max(width, value_width) - 1).bit_length())
+    threads = min(GROUP, room // columns)
     return _Columns(threads, room // threads, fill=False)
 
 

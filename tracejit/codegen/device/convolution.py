@@ -4,8 +4,8 @@
 Note [elements of a convolution]
 A convolution and its gradient by the input are one kernel: each element of the result is a sum over taps, and over the
 channels of the operand that windows go over (`x` below, which is the cotangent in the gradient). A thread takes a tile:
-up to TILE filters of a group, which share what is read of x, at TILE positions, which share what is read of w. Both lie
-apart by the number of tiles, so that neighbouring threads have neighbouring elements of the result.
+up to MOST_FILTERS filters of a group, which share what is read of x, at POSITIONS positions, which share what is read
+of w. Both lie apart by the number of tiles, so that neighbouring threads have neighbouring elements of the result.
 
 Where windows of the gradient move by s, the elements r, r + s, r + 2 s, ... of the result, a phase, are sums of the
 same taps: the first that fits, and every s-th or fewer from there on (Note [phases] in passes/loops/convolve.py).
@@ -32,7 +32,10 @@ from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
 from tracejit.program import Grid
 
-TILE = 4  # filters, or positions, that a thread takes at once
+POSITIONS = 4  # that a thread takes at once
+FILTERS, MOST_FILTERS = 4, 8  # the same
+MANY_FILTERS = 32  # of which a thread takes the most
+_WORD = 4  # bytes of a register
 _NUMBERS = (
     "batch", "groups", "channels", "filters", "i0", "i1", "i2", "k0", "k1", "k2", "o0", "o1", "o2", "s0", "s1", "s2",
     "p0", "p1", "p2", "d0", "d1", "d2", "xb", "x0", "x1", "x2", "xc", "wu", "w0", "w1", "w2", "wc", "yb", "y0", "y1",
@@ -58,7 +61,8 @@ def _emit_elements(
     x, w, *bias, out = pointers
     source, result = ("y", "x") if is_gradient else ("x", "y")
     own, inner = n["channels" if is_gradient else "filters"], n["filters" if is_gradient else "channels"]
-    tile = TILE if own >= TILE else own
+    is_many = own >= MANY_FILTERS and out.dtype.itemsize <= _WORD
+    tile = MOST_FILTERS if is_many else min(own, FILTERS)
     numbers = {"owns": -(-own // tile), "own_count": own, "teams": n["groups"], "batch": n["batch"]}
     phases, positions = 1, n["batch"]
     for a in _AXES:
@@ -79,7 +83,7 @@ def _emit_elements(
         numbers |= {f"{name}{a}": number for name, number in along.items()}
         phases *= phase
         positions *= along["count"]
-    places = -(-positions // TILE)
+    places = -(-positions // POSITIONS)
     elements = numbers["owns"] * n["groups"] * places * phases
     x_inner, own_step = n["yu" if is_gradient else "xc"], n["wc" if is_gradient else "wu"]
     out_own = n["xc" if is_gradient else "yu"]
@@ -115,8 +119,8 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
     axes = [(f"phase{a}", f"phases{a}") for a in _AXES] + (places + owns if is_own_last else owns + places)
     images, along = [("image", "batch")], [(f"at{a}", f"count{a}") for a in _AXES]
     position = along + images if is_batch_last else images + along
-    filters, windows = range(tile), range(TILE)
-    lines = taken_apart("element", axes)
+    filters, windows = range(tile), range(POSITIONS)
+    lines = taken_apart("number", axes)
     for a in _AXES:
         lines += [
             f"first{a} = index(0)",
@@ -134,16 +138,17 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
         ]
     for p in windows:
         lines += [
-            f"number = index(place + {p} * places)",
-            f"kept{p} = number < positions",
-            "number = index(min(number, positions - 1))",
-            *taken_apart("number", position),
+            f"position = index(place + {p} * places)",
+            f"kept{p} = position < positions",
+            "position = index(min(position, positions - 1))",
+            *taken_apart("position", position),
             f"at_x{p} = image * x_image + team * inner * x_inner",
             f"at_out{p} = image * out_image + team * own_count * out_own",
         ]
         for a in _AXES:
             lines += [
                 f"begin{a}_{p} = index(at{a} * step{a} + shift{a})",
+                f"at_x{p} = at_x{p} + begin{a}_{p} * x{a}",
                 f"at{a} = index(at{a} * apart{a} + phase{a})",
                 f"kept{p} = kept{p} & (at{a} < size{a})",
                 f"at_out{p} = at_out{p} + at{a} * out{a}",
@@ -156,35 +161,34 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
                 f"if kept{p} and own{u} < own_count:",
                 f"    out[at_out{p} + own{u} * out_own] = total{u}_{p}",
             ]
-    lines.append("element = index(element + threads())")
-    return "\n".join(["element = thread()", "while element < elements:", *indented(1, lines)])
+    lines.append("number = index(number + threads())")
+    return "\n".join(["number = thread()", "while number < elements:", *indented(1, lines)])
 
 
 def _taps(tile: int) -> list[str]:
     """Return the loops over taps and channels."""
-    filters, windows = range(tile), range(TILE)
-    multiply = [f"w{u}_c = w[at_w{u} + at_w + c * w_inner]" for u in filters]
+    filters, windows = range(tile), range(POSITIONS)
+    multiply = [f"w{u}_c = w[at_w{u} + along_w]" for u in filters]
+    multiply += [f"x{p}_c = x[at_x{p} + along_x] if inside{p} else T(0)" for p in windows]
     for p in windows:
-        multiply += [
-            f"x{p}_c = x[from{p} + c * x_inner]",
-            f"x{p}_c = x{p}_c if inside{p} else T(0)",
-            *[f"total{u}_{p} = fma_T(x{p}_c, w{u}_c, total{u}_{p})" for u in filters],
-        ]
-    places = " + ".join(["at_x{p}", *[f"element{a}_{{p}} * x{a}" for a in _AXES]])
+        multiply += [f"total{u}_{p} = fma_T(x{p}_c, w{u}_c, total{u}_{p})" for u in filters]
     body = [
         *[f"inside{p} = " + " & ".join(f"inside{a}_{p}" for a in _AXES) for p in windows],
-        *[f"from{p} = {places.format(p=p)} if inside{p} else 0" for p in windows],
-        "at_w = " + " + ".join(f"tap{a} * w{a}" for a in _AXES),
+        f"along_x = {' + '.join(f'moved{a} * x{a}' for a in _AXES)}",
+        f"along_w = {' + '.join(f'tap{a} * w{a}' for a in _AXES)}",
         "c = index(0)",
         "while c < inner:",
-        *indented(1, [*multiply, "c = index(c + 1)"]),
+        *indented(1, multiply),
+        "    along_x = along_x + x_inner",
+        "    along_w = along_w + w_inner",
+        "    c = index(c + 1)",
     ]
     for a in reversed(_AXES):
         before = []
         for p in windows:
             before += [
-                f"element{a}_{p} = index(begin{a}_{p} + moved{a})",
-                f"inside{a}_{p} = (element{a}_{p} >= 0) & (element{a}_{p} < extent{a})",
+                f"element = index(begin{a}_{p} + moved{a})",
+                f"inside{a}_{p} = (element >= 0) & (element < extent{a})",
             ]
         after = [f"tap{a} = index(tap{a} + every{a})", f"moved{a} = index(moved{a} + move{a})"]
         body = [
@@ -198,7 +202,7 @@ def _emit_weights(n: Mapping[str, int], pointers: tuple[Access, ...]) -> tuple[E
     """Return the kernel of Note [weights of a convolution]."""
     x, y, out = pointers
     sizes = n["groups"], n["channels"], n["filters"], n["k0"] * n["k1"] * n["k2"]
-    tile = tile_of(*sizes)
+    tile = tile_of(n["channels"], n["filters"], out.dtype)
     size = sizes[0] * prod(sizes[1:])
     parts = out.root.aval.size // size
     steps = _steps(n, "y", "o")
@@ -243,13 +247,13 @@ def _weights_text(tile: tuple[int, int], is_batch_last: bool) -> str:
             f"inner{c} = index(inner * {tile[1]} + {c})",
             f"at_x{c} = (team * channels + min(inner{c}, channels - 1)) * xc",
         ]
-    places = [f"place{axis}" for axis in range(4)]
+    digits = [f"place{axis}" for axis in range(4)]
     lines += [
         "number = index(part * length + lane())",
         "stop = index(min(positions, part * length + length))",
-        *taken_apart("number", [(place, f"n{axis}") for axis, place in enumerate(places)]),
+        *taken_apart("number", [(digit, f"n{axis}") for axis, digit in enumerate(digits)]),
         "while number < stop:",
-        *indented(1, _position(tile, ["place3", *places[:3]] if is_batch_last else places)),
+        *indented(1, _position(tile, ["place3", *digits[:3]] if is_batch_last else digits)),
         *[f"    {line}" for line in _next_position()],
         f"    number = index(number + {GROUP})",
         *sum_over_lanes(totals, "across_T"),
@@ -266,15 +270,15 @@ def _weights_text(tile: tuple[int, int], is_batch_last: bool) -> str:
     return "\n".join(["tile = group()", "while tile < tiles:", *indented(1, lines)])
 
 
-def _position(tile: tuple[int, int], places: list[str]) -> list[str]:
+def _position(tile: tuple[int, int], digits: list[str]) -> list[str]:
     """Return the lines that add what one position gives.
 
     Args:
         tile: filters and channels.
-        places: the names of the indices of images and of windows along the axes.
+        digits: the names of the indices of images and of windows along the axes.
     """
     filters, channels = map(range, tile)
-    image, *windows = places
+    image, *windows = digits
     lines, inside, x, y = [], [], [f"{image} * xb"], [f"{image} * yb"]
     for a, window in enumerate(windows):
         lines.append(f"element{a} = index({window} * s{a} + shift{a})")
@@ -283,16 +287,13 @@ def _position(tile: tuple[int, int], places: list[str]) -> list[str]:
         y.append(f"{window} * y{a}")
     lines += [
         f"inside = {' & '.join(inside)}",
-        f"from_x = {' + '.join(x)} if inside else 0",
+        f"from_x = {' + '.join(x)}",
         f"from_y = {' + '.join(y)}",
         *[f"y{u}_b = y[from_y + at_y{u}]" for u in filters],
+        *[f"x{c}_b = x[from_x + at_x{c}] if inside else T(0)" for c in channels],
     ]
     for c in channels:
-        lines += [
-            f"x{c}_b = x[from_x + at_x{c}]",
-            f"x{c}_b = x{c}_b if inside else T(0)",
-            *[f"total{u}_{c} = fma_T(x{c}_b, y{u}_b, total{u}_{c})" for u in filters],
-        ]
+        lines += [f"total{u}_{c} = fma_T(x{c}_b, y{u}_b, total{u}_{c})" for u in filters]
     return lines
 
 

@@ -5,6 +5,8 @@ Few weights are the sums of many positions in the first layers of a network. Wit
 tile of weights would be a small part of what a device can run.
 """
 
+import numpy as np
+
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS
@@ -15,22 +17,17 @@ from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spread import GROUP, MOST_COPIED, combination
 
 NAME = "convolution_weights"
-WIDE = 4  # filters, or channels, that a thread takes at once
+TILES = (1, 2, 4, 8)  # filters, or channels, that a thread may take at once
+_WORD = 4  # bytes of a register
 GROUPS = 1 << 12  # of threads, which fill any device
 POSITIONS = 16  # that a thread takes of each part, at least
 
 
-def tile_of(groups: int, channels: int, filters: int, taps: int) -> tuple[int, int]:
-    """Return how many filters and how many channels a group of threads sums at once.
-
-    That depends on the weights alone, so that another batch needs no other kernel.
-    """
-    tile = (WIDE if filters >= WIDE else 1, WIDE if channels >= WIDE else 1)
-    for smaller in (tile, (tile[0], 1), (1, 1)):
-        tile = smaller
-        if tiles_of(groups, channels, filters, taps, tile) >= GROUPS // WIDE:
-            break
-    return tile
+def tile_of(channels: int, filters: int, dtype: np.dtype) -> tuple[int, int]:
+    """Return how many filters and how many channels of a tap a group of threads sums at once."""
+    room = TILES if dtype.itemsize <= _WORD else TILES[:-1]
+    filters, channels = (max(n for n in room if n <= max(1, count)) for count in (filters, channels))
+    return filters, channels
 
 
 def tiles_of(groups: int, channels: int, filters: int, taps: int, tile: tuple[int, int]) -> int:
@@ -47,7 +44,7 @@ def sum_in_parts(builder: LaunchBuilder, node: Node) -> bool:
     numbers = tuple(emit.numbers(out.aval, x.aval, y.aval, **node.params))
     batch, groups, channels, filters, _, _, _, k0, k1, k2, o0, o1, o2 = numbers[:13]
     taps = k0 * k1 * k2
-    tiles = tiles_of(groups, channels, filters, taps, tile_of(groups, channels, filters, taps))
+    tiles = tiles_of(groups, channels, filters, taps, tile_of(channels, filters, out.dtype))
     positions = batch * o0 * o1 * o2
     count = min(
         GROUPS // max(1, tiles), positions // (GROUP * POSITIONS), MOST_COPIED // max(1, out.aval.size)
