@@ -36,6 +36,10 @@ POSITIONS = 4  # that a thread takes at once
 FILTERS, MOST_FILTERS = 4, 8  # the same
 MANY_FILTERS = 32  # of which a thread takes the most
 _WORD = 4  # bytes of a register
+_FEW_REGISTERS, _REGISTERS = (
+    128,
+    168,
+)  # of a thread, so that four or three blocks run on a processor side by side
 _NUMBERS = (
     "batch", "groups", "channels", "filters", "i0", "i1", "i2", "k0", "k1", "k2", "o0", "o1", "o2", "s0", "s1", "s2",
     "p0", "p1", "p2", "d0", "d1", "d2", "xb", "x0", "x1", "x2", "xc", "wu", "w0", "w1", "w2", "wc", "yb", "y0", "y1",
@@ -95,7 +99,8 @@ def _emit_elements(
     }  # fmt: skip
     steps = _steps(n, result, "i" if is_gradient else "o")
     is_own_last = own * n["groups"] > 1 and all(out_own < step for step in steps.values())
-    text = _elements_text(tile, _is_batch_last(steps), is_own_last, bool(bias))
+    registers = _FEW_REGISTERS if tile <= FILTERS and out.dtype.itemsize <= _WORD else _REGISTERS
+    text = _elements_text(tile, _is_batch_last(steps), is_own_last, bool(bias), registers)
     reads = {"x": x, "w": w} | ({"bias": bias[0]} if bias else {})
     stem = "convolution_input" if is_gradient else "convolution"
     return emitted(stem, text, out.dtype, numbers, reads, {"out": out}), Grid(blocks_of(elements), BLOCK)
@@ -113,7 +118,7 @@ def _is_batch_last(steps: Mapping[str, int]) -> bool:
 
 
 @cache
-def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased: bool) -> str:
+def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased: bool, registers: int) -> str:
     owns = [("team", "teams"), ("own", "owns")]
     places = [("place", "places")]
     axes = [(f"phase{a}", f"phases{a}") for a in _AXES] + (places + owns if is_own_last else owns + places)
@@ -162,7 +167,12 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
                 f"    out[at_out{p} + own{u} * out_own] = total{u}_{p}",
             ]
     lines.append("number = index(number + threads())")
-    return "\n".join(["number = thread()", "while number < elements:", *indented(1, lines)])
+    return "\n".join([
+        f"registers({registers})",
+        "number = thread()",
+        "while number < elements:",
+        *indented(1, lines),
+    ])  # fmt: skip
 
 
 def _taps(tile: int) -> list[str]:
@@ -267,7 +277,12 @@ def _weights_text(tile: tuple[int, int], is_batch_last: bool) -> str:
                 f"        out[at_out + (team * filters + own{u}) * wu + inner{c} * wc] = total{u}_{c}",
             ]
     lines.append("tile = index(tile + groups())")
-    return "\n".join(["tile = group()", "while tile < tiles:", *indented(1, lines)])
+    return "\n".join([
+        f"registers({_REGISTERS})",
+        "tile = group()",
+        "while tile < tiles:",
+        *indented(1, lines),
+    ])  # fmt: skip
 
 
 def _position(tile: tuple[int, int], digits: list[str]) -> list[str]:
