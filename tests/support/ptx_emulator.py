@@ -531,6 +531,9 @@ class _Run:
         self.set(target, (x * y + z).astype(_TYPES[kind]))
 
     def do_rcp(self, instruction: Instruction) -> None:
+        if instruction.modifiers[0] == "rn":
+            self.compute(instruction)
+            return
         if instruction.modifiers != ("approx", "ftz", "f32"):
             raise PtxError("not known")
         target, source = instruction.operands

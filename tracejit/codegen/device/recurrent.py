@@ -3,25 +3,21 @@
 
 Note [steps of a recurrent layer]
 A step needs all of the state before it, so each step is a launch, which waits for the one before; where a step
-multiplies twice, it is two. A thread has a hidden unit of an observation: it multiplies the states of the observation
-by the unit's columns of the weights, and computes the unit's gates. States are read where the step before wrote them,
-in the result. In adjoints `dh` is what goes to the step before, without what comes through weights: that is multiplied
-at the beginning of the next launch, and after the last step by a launch of its own. All launches have the same few
-kernels, and the length is an argument.
+multiplies twice, it is two. What a launch multiplies stands in Note [products of a step] in recurrent_step.py. States
+are read where the step before wrote them, in the result. In adjoints `dh` is what goes to the step before, without what
+comes through weights: that is multiplied at the beginning of the next launch, and after the last step by a launch of
+its own. All launches have the same few kernels, and the length is an argument.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from tracejit.codegen.device.text import emitted, indented, taken_apart
+from tracejit.codegen.device.recurrent_step import Products, Step, grid_of, text_of
+from tracejit.codegen.device.text import emitted, indented
 from tracejit.codegen.nest import Emitted
-from tracejit.ops.recurrent import PANEL
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
-
-_AT_ONCE = 16  # weights that are loaded before they are multiplied
-_FEW = 1 << 14  # threads, which are better spread over all processors
 
 _OPERANDS = {  # further numbers, what is read, what is written
     "lstm_forward": ("", "z bias h0 c0 w mask", "h state cell cells gates"),
@@ -40,45 +36,18 @@ _BEFORE = {
     "rnn_backward": {},
 }
 """What a step reads of the one before by its name, the operand that has it, and that of the first step."""
+_COPY = """
+element = thread()
+while element < elements:
+    copy[element] = x[element]
+    element = index(element + threads())
+"""
 _ONCE = ("h0", "c0", "ct_h", "ct_c")
 """What is read by one launch only."""
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}  # of which a cotangent is computed
 
 
-def _dots(sums: Mapping[str, tuple[str, str, str]], count: str, x: str) -> list[str]:
-    """Return the lines that add products of x and weights to sums.
-
-    Args:
-        sums: their names, with the name of the weights, the column, and how many rows a panel of them has.
-        count: the number of products.
-        x: the text before the number of an element of x, as in ``h[at``.
-    """
-    lines = []
-    for name, (_, column, rows) in sums.items():
-        lines.append(
-            f"at_{name} = quotient(index({column}), {PANEL}) * {rows} * {PANEL} + remainder(index({column}), {PANEL})"
-        )
-
-    def products(numbers: range) -> list[str]:
-        loads = [f"x{k} = {x} + p + {k}]" for k in numbers]
-        for name, (w, _, _) in sums.items():
-            loads += [f"{name}_{k} = {w}[at_{name} + (p + {k}) * {PANEL}]" for k in numbers]
-        adds = [f"{name} = fma_T(x{k}, {name}_{k}, {name})" for k in numbers for name in sums]
-        return [*loads, *adds, f"p = index(p + {len(numbers)})"]
-
-    at_once = _AT_ONCE // (4 if len(sums) > 2 else 2)
-    return [
-        *lines,
-        "p = index(0)",
-        f"while p <= {count} - {at_once}:",
-        *indented(1, products(range(at_once))),
-        f"while p < {count}:",
-        *indented(1, products(range(1))),
-    ]
-
-
 _PLACES = [
-    *taken_apart("element", [("row", ""), ("unit", "hidden")]),
     "at = (row * steps + t) * hidden + unit",
     "gate = (row * steps + t) * width + unit",
     "is_kept = False",
@@ -102,20 +71,22 @@ def _keep(states: Mapping[str, str], gates: Sequence[int]) -> list[str]:
     return [*lines, *[f"gates[gate + {number} * hidden] = T(0)" for number in gates]]
 
 
-def _lstm() -> list[str]:
+_STATE_BEFORE = "before[row * apart"
+
+
+def _lstm() -> Step:
     names = ("i_gate", "f_gate", "g_gate", "o_gate")
     starts = [
-        f"{name} = z[gate + {number} * hidden] + bias[unit + {number} * hidden]"
+        f"{name} = {name} + z[gate + {number} * hidden] + bias[unit + {number} * hidden]"
         for number, name in enumerate(names)
     ]
-    return [
+    lines = [
         *_PLACES,
         "if is_kept:",
         *indented(1, _keep({"new": "before", "c": "before_c"}, range(4))),
         "else:",
         *indented(1, [
             *starts,
-            *_dots(_sums(names), "hidden", "before[row * apart"),
             *[f"{name} = {_sigmoid(name)}" for name in ("i_gate", "f_gate", "o_gate")],
             "g_gate = tanh_T(g_gate)",
             "c = f_gate * before_c[row * apart + unit] + i_gate * g_gate",
@@ -128,15 +99,15 @@ def _lstm() -> list[str]:
         "    state[element] = new",
         "    cell[element] = c",
     ]  # fmt: skip
+    return Step([Products(_STATE_BEFORE, "hidden", _sums(names))], lines)
 
 
 def _gru_gates() -> list[str]:
     """Return the lines of the reset gate and the update gate."""
     return [
         "at_z = (row * steps + t) * 3 * hidden + unit",
-        "reset = z[at_z] + bias[unit]",
-        "update = z[at_z + hidden] + bias[unit + hidden]",
-        *_dots(_sums(("reset", "update")), "hidden", "before[row * apart"),
+        "reset = reset + z[at_z] + bias[unit]",
+        "update = update + z[at_z + hidden] + bias[unit + hidden]",
         f"reset = {_sigmoid('reset')}",
         f"update = {_sigmoid('update')}",
         "gates[gate] = reset",
@@ -144,6 +115,7 @@ def _gru_gates() -> list[str]:
     ]
 
 
+_OF_GATES = {"reset": ("w", "unit", "hidden"), "update": ("w", "unit + hidden", "hidden")}
 _CANDIDATE = {"entering": ("wn", "unit", "hidden")}
 _NEW_STATE = [
     "gates[gate + 3 * hidden] = new",
@@ -152,60 +124,61 @@ _NEW_STATE = [
 _STATE = ["h[at] = new", "if is_last:", "    state[element] = new"]
 
 
-def _gru() -> list[str]:
-    return [
+def _gru() -> Step:
+    lines = [
         *_PLACES,
         "if is_kept:",
         *indented(1, _keep({"new": "before"}, range(4))),
         "else:",
         *indented(1, [
             *_gru_gates(),
-            "entering = inner_bias[unit]",
-            *_dots(_CANDIDATE, "hidden", "before[row * apart"),
+            "entering = entering + inner_bias[unit]",
             "gates[gate + 2 * hidden] = entering",
             "new = tanh_T(z[at_z + 2 * hidden] + reset * entering + bias[unit + 2 * hidden])",
             *_NEW_STATE,
         ]),
         *_STATE,
     ]  # fmt: skip
+    return Step([Products(_STATE_BEFORE, "hidden", {**_OF_GATES, **_CANDIDATE})], lines)
 
 
-def _gru_before_gates() -> list[str]:
-    return [
+def _gru_before_gates() -> Step:
+    lines = [
         *_PLACES,
         "if is_kept:",
         *indented(1, _keep({}, range(3))),
         "else:",
         *indented(1, [*_gru_gates(), "gates[gate + 2 * hidden] = reset * before[row * apart + unit]"]),
     ]
+    return Step([Products(_STATE_BEFORE, "hidden", _OF_GATES)], lines)
 
 
-def _gru_before_candidate() -> list[str]:
-    return [
+def _gru_before_candidate() -> Step:
+    lines = [
         *_PLACES,
         "if is_kept:",
         *indented(1, _keep({"new": "before"}, [3])),
         "else:",
         *indented(1, [
-            "entering = z[(row * steps + t) * 3 * hidden + 2 * hidden + unit] + bias[unit + 2 * hidden]",
-            *_dots(_CANDIDATE, "hidden", "gates[gate - unit + 2 * hidden"),
-            "new = tanh_T(entering)",
+            "at_z = (row * steps + t) * 3 * hidden + unit",
+            "new = tanh_T(entering + z[at_z + 2 * hidden] + bias[unit + 2 * hidden])",
             "update = gates[gate + hidden]",
             *_NEW_STATE,
         ]),
         *_STATE,
     ]  # fmt: skip
+    x = "gates[(row * steps + t) * width + 2 * hidden"
+    return Step([Products(x, "hidden", _CANDIDATE)], lines)
 
 
-def _rnn() -> list[str]:
-    return [
+def _rnn() -> Step:
+    lines = [
         *_PLACES,
         "if is_kept:",
         *indented(1, _keep({"new": "before"}, [])),
         "else:",
         *indented(1, [
-            "new = z[at] + bias[unit]",
-            *_dots(_sums(["new"]), "hidden", "before[row * apart"),
+            "new = total + z[at] + bias[unit]",
             "if relu:",
             "    new = T(0) if new < T(0) else new",
             "else:",
@@ -213,44 +186,41 @@ def _rnn() -> list[str]:
         ]),
         *_STATE,
     ]  # fmt: skip
+    return Step([Products(_STATE_BEFORE, "hidden", _sums(["total"]))], lines)
 
 
 # Adjoints. `after` is the step that the launch before has gone through; `inner` is 0 where there is none.
 
 
-def _slope(through: Mapping[str, str]) -> list[str]:
-    """Return the lines that compute the cotangent of a state, all but what comes from outside of the layer.
-
-    Args:
-        through: weights, by the cotangents that are multiplied with them.
-    """
-    lines = ["slope = dh[element]"]
-    for x, w in through.items():
+def _through(weights: Mapping[str, str]) -> list[Products]:
+    """Return the products of cotangents of the launch before and weights, which are given by their names."""
+    found = []
+    for x, w in weights.items():
         rows, count, width = (
             ("hidden", "inner_hidden", "hidden") if x == "ds" else ("depth", "inner", "width")
         )
-        lines += _dots({"slope": (w, "unit", rows)}, count, f"{x}[(row * steps + after) * {width}")
-    return lines
+        found.append(Products(f"{x}[(row * steps + after) * {width}", count, {"slope": (w, "unit", rows)}))
+    return found
 
 
-def _stepped(through: Mapping[str, str], body: list[str], zeros: list[str]) -> list[str]:
-    """Return the lines of a step, which may leave the state as it was; `zeros` are of results that are 0 then."""
-    return [
+def _stepped(weights: Mapping[str, str], body: list[str], zeros: list[str]) -> Step:
+    """Return a step, which may leave the state as it was; `zeros` are the results that are 0 then."""
+    lines = [
         *_PLACES,
-        *_slope(through),
-        "slope = slope + ct[at]",
+        "slope = slope + dh[element] + ct[at]",
         "if is_kept:",
         *indented(1, ["dh[element] = slope", *[f"{zero} = T(0)" for zero in zeros]]),
         "else:",
         *indented(1, body),
     ]
+    return Step(_through(weights), lines)
 
 
 def _of_gates(count: int) -> list[str]:
     return [f"dz[gate + {number} * hidden]" for number in range(count)]
 
 
-def _lstm_adjoint() -> list[str]:
+def _lstm_adjoint() -> Step:
     body = [
         *[
             f"{name} = gates[gate + {number} * hidden]"
@@ -268,7 +238,7 @@ def _lstm_adjoint() -> list[str]:
     return _stepped({"dz": "w"}, body, _of_gates(4))
 
 
-def _gru_adjoint(before: bool = False) -> list[str]:
+def _gru_adjoint(before: bool = False) -> Step:
     body = [
         "reset = gates[4 * (at - unit) + unit]",
         "update = gates[4 * (at - unit) + hidden + unit]",
@@ -290,19 +260,19 @@ def _gru_adjoint(before: bool = False) -> list[str]:
     return _stepped(through, body, [*_of_gates(3), "ds[at]"])
 
 
-def _gru_before_reset() -> list[str]:
-    """Return the lines that follow where the reset gate comes before the weights: its own cotangent."""
-    return [
+def _gru_before_reset() -> Step:
+    """Return what follows where the reset gate comes before the weights: its own cotangent."""
+    lines = [
         *_PLACES,
-        "through = T(0)",
-        *_dots({"through": ("wn", "unit", "hidden")}, "hidden", "ds[at - unit"),
         "reset = gates[4 * (at - unit) + unit]",
         "dz[gate] = through * before[row * apart + unit] * reset * (T(1) - reset)",
         "dh[element] = dh[element] + through * reset",
     ]
+    x = "ds[(row * steps + t) * hidden"
+    return Step([Products(x, "hidden", {"through": ("wn", "unit", "hidden")})], lines)
 
 
-def _rnn_adjoint() -> list[str]:
+def _rnn_adjoint() -> Step:
     body = [
         "state = states[at]",
         "if relu:",
@@ -315,12 +285,12 @@ def _rnn_adjoint() -> list[str]:
     return _stepped({"dz": "w"}, body, _of_gates(1))
 
 
-def _finished(through: Mapping[str, str]) -> list[str]:
-    """Return the lines that add to the cotangent of the first state what comes through weights."""
-    return [*_PLACES, *_slope(through), "dh[element] = slope"]
+def _finished(weights: Mapping[str, str]) -> Step:
+    """Return what adds to the cotangent of the first state what comes through weights."""
+    return Step(_through(weights), ["dh[element] = dh[element] + slope"])
 
 
-_STEPS: Mapping[str, Sequence[list[str]]] = {
+_STEPS: Mapping[str, Sequence[Step]] = {
     "lstm_forward": [_lstm()],
     "lstm_backward": [_lstm_adjoint(), _finished({"dz": "w"})],
     "gru_forward": [_gru()],
@@ -335,12 +305,8 @@ _STEPS: Mapping[str, Sequence[list[str]]] = {
 
 @cache
 def _text(name: str, number: int) -> str:
-    return _looped(_STEPS[name][number])
-
-
-def _looped(lines: list[str]) -> str:
-    body = [*lines, "element = index(element + threads())"]
-    return "\n".join(["element = thread()", "while element < elements:", *indented(1, body)])
+    """Return the text of a launch by its number among those of a step."""
+    return text_of(_STEPS[name][number])
 
 
 def emit_recurrent(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
@@ -370,12 +336,10 @@ class _Layer:
         wide = _GATES["lstm"] if launch.name == "gru_forward" else gates
         self.depth = (gates - 1 if kind == "gru" else gates) * self.hidden
         self.numbers = {
-            "elements": self.elements, "steps": self.steps, "hidden": self.hidden, "masked": n["masked"],
+            "batch": n["batch"], "steps": self.steps, "hidden": self.hidden, "masked": n["masked"],
             "width": wide * self.hidden, "depth": self.depth, "relu": n.get("relu", 0),
         }  # fmt: skip
-        self.grid = Grid(blocks_of(self.elements), BLOCK)
-        if self.elements <= _FEW:
-            self.grid = Grid(-(-self.elements // GROUP), GROUP)
+        self.grid = grid_of(n["batch"], self.hidden)
         self.texts = self.name + ("_before" if n.get("before") else "")
 
     def forward(self) -> list[tuple[Emitted, Grid]]:
@@ -424,6 +388,5 @@ class _Layer:
         """Return the launch that copies one state to another."""
         reads, writes = {"x": self.places[x]}, {"copy": self.places[out]}
         numbers = {"elements": self.elements}
-        return emitted(
-            "copied", _looped(["copy[element] = x[element]"]), reads["x"].dtype, numbers, reads, writes
-        ), self.grid
+        kernel = emitted("copied", _COPY, reads["x"].dtype, numbers, reads, writes)
+        return kernel, Grid(blocks_of(self.elements), BLOCK)
