@@ -11,6 +11,7 @@ barrier()                waits for the other threads of the block; what they wro
 shared_f32(number, size) memory of `size` elements that the threads of a block share; other numbers are other memory
 item_f32(v, number)      a lane of a vector
 fma_f32(x, y, z)         x y + z rounded once, also of vectors
+registers(count)         a thread of this kernel has so many registers at most, so that more threads run side by side
 across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
 index(n)                 an integer as one of 32 bits, in which indices are computed
 quotient(n, m)           n // m and n % m of indices that are not negative
@@ -164,6 +165,16 @@ def _barrier(typing_context: Any) -> Any:
     return signature(types.void), code
 
 
+@intrinsic(prefer_literal=True)
+def _registers(typing_context: Any, count: Any) -> Any:
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        text = f'"nvvm.maxnreg"="{count.literal_value}"'
+        set.add(builder.function.attributes, text)  # llvmlite knows fewer attributes than LLVM
+        return context.get_dummy_value()
+
+    return signature(types.void, count), code
+
+
 def _shared(suffix: str, dtype: types.Type) -> Any:
     @intrinsic(prefer_literal=True)
     def shared(typing_context: Any, number: Any, size: Any) -> Any:
@@ -216,7 +227,7 @@ FUNCTIONS: dict[str, Any] = {
     "group": _place(_shifted(_thread)), "groups": _place(_shifted(_threads)),
     "block": _place(lambda builder: _register(builder, "ctaid.x")),
     "thread_of_block": _place(lambda builder: _register(builder, "tid.x")),
-    "together": _together, "barrier": _barrier, "index": _index, "four": _four,
+    "together": _together, "barrier": _barrier, "registers": _registers, "index": _index, "four": _four,
     "quotient": _divided("udiv"), "remainder": _divided("urem"),
     "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),
     **{f"across_{suffix}": _across(dtype) for suffix, dtype in DTYPES.items()},

@@ -28,6 +28,7 @@ from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
 
 _TRIPLE = "nvptx64-nvidia-cuda"
+_LIMIT = re.compile(r'"nvvm\.maxnreg"="\d+"')
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
 
 
@@ -88,12 +89,13 @@ def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
         module.link_in(other)
     module.link_in(llvm.parse_assembly(quotient_functions(), context))
     name = lowered.symbol
+    limit = next(iter(_LIMIT.findall("".join(texts))), "")  # of registers
     module.get_function(name).name = body = f"{name}_body"
     module.link_in(
         llvm.parse_assembly(
             f"""
             declare void @{body}(ptr)
-            define ptx_kernel void @{name}(ptr byval([{max(1, words)} x i64]) align 8 %args) {{
+            define ptx_kernel void @{name}(ptr byval([{max(1, words)} x i64]) align 8 %args) {limit} {{
               call void @{body}(ptr %args)
               ret void
             }}

@@ -31,7 +31,7 @@ _REGISTERS = (
     128  # so that two blocks with large tiles share a multiprocessor; otherwise they would take a few more
 )
 _UNROLLED = 8  # steps along the inner axis
-_MANY = 132  # tiles keep a large device busy
+_MANY, _MANY_LARGE = 132, 80  # tiles keep a large device busy
 
 
 class _Tile(NamedTuple):
@@ -131,7 +131,7 @@ def suitable(product: Product) -> _Tile:
     tile = SMALL
     if batch * _tiles(MEDIUM, m) * _tiles(MEDIUM, n) >= _MANY:
         tile = MEDIUM
-        if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY and 4 * area(LARGE) <= 5 * area(MEDIUM):
+        if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY_LARGE and 4 * area(LARGE) <= 5 * area(MEDIUM):
             tile = LARGE
     return tile
 
