@@ -72,6 +72,13 @@ class PlacedLayer(NamedTuple):
         return list(dict.fromkeys(found))
 
     @property
+    def others(self) -> list[Any]:
+        """The values among the attributes that are no arrays."""
+        return [
+            leaf for attribute in self.attributes for leaf in attribute.leaves if type(leaf) is not ArrayPlace
+        ]
+
+    @property
     def description(self) -> str:
         """The layer in words, for messages."""
         return f"layer {self.name!r} ({self.kind.__name__})"

@@ -16,6 +16,7 @@ from tracejit.nn.graph import Port
 from tracejit.nn.layer import is_acceleratable, is_formattable
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
 from tracejit.nn.structure import NetworkStructure
+from tracejit.record import monitor
 from tracejit.record import recorder as recorders
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count
@@ -239,6 +240,8 @@ def call(
 
     `known` keeps the differentiable functions of layers with a backward of their own.
     """
+    for used in (placed.kind, *placed.others):
+        monitor.note_used(used)
     layer: Any = placed.layer(groups)
     compute = getattr(layer, function)
     if hasattr(layer, "backward"):
