@@ -2,6 +2,7 @@
 """A right-hand side, and the functions of solvers that are accelerated for it."""
 
 import copy
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
@@ -19,6 +20,7 @@ from tracejit.functions.saved_values import gradients_from_saved
 from tracejit.ode.equation import Arrays, Equation, plain, unlabelled
 from tracejit.ode.solve import Solution, TakenStep, integrate
 from tracejit.ode.steps import State, StepSizes, Tolerances
+from tracejit.record import monitor
 from tracejit.util.text import brief
 
 MOST_KEPT = 16  # right-hand sides whose accelerated functions are kept
@@ -67,6 +69,7 @@ class Problem:
         Raises:
             DimsError: if their containers or sizes differ from those of the state.
         """
+        monitor.note_used(self.fun)
         y, t = self.state.filled(state), as_array(t, self.what, "t")
         result = self.fun(t, y) if self.theta is None else self.fun(t, y, self.theta.filled(theta))
         leaves, treedef = tree.flatten(result, function=self.what)
@@ -215,23 +218,37 @@ _problems: "OrderedDict[Hashable, tuple[Problem, Any]]" = OrderedDict()
 def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None) -> Problem:
     """Return the problem of a right-hand side; one that was met before has its accelerated functions already.
 
-    Functions of the same code that hold the same objects, such as a lambda in a loop, are the same right-hand side.
+    Functions of the same code that hold the same objects, such as a lambda in a loop, are the same right-hand side, as
+    long as they do: a variable of theirs may get another value, which what is accelerated notices.
     """
-    code = getattr(fun, "__code__", None)
-    held: tuple[Any, ...] = (fun,)
-    if code is not None and type(fun).__name__ == "function":
-        cells = getattr(fun, "__closure__", None) or ()
-        try:
-            contents = [cell.cell_contents for cell in cells]
-            held = (code, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
-        except ValueError:  # an empty cell
-            held = (fun,)
-    parameters = None if theta is None else theta.key
-    key = (tuple(map(id, held)), state.key, parameters)
-    found = _problems.get(key)
-    if found is None:
-        found = _problems[key] = Problem(what, fun, state, theta), held  # which keeps the ids
-        while len(_problems) > MOST_KEPT:
-            _problems.popitem(last=False)
-    _problems.move_to_end(key)
+    containers = state.key, None if theta is None else theta.key
+    held = _held(fun)
+    for key in ((id(fun), *containers), (tuple(map(id, held)), *containers)):
+        found = _problems.get(key)
+        if found is not None and (found[0].fun is fun or _are_same(_held(found[0].fun), held)):
+            break
+    else:
+        found = Problem(what, fun, state, theta), held  # which keeps the ids
+    for key in ((tuple(map(id, held)), *containers), (id(found[0].fun), *containers)):
+        _problems[key] = found
+        _problems.move_to_end(key)
+    while len(_problems) > 2 * MOST_KEPT:
+        _problems.popitem(last=False)
     return found[0]
+
+
+def _held(fun: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return what makes a function: its code and the objects that it holds; itself if these cannot be told."""
+    if type(fun) is types.MethodType:  # of which there is a new one at each access
+        return fun.__func__, fun.__self__
+    if type(fun) is not types.FunctionType:
+        return (fun,)
+    try:
+        contents = [cell.cell_contents for cell in fun.__closure__ or ()]
+    except ValueError:  # an empty cell
+        return (fun,)
+    return (fun.__code__, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
+
+
+def _are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
