@@ -7,6 +7,7 @@ from typing import Any
 
 from tracejit.errors import ArgumentError
 from tracejit.nn.layer import Layer
+from tracejit.nn.placed import with_own_arrays
 from tracejit.util.text import brief
 
 Port = tuple[str, str]
@@ -17,7 +18,7 @@ Connection = tuple[Port, Port]
 
 
 def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
-    """Return layers by name; those without a name get that of their class, with a number from the second on.
+    """Return copies of layers by name; those without a name get that of their class, numbered from the second on.
 
     Raises:
         ArgumentError: if something is no layer, or a name is given twice.
@@ -46,7 +47,7 @@ def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
     for layer in layers:
         name = layer.name or _free(layer.default_name, names)
         names.add(name)
-        result[name] = layer
+        result[name] = with_own_arrays(layer)
     return result
 
 

@@ -261,9 +261,9 @@ class dlnetwork(EditedNetwork):
 
     def reset_state(self) -> "dlnetwork":
         """Return the network with the state that its layers begin with."""
-        layers = self._by_name()
-        for name, layer in layers.items():
-            placed = self._fixed.content.layers[self._fixed.number_of[name]]
+        layers, groups = {}, self._groups()
+        for placed in self._fixed.content.layers:
+            layer = layers[placed.name] = placed.layer(groups, copies=placed.kind.may_write)
             with running.naming(placed, "reset_state", ()):
                 layer.reset_state()
         return self._rebuilt(layers)
@@ -351,7 +351,7 @@ def _fitting(
                 f"{function}: {'/'.join(row)} is of {recorders.describe(array)}, expected "
                 f"{recorders.describe(as_array(before))}; is it of another network?"
             )
-        arrays.append(array)
+        arrays.append(array.copy() if isinstance(value, np.ndarray) else array)
     return tuple(arrays)
 
 

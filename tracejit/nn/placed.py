@@ -46,11 +46,11 @@ class PlacedLayer(NamedTuple):
     """A layer of a network without its arrays."""
 
     name: str
-    kind: type
+    kind: type[Layer]
     attributes: tuple[Attribute, ...]
 
-    def layer(self, arrays: dict[str, Sequence[Any]]) -> Layer:
-        """Return the layer with arrays, which are given by group."""
+    def layer(self, arrays: dict[str, Sequence[Any]], copies: bool = False) -> Layer:
+        """Return the layer with arrays, which are given by group, or with copies of them."""
         layer: Any = object.__new__(self.kind)
         own = layer.__dict__
         own["name"] = self.name
@@ -58,6 +58,11 @@ class PlacedLayer(NamedTuple):
             values = [
                 arrays[leaf.group][leaf.number] if type(leaf) is ArrayPlace else leaf for leaf in leaves
             ]
+            if copies:
+                values = [
+                    as_array(value).copy() if type(leaf) is ArrayPlace else value
+                    for value, leaf in zip(values, leaves, strict=True)
+                ]
             own[name] = values[0] if treedef.structure is tree.LEAF else tree.unflatten(treedef, values)
         return layer  # type: ignore[no-any-return]
 
@@ -161,6 +166,16 @@ class Collected:
         elif group == STATE:
             self.per_observation.append(more)
         return ArrayPlace(group, len(self.arrays[group]) - 1)
+
+
+def with_own_arrays(layer: Layer) -> Layer:
+    """Return a layer like another one, with copies of its arrays, into which nobody else writes."""
+    own: Any = object.__new__(type(layer))
+    for name, value in vars(layer).items():
+        leaves, treedef = tree.flatten(value, is_leaf=lambda part: isinstance(part, tree.TreeNode))
+        leaves = [as_array(leaf).copy() if _is_array(leaf) else leaf for leaf in leaves]
+        own.__dict__[name] = tree.unflatten(treedef, leaves)
+    return own  # type: ignore[no-any-return]
 
 
 def _is_array(value: Any) -> bool:

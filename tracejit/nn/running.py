@@ -242,7 +242,7 @@ def call(
     """
     for used in (placed.kind, *placed.others):
         monitor.note_used(used)
-    layer: Any = placed.layer(groups)
+    layer: Any = placed.layer(groups, copies=placed.kind.may_write)
     compute = getattr(layer, function)
     if hasattr(layer, "backward"):
         compute = with_backward(placed, groups, num_outputs, function, {} if known is None else known)

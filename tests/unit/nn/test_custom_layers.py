@@ -273,3 +273,68 @@ class TestCheckLayer:
         outcome, reason = self.outcome(nn.Convolution2d(3, 2), "initialize")
         assert outcome == "failed" and "Convolution2d" in reason
         assert self.outcome(nn.Convolution2d(3, 2), "predict returns") == ("skipped", "initialize failed")
+
+
+class WritingUncompiled(nn.Layer, nn.Formattable):
+    """A layer that writes into its arrays."""
+
+    weight, count = nn.Learnable(), nn.State()
+
+    def __init__(self) -> None:
+        self.weight, self.count = tj.ones(1, np.float32), tj.ones(1, np.float32)
+        self.constant = np.ones(4, np.float32)
+
+    def predict(self, x: Any) -> Any:
+        self.weight *= 2
+        self.count += 1
+        self.constant *= 3
+        return x * self.weight * self.count * self.constant
+
+    def reset_state(self) -> None:
+        self.count[:] = 0
+
+
+class Writing(WritingUncompiled, nn.Acceleratable):
+    pass
+
+
+class TestANetworkIsAValue:
+    def test_arrays_of_the_layer_are_copied(self) -> None:
+        factor = np.full(4, 3.0, np.float32)
+        labelled = tj.dlarray(np.full(4, 2.0, np.float32), "C")
+        layers = [Scale(), Masked(labelled)]
+        layers[0].factor = factor
+        net = tj.dlnetwork([nn.FeatureInput(4), layers[0]]).add_layers(layers[1])
+        net = net.connect_layers("layer", "layer_1").initialize()
+        loaded = net.with_learnables({"layer": {"factor": factor}})
+        expected = np.asarray(net.predict(X)).copy()
+        factor[:], labelled[:] = 0, 0
+        assert_array_equal(net.predict(X), expected)
+        assert_array_equal(loaded.predict(X), expected)
+
+    @pytest.mark.parametrize("kind", [Writing, WritingUncompiled])
+    def test_what_a_layer_writes_into_its_arrays_is_lost(self, kind: Any) -> None:
+        net = of(kind())
+        accelerated = tj.dlaccelerate(lambda net, x: net.predict(x))
+        for call in (
+            net.predict,
+            lambda x: net.predict(x, acceleration="none"),
+            lambda x: net.forward(x)[0],
+            lambda x: accelerated(net, x),
+            tj.dlaccelerate(lambda x: net.predict(x)),
+            lambda x: tj.dlfeval(lambda net, x: net.predict(x), net, x),
+        ):
+            for _ in range(4):
+                assert_allclose(call(X), np.asarray(X) * 12, rtol=1e-6)
+        assert net.reset_state().state["layer", "count"].tolist() == [0]
+        assert net.state["layer", "count"].tolist() == [1]
+        assert net.learnables["layer", "weight"].tolist() == [1]
+        assert net.layer("layer").constant.tolist() == [1, 1, 1, 1]
+
+    def test_gradients_of_a_layer_that_writes(self) -> None:
+        def slopes(net: Any, x: Any) -> Any:
+            return tj.dlgradient(net.predict(x).sum(), net.learnables)["layer", "weight"]
+
+        accelerated = tj.dlaccelerate(slopes)
+        for _ in range(4):
+            assert_allclose(accelerated(of(Writing()), X), [12 * np.asarray(X).sum()], rtol=1e-5)
