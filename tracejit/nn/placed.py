@@ -124,7 +124,7 @@ class Collected:
         leaves: list[Any] = []
         for path, part in zip(paths, parts, strict=True):
             if isinstance(part, tree.TreeNode):
-                leaves += self._inner(name, part, key if key != "network" else "")
+                leaves += self._inner(name, layer, part, key if key != "network" else "")
             elif not _is_array(part) and field is None:
                 leaves.append(_fixed(name, layer, key, part))
             else:
@@ -134,23 +134,19 @@ class Collected:
 
     def _place(self, name: str, layer: Layer, parameter: str, field: Any, array: Any) -> ArrayPlace:
         if isinstance(field, LearnableField):
-            rate, l2 = field.learn_rate_factor, field.l2_factor
-            given = [getattr(layer, factors, None) or {} for factors in _FACTORS]
-            return self.add(
-                LEARNABLE,
-                (name, parameter),
-                array,
-                (given[0].get(parameter, rate), given[1].get(parameter, l2)),
-            )
+            factors = _factors(layer, parameter, field.learn_rate_factor, field.l2_factor)
+            return self.add(LEARNABLE, (name, parameter), array, factors)
         if isinstance(field, StateField):
             return self.add(STATE, (name, parameter), array, field.per_observation)
         return self.add(CONSTANT, (name, parameter), array)
 
-    def _inner(self, name: str, node: Any, prefix: str) -> list[ArrayPlace]:
-        """Return places for the arrays of a network within a layer."""
+    def _inner(self, name: str, layer: Layer, node: Any, prefix: str) -> list[ArrayPlace]:
+        """Return places for the arrays of a network within a layer, which may have other factors for them."""
         places = []
         for (group, inner, parameter, more), array in zip(node._fixed.rows(), node._leaves, strict=True):
             full = "/".join(part for part in (prefix, inner, parameter) if part)
+            if group == LEARNABLE:
+                more = _factors(layer, full, *more)
             places.append(self.add(group, (name, full), array, more))
         return places
 
@@ -166,6 +162,12 @@ class Collected:
         elif group == STATE:
             self.per_observation.append(more)
         return ArrayPlace(group, len(self.arrays[group]) - 1)
+
+
+def _factors(layer: Layer, parameter: str, *otherwise: float) -> tuple[float, ...]:
+    """Return the factors of the learning rate and of the L2 regularisation that a layer has for a learnable."""
+    given = [getattr(layer, factors, None) or {} for factors in _FACTORS]
+    return tuple([own.get(parameter, other) for own, other in zip(given, otherwise, strict=True)])
 
 
 def with_own_arrays(layer: Layer) -> Layer:

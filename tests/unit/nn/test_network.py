@@ -183,6 +183,20 @@ class TestChanges:
         assert free.l2_factors.to_dict()["fc"] == {"weights": 1.0, "bias": 0.0}
         assert free.with_l2_factor("fc", "bias", 3).l2_factors["fc", "bias"] == 3
 
+    def test_layers_of_an_inner_network_are_frozen(self):
+        block = tj.dlnetwork([nn.FullyConnected(4, name="dense"), nn.Relu()], initialize=False)
+        outer = nn.Network(tj.dlnetwork([nn.Network(block, name="inner")], initialize=False), name="outer")
+        net = tj.dlnetwork([nn.FeatureInput(4), outer, nn.FullyConnected(2)], seed=0)
+        assert net.freeze("outer").learn_rate_factors.value == (0, 0, 1, 1)
+        frozen = net.freeze()
+        assert frozen.learn_rate_factors.value == (0, 0, 0, 0)
+        moved, _ = tj.sgdmupdate(frozen, tj.tree.map(tj.ones_like, net.learnables), None, 0.5)
+        assert moved == frozen and frozen.unfreeze("outer").learn_rate_factors.value == (1, 1, 0, 0)
+        one = net.with_learn_rate_factor("outer", "inner/dense/bias", 2)
+        one = one.with_l2_factor("outer", "inner/dense/bias", 3)
+        assert one.learn_rate_factors["outer", "inner/dense/bias"] == 2
+        assert one.l2_factors.value == (1, 3, 1, 0)
+
 
 class TestAsAContainer:
     def test_updates_give_networks_and_tables(self):
