@@ -141,11 +141,15 @@ class EditedNetwork(tree.TreeNode):
             DimsError: if their sizes differ.
         """
         for row in (parameter, other):
-            if row not in self._fixed.content.learnables.place_of:
+            if type(row) is not tuple or row not in self._fixed.content.learnables.place_of:
                 raise ArgumentError(
                     f"tie: there is no learnable {brief(row)}; pass layer and parameter of rows of net.learnables: "
                     f"{brief(list(self._fixed.content.learnables.names))}."
                 )
+        if parameter == other:
+            raise ArgumentError(
+                f"tie: {'/'.join(parameter)} is given twice; pass two rows of net.learnables."
+            )
         place_of = self._fixed.content.learnables.place_of
         values = [self._leaves[place_of[row]] for row in (parameter, other)]
         if values[0].shape != values[1].shape:

@@ -169,6 +169,21 @@ class TestChanges:
             "b",
         )
 
+    def test_several_ties(self):
+        a, b, c = (("a", "weights"), ("b", "weights"), ("c", "weights"))
+        layers = [nn.FullyConnected(4, name=name) for name in "abc"]
+        net = tj.dlnetwork([nn.FeatureInput(4), *layers], seed=0)
+        for tied in (net.tie(b, c).tie(a, b), net.tie(a, b).tie(a, c), net.tie(a, c).tie(b, a)):
+            assert [row for row in tied.learnables._fixed.names if row[1] == "weights"] == [a]
+            w = np.asarray(tied.learnables[a])
+            assert_allclose(tied.predict(X), np.asarray(X) @ w.T @ w.T @ w.T, rtol=1e-5, atol=1e-6)
+            rest = tied.remove_layers("a")
+            assert rest.layer("b").weights is rest.layer("c").weights
+        with pytest.raises(tj.ArgumentError, match=r"tie: a/weights is given twice; pass two rows of net\.l"):
+            net.tie(a, a)
+        with pytest.raises(tj.ArgumentError, match=r"tie: there is no learnable \['a', 'weights'\]; pass"):
+            net.tie([*a], b)
+
     def test_frozen_layers_stay(self):
         net = small().freeze("fc").with_learn_rate_factor("fc_1", "bias", 2)
         assert net.learn_rate_factors.value == (0, 0, 1, 1, 1, 2)
