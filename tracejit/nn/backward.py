@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.array import as_array, dlarray, wrap
 from tracejit.errors import ArgumentError
 from tracejit.functions.differentiable import DifferentiableFunction
-from tracejit.functions.movement import relabel
+from tracejit.functions.movement import in_order_of, relabel
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
 from tracejit.util.text import count
 
@@ -21,7 +21,7 @@ class LayerFunction(DifferentiableFunction):
         placed: the layer.
         num_outputs: of the layer.
         function: "forward" or "predict", which is called.
-        formats: labels of the inputs, None for those without.
+        formats: labels of the inputs and of the arrays, None for those without.
     """
 
     def __init__(
@@ -32,9 +32,7 @@ class LayerFunction(DifferentiableFunction):
         self.function = function
         self.formats = formats
         self.result_formats: tuple[str | None, ...] = ()  # known once forward has run
-        self.places = [
-            (group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)
-        ]
+        self.places = places_of(placed)
 
     def forward(self, *arrays: np.ndarray) -> Any:
         inputs, layer = self._parts(arrays)
@@ -49,7 +47,7 @@ class LayerFunction(DifferentiableFunction):
         return tuple([x._data for x in results])
 
     def backward(self, *arguments: Any) -> Any:
-        n, of_inputs = self.num_outputs, len(self.formats) + len(self.places)
+        n, of_inputs = self.num_outputs, len(self.formats)
         cotangents, needed, rest = arguments[:n], arguments[n], arguments[n + 1 :]
         inputs, layer = self._parts(rest[:of_inputs])
         outputs = [wrap(y, format) for y, format in zip(rest[of_inputs:], self.result_formats, strict=True)]
@@ -65,22 +63,28 @@ class LayerFunction(DifferentiableFunction):
             )
         others = [np.zeros_like(x) for x in rest[len(gradients) : of_inputs]]
         return [
-            _data(gradient) if wanted else None
-            for gradient, wanted in zip([*gradients, *others], needed, strict=True)
+            _data(gradient, format) if wanted else None
+            for gradient, format, wanted in zip([*gradients, *others], self.formats, needed, strict=True)
         ]
 
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[list[dlarray], Any]:
         """Return the inputs with their labels, and the layer with its arrays."""
-        first = len(self.formats)
-        inputs = [wrap(x, format) for x, format in zip(arrays[:first], self.formats, strict=True)]
+        first = len(self.formats) - len(self.places)
+        labelled = [wrap(x, format) for x, format in zip(arrays, self.formats, strict=True)]
         groups: dict[str, Any] = {LEARNABLE: {}, STATE: {}, CONSTANT: {}}
-        for (group, number), array in zip(self.places, arrays[first:], strict=True):
-            groups[group][number] = wrap(array, None)
-        return inputs, self.placed.layer(groups)
+        for (group, number), array in zip(self.places, labelled[first:], strict=True):
+            groups[group][number] = array
+        return labelled[:first], self.placed.layer(groups)
 
 
-def _data(gradient: Any) -> Any:
-    return None if gradient is None else as_array(gradient)._data
+def places_of(placed: PlacedLayer) -> list[tuple[str, int]]:
+    """Return the places of the arrays of a layer, in the order in which they follow its inputs."""
+    return [(group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)]
+
+
+def _data(gradient: Any, format: str | None) -> Any:
+    """Return the elements of a gradient, its axes in the order of the labels that it shares with what it is by."""
+    return None if gradient is None else in_order_of(format, gradient)._data
 
 
 def with_backward(
@@ -98,13 +102,13 @@ def with_backward(
 
     def call(*inputs: Any) -> Any:
         arrays = [as_array(x) for x in inputs]
+        arrays += [as_array(groups[group][number]) for group, number in places_of(placed)]
         formats = tuple([x._format for x in arrays])
         key = ("backward", placed, function, formats)
         if key not in known:
             known[key] = LayerFunction(placed, num_outputs, function, formats)
         of_layer = known[key]
-        own = [groups[group][number] for group, number in of_layer.places]
-        results = of_layer(*[relabel(x, None) for x in arrays], *[relabel(as_array(x), None) for x in own])
+        results = of_layer(*[relabel(x, None) for x in arrays])
         parts = results if isinstance(results, tuple) else (results,)
         return tuple([relabel(x, format) for x, format in zip(parts, of_layer.result_formats, strict=True)])
 

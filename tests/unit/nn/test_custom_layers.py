@@ -206,6 +206,35 @@ class TestBackward:
             assert_allclose(dx, 12 * np.asarray(x), rtol=1e-5)
         assert accelerated.hit_rate > 0
 
+    @pytest.mark.parametrize("data", [X, X.T], ids=["BC", "CB"])
+    @pytest.mark.parametrize("is_turned", [False, True])
+    def test_labels_of_arrays_and_gradients(self, data: Any, is_turned: bool) -> None:
+        class Labelled(nn.Layer, nn.Formattable):
+            weight = nn.Learnable()
+
+            def __init__(self) -> None:
+                self.weight = tj.dlarray(np.arange(1, 5, dtype=np.float32), "C")
+                self.mask = tj.dlarray(np.array([1, 0, 1, 1], np.float32), "C")
+
+            def predict(self, x: Any) -> Any:
+                assert self.weight.format == self.mask.format == "C"
+                return x * self.weight * self.mask
+
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                dx = dy * self.weight * self.mask
+                return dx.T if is_turned else dx, (dy * x * self.mask).sum(axis=x.format.index("B"))
+
+        net = of(Labelled())
+        factor = np.array([1, 0, 3, 4], np.float32)
+        accelerated = tj.dlaccelerate(self.slopes)
+        for _ in range(4):
+            for table, dx in (tj.dlfeval(self.slopes, net, data), accelerated(net, data)):
+                of_rows = np.asarray(dx) if data.format == "BC" else np.asarray(dx).T
+                assert_allclose(of_rows, np.broadcast_to(3 * factor, X.shape), rtol=1e-6)
+                expected = 3 * np.asarray(X).sum(axis=0) * np.array([1, 0, 1, 1])
+                assert_allclose(table["layer", "weight"], expected, rtol=1e-5)
+        assert_allclose(tj.stripdims(net.predict(X)), np.asarray(X) * factor)
+
     def test_the_number_of_gradients(self) -> None:
         class Short(Squared):
             def backward(self, x: Any, y: Any, dy: Any) -> Any:

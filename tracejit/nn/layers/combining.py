@@ -10,7 +10,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.joining import concatenate
 from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
 from tracejit.functions.layers.resizing import dlresize
-from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.functions.movement import in_order_of, permuted, relabel, reshaped
 from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
 from tracejit.nn.layers.dense import channels_first
 from tracejit.nn.layers.options import MOST_PORTS, number_of
@@ -108,7 +108,7 @@ class Concatenation(_Several):
         self.dimension = dimension
 
     def predict(self, *inputs: Any) -> Any:
-        arrays = [_in_order_of(as_array(inputs[0])._format, x) for x in inputs]
+        arrays = [in_order_of(as_array(inputs[0])._format, x) for x in inputs]
         axis = self.dimension
         if isinstance(axis, str):
             found = [number for number, label in enumerate(arrays[0]._format or "") if label == axis]
@@ -141,21 +141,6 @@ class DepthConcatenation(Concatenation):
 
     def __init__(self, num_inputs: Any, *, name: str = "") -> None:
         super().__init__("C", num_inputs, name=name)
-
-
-def _in_order_of(wanted: str | None, x: Any) -> Any:
-    """Return an array with its axes in the order of some labels, if these are its labels."""
-    array = as_array(x)
-    format = array._format
-    if wanted is None or format is None or format == wanted or sorted(format) != sorted(wanted):
-        return array
-    left = list(enumerate(format))
-    order = []
-    for label in wanted:
-        axis = next(axis for axis, own in left if own == label)
-        left.remove((axis, label))
-        order.append(axis)
-    return relabel(permuted(relabel(array, None), tuple(order)), wanted)
 
 
 class Identity(BuiltInLayer):
@@ -236,7 +221,7 @@ class Permute(BuiltInLayer):
                 f"{recorders.describe(array)}; give "
                 "each label once for each of its axes."
             )
-        return _in_order_of(self.order, array)
+        return in_order_of(self.order, array)
 
 
 class Reshape(BuiltInLayer):
