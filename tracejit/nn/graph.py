@@ -17,12 +17,14 @@ Connection = tuple[Port, Port]
 """An output, and an input that takes it."""
 
 
-def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
+def named(layers: Any, taken: Iterable[str] = ()) -> dict[str, Layer]:
     """Return copies of layers by name; those without a name get that of their class, numbered from the second on.
 
     Raises:
         ArgumentError: if something is no layer, or a name is given twice.
     """
+    if isinstance(layers, (str, Layer)) or not isinstance(layers, Iterable):
+        raise ArgumentError(f"dlnetwork: layers must be a list of layers, not {brief(layers)}.")
     layers = list(layers)
     for number, layer in enumerate(layers):
         if not isinstance(layer, Layer):
@@ -32,6 +34,11 @@ def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
             )
     names = {*taken}
     for layer in layers:
+        if not isinstance(layer.name, str):
+            raise ArgumentError(
+                f"dlnetwork: the name of a layer must be a string, not {brief(layer.name)}; leave it out for one of "
+                "the class."
+            )
         if layer.name in names:
             raise ArgumentError(
                 f"dlnetwork: two layers have the name {layer.name!r}; give each a name of its own, or none."

@@ -11,10 +11,12 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError
+from tracejit.aval import is_inexact
+from tracejit.errors import ArgumentError, DTypeError
 from tracejit.nn.fields import LearnableField, StateField, field_names, field_of
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout
+from tracejit.util.arguments import is_real
 from tracejit.util.named_tuples import NamedTuple
 
 LEARNABLE, STATE, CONSTANT = "learnable", "state", "constant"
@@ -119,6 +121,8 @@ class Collected:
 
     def _attribute(self, name: str, layer: Layer, key: str, value: Any) -> Attribute:
         field = field_of(type(layer), key)
+        if field is not None and _is_of_numbers(value):
+            value = _array(name, layer, key, value)
         parts, outer = tree.flatten(value, is_leaf=lambda part: isinstance(part, tree.TreeNode))
         paths = tree.paths(outer, "")
         leaves: list[Any] = []
@@ -129,6 +133,11 @@ class Collected:
                 leaves.append(_fixed(name, layer, key, part))
             else:
                 array = _array(name, layer, key, part)
+                if isinstance(field, LearnableField) and not is_inexact(array.dtype):
+                    raise DTypeError(
+                        f"dlnetwork: {key + path} of layer {name!r} ({type(layer).__name__}) is of {array.dtype}, but "
+                        "gradients are taken by a learnable; pass an array of floating point (x.astype(np.float32))."
+                    )
                 leaves.append(self._place(name, layer, key + path, field, array))
         return Attribute(key, tree.flatten(value)[1], tuple(leaves))
 
@@ -182,6 +191,11 @@ def with_own_arrays(layer: Layer) -> Layer:
 
 def _is_array(value: Any) -> bool:
     return type(value) is dlarray or (isinstance(value, np.ndarray) and value.dtype.kind in "fiub")
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Return whether a value is a list of numbers, or of such lists: an array to be."""
+    return isinstance(value, (list, tuple)) and all(is_real(part) or _is_of_numbers(part) for part in value)
 
 
 def _array(name: str, layer: Layer, key: str, value: Any) -> dlarray:

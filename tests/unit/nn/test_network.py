@@ -64,6 +64,11 @@ class TestConstruction:
             assert net.predict(X).shape == (5, 3)
             assert repr(net.summary().layers[0].outputs) == "(?(B) x 3(C),)"
 
+    def test_arrays_may_be_lists(self):
+        net = tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(1, weights=[[1.0, 2.0]], bias=(3.0,))])
+        assert net.learnables["fc", "weights"].shape == (1, 2) and len(net.learnables) == 2
+        assert net.predict(tj.dlarray([[1.0, 1.0]], "BC")).tolist() == [[6.0]]
+
     def test_the_layer_that_was_given_is_not_changed(self):
         layer = nn.FullyConnected(3)
         tj.dlnetwork([nn.FeatureInput(4), layer])
