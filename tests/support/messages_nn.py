@@ -246,6 +246,51 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "predict: an output is named by a string, not 3.",
     ),
+    (lambda: nn.Permute(3), ArgumentError, "Permute: order must be a string, not 3."),
+    (
+        lambda: nn.Reshape((2, 2), "C"),
+        DimsError,
+        "Reshape: format='C' has 1 label, but output_size has 2 sizes: (2, 2); give one label for each.",
+    ),
+    (
+        lambda: tj.functionlayer(tj.tanh, input_names=["a", "a"]),
+        ArgumentError,
+        "functionlayer: input_names must have one name or more, each of them once, not ['a', 'a'].",
+    ),
+    (
+        lambda: tj.functionlayer(tj.tanh, name=3),
+        ArgumentError,
+        "functionlayer: name must be a string, not 3.",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), "ab"),
+        DTypeError,
+        "NeuralODE: data of type <U2 is not supported as tspan; use float64, float32, complex128, complex64, bool or "
+        "an integer type (for example data.astype(np.float32)).",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), [0, 1], gradient_mode="fast"),
+        ArgumentError,
+        "NeuralODE: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not 'fast'.",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), [0, 1], relative_tolerance=0),
+        ArgumentError,
+        "NeuralODE: relative_tolerance must be a positive number, not 0.",
+    ),
+    (
+        lambda: nn.DataLayout((2, 3), "BC", "flo"),
+        ArgumentError,
+        "DataLayout: dtype must be a NumPy dtype such as np.float32, not 'flo'.",
+    ),
+    (
+        lambda: tj.dlnetwork([nn.SequenceInput(3), nn.MaxPooling1d(2)]),
+        DimsError,
+        "predict: layer 'maxpool' (MaxPooling1d), given 3(C) x 1(B) x 1(T) float32: maxpool: windows of 2(T), stride "
+        "1, with padding ((0, 0),), on x of size 3(C) x 1(B) x 1(T): the output would be 0(T); windows must fit the "
+        "padded input. Axes T of unknown length count as 1 here: give the least length of the data, as in "
+        "nn.SequenceInput(..., min_length=), or example data.",
+    ),
     (lambda: tj.dlnetwork(3), ArgumentError, "dlnetwork: layers must be a list of layers, not 3."),
     (
         lambda: tj.dlnetwork(nn.Relu(name="act")),

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray, wrap
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DimsError, GradientError
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.movement import in_order_of, relabel
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
+from tracejit.record import recorder as recorders
 from tracejit.util.text import count
 
 
@@ -52,7 +53,11 @@ class LayerFunction(DifferentiableFunction):
         inputs, layer = self._parts(rest[:of_inputs])
         outputs = [wrap(y, format) for y, format in zip(rest[of_inputs:], self.result_formats, strict=True)]
         slopes = [wrap(ct, format) for ct, format in zip(cotangents, self.result_formats, strict=True)]
-        returned = layer.backward(*inputs, *outputs, *slopes)
+        try:
+            returned = layer.backward(*inputs, *outputs, *slopes)
+        except Exception as error:
+            error.add_note(f"in backward of {self.placed.description} of a network")
+            raise
         gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         learnables = len(self.placed.places(LEARNABLE))
         if len(gradients) != len(inputs) + learnables:
@@ -62,10 +67,25 @@ class LayerFunction(DifferentiableFunction):
                 f"{count(len(inputs), 'input')} and {count(learnables, 'learnable')}, in this order."
             )
         others = [np.zeros_like(x) for x in rest[len(gradients) : of_inputs]]
+        found = zip([*gradients, *others], self.formats, rest[:of_inputs], needed, strict=True)
         return [
-            _data(gradient, format) if wanted else None
-            for gradient, format, wanted in zip([*gradients, *others], self.formats, needed, strict=True)
+            self._gradient(number, gradient, wrap(x, format)) if wanted else None
+            for number, (gradient, format, x, wanted) in enumerate(found)
         ]
+
+    def _gradient(self, number: int, gradient: Any, by: dlarray) -> Any:
+        """Return the elements of a gradient, its axes in the order of the labels of what it is by."""
+        array = None if gradient is None else in_order_of(by.format, gradient)
+        if array is not None and array._data.shape == by._data.shape:
+            return array._data
+        inputs = len(self.formats) - len(self.places)
+        which = f"input {number + 1}" if number < inputs else f"learnable {number - inputs + 1}"
+        wrong = "no gradient" if array is None else f"a gradient of size {recorders.describe(array)}"
+        error = GradientError if array is None else DimsError
+        raise error(
+            f"backward: {self.placed.description} returned {wrong} by {which}, which is {recorders.describe(by)} and "
+            "whose gradient is needed; return an array of its size, zeros if no output depends on it."
+        )
 
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[list[dlarray], Any]:
         """Return the inputs with their labels, and the layer with its arrays."""
@@ -80,11 +100,6 @@ class LayerFunction(DifferentiableFunction):
 def places_of(placed: PlacedLayer) -> list[tuple[str, int]]:
     """Return the places of the arrays of a layer, in the order in which they follow its inputs."""
     return [(group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)]
-
-
-def _data(gradient: Any, format: str | None) -> Any:
-    """Return the elements of a gradient, its axes in the order of the labels that it shares with what it is by."""
-    return None if gradient is None else in_order_of(format, gradient)._data
 
 
 def with_backward(

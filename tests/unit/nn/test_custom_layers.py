@@ -246,6 +246,31 @@ class TestBackward:
         ):
             tj.dlfeval(self.slopes, of(Short()), X)
 
+    def test_a_gradient_of_a_wrong_size(self) -> None:
+        class Wrong(Squared):
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                return dy, dy if self.wrong else None
+
+        with pytest.raises(
+            tj.DimsError,
+            match=r"^backward: layer 'layer' \(Wrong\) returned a gradient of size 5\(B\) x 4\(C\) float32 by "
+            r"learnable 1, which is 1 float32 and whose gradient is needed; return an array of its size, zeros",
+        ):
+            tj.dlfeval(self.slopes, of(Wrong()), X)
+        with pytest.raises(tj.GradientError, match="returned no gradient by learnable 1, which is 1 float32"):
+            tj.dlfeval(self.slopes, of(Wrong(0)), X)
+
+    def test_an_error_names_the_layer(self) -> None:
+        class Failing(Squared):
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                raise RuntimeError("no slope")
+
+        accelerated = tj.dlaccelerate(self.slopes)
+        for run in (lambda net: tj.dlfeval(self.slopes, net, X), lambda net: accelerated(net, X)):
+            with pytest.raises(RuntimeError, match="no slope") as caught:
+                run(of(Failing()))
+            assert "in backward of layer 'layer' (Failing) of a network" in caught.value.__notes__
+
 
 class TestCheckLayer:
     def outcome(self, layer: Any, check: str, *layouts: Any) -> tuple[str, str]:

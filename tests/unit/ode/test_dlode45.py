@@ -162,6 +162,17 @@ class TestSolution:
         assert [np.shape(leaf) for leaf in tj.tree.flatten(gradient)[0]] == [part.shape for part in w]
         assert all(np.abs(np.asarray(leaf)).max() > 0 for leaf in tj.tree.flatten(gradient)[0])
 
+    @pytest.mark.parametrize("mode", MODES)
+    def test_no_observations(self, mode: str) -> None:
+        def solved(y0: Any, theta: Any) -> Any:
+            y = tj.dlode45(lambda t, y, theta: -theta * y, TIMES, y0, theta, gradient_mode=mode)
+            return y, tj.dlgradient(y.sum(), (y0, theta))
+
+        accelerated = tj.dlaccelerate(solved)
+        for _ in range(3):
+            y, (by_state, by_theta) = accelerated(tj.zeros((0, 2)), tj.dlarray(2.0))
+            assert y.shape == (2, 0, 2) and by_state.shape == (0, 2) and by_theta.item() == 0
+
     def test_float32(self) -> None:
         found = tj.dlode45(pull, TIMES, Y0.astype("float32"), A.astype("float32"))
         assert found.dtype == "float32"

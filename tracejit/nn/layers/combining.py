@@ -15,7 +15,8 @@ from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
 from tracejit.nn.layers.dense import channels_first
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.record import recorder as recorders
-from tracejit.util.text import brief
+from tracejit.util.arguments import as_index, listed, text
+from tracejit.util.text import brief, count
 
 
 class _Several(BuiltInLayer):
@@ -211,7 +212,7 @@ class Permute(BuiltInLayer):
 
     def __init__(self, order: str, *, name: str = "") -> None:
         self.name = name
-        self.order = order
+        self.order = text("Permute", "order", order)
 
     def predict(self, x: Any) -> Any:
         array = as_array(x)
@@ -232,6 +233,9 @@ class Reshape(BuiltInLayer):
         format: labels of these axes, such as "CSS"; observations (B) stand first.
         name: of the layer.
 
+    Raises:
+        DimsError: if there are not as many labels as sizes.
+
     Examples:
         >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
@@ -241,10 +245,16 @@ class Reshape(BuiltInLayer):
 
     default_name = "reshape"
 
-    def __init__(self, output_size: Sequence[int], format: str, *, name: str = "") -> None:
+    def __init__(self, output_size: int | Sequence[int], format: str, *, name: str = "") -> None:
         self.name = name
-        self.output_size = tuple(output_size)
-        self.format = format
+        given = output_size if as_index(output_size) is None else (output_size,)
+        self.output_size = listed("Reshape", "output_size", given)
+        self.format = text("Reshape", "format", format)
+        if len(self.format) != len(self.output_size):
+            raise DimsError(
+                f"Reshape: format={self.format!r} has {count(len(self.format), 'label')}, but output_size has "
+                f"{count(len(self.output_size), 'size')}: {self.output_size}; give one label for each."
+            )
 
     def predict(self, x: Any) -> Any:
         array = as_array(x)
