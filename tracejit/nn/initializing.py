@@ -12,7 +12,7 @@ from tracejit.nn.graph import Connection, Port
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout, layout_of
 from tracejit.nn.placed import Collected
-from tracejit.nn.running import call, naming
+from tracejit.nn.running import Groups, call, naming
 from tracejit.nn.structure import NetworkStructure, build
 from tracejit.record import recorder as recorders
 from tracejit.record.sizes_only import sizes_only
@@ -117,14 +117,21 @@ def outputs_of(
         layer.initialize(*inputs)
     collected = Collected({})
     placed = collected.take(name, layer)
+    arrays: Groups = {group: [_untraced(array) for array in own] for group, own in collected.arrays.items()}
     with rng(), sizes_only(f"predict of {name}"):
         with _telling_of_lengths(inputs, least):
-            results, _ = call(placed, {**collected.arrays}, examples, num_outputs, "predict")
+            results, _ = call(placed, arrays, examples, num_outputs, "predict")
         unknown = "".join({
             label for layout in inputs
             for size, label in zip(layout.size, layout.format or "", strict=False) if size is None
         })  # fmt: skip
         return tuple([layout_of(result, unknown) for result in results])
+
+
+def _untraced(array: Any) -> Any:
+    """Return an array, or one of its size if it belongs to the recording around the initialisation."""
+    given = as_array(array)
+    return given if given._value is None else layout_of(given).zeros()
 
 
 @contextmanager

@@ -73,3 +73,37 @@ def test_an_attribute_is_trained() -> None:
     for a, b in zip(model.net._leaves, other.net._leaves, strict=True):
         assert_allclose(a, b, rtol=1e-3, atol=1e-5)
     assert not np.allclose(model.net.state["batchnorm", "trained_mean"], 0)
+
+
+WEIGHTS = np.eye(4, dtype=np.float32)
+
+
+def of_results(x: Any, w: Any) -> Any:
+    return tj.dlnetwork([nn.FeatureInput(4), nn.FullyConnected(4, weights=w * 2)])
+
+
+def of_captured(x: Any, w: Any) -> Any:
+    return tj.dlnetwork([nn.FeatureInput(4), nn.FullyConnected(4, weights=WEIGHTS)])
+
+
+def of_edited(x: Any, w: Any) -> Any:
+    net = tj.dlnetwork([nn.FeatureInput(4), nn.Relu()])
+    return net.replace_layer("relu", nn.FullyConnected(4, weights=np.diag([1.0, 2, 3, 4]))).initialize()
+
+
+def test_networks_that_the_function_makes() -> None:
+    for make in (of_results, of_captured, of_edited):
+
+        def slopes(x: Any, w: Any, make: Any = make) -> Any:
+            y = make(x, w).predict(x)
+            return y, tj.dlgradient((y**2).sum(), (x, w))
+
+        fun, w = tj.dlaccelerate(slopes), tj.dlarray(np.eye(4, dtype=np.float32))
+        for number in range(6):
+            WEIGHTS[:] = np.eye(4) * (1 + number // 3)
+            w = w * 1.5
+            for found, wanted in zip(
+                tj.tree.flatten(fun(X, w))[0], tj.tree.flatten(tj.dlfeval(slopes, X, w))[0], strict=True
+            ):
+                assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+        assert fun.stats.hits >= 3
