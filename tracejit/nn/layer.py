@@ -50,6 +50,10 @@ class Layer:
     default_name = "layer"
     may_write = True  # into its arrays, so that it gets copies of those of the network
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.may_write = not cls.__module__.startswith("tracejit.nn.")  # the layers of the package do not
+
     def __init__(self, *, name: str = "") -> None:
         self.name = name
 
@@ -118,8 +122,6 @@ class Acceleratable:
 
 class BuiltInLayer(Layer, Formattable, Acceleratable):
     """The base class of the layers that come with tracejit."""
-
-    may_write = False
 
 
 def is_formattable(layer: Layer) -> bool:

@@ -385,6 +385,19 @@ class TestANetworkIsAValue:
         assert net.learnables["layer", "weight"].tolist() == [1]
         assert net.layer("layer").constant.tolist() == [1, 1, 1, 1]
 
+    def test_a_class_of_ours_that_writes(self) -> None:
+        class Doubled(nn.FullyConnected):
+            def predict(self, x: Any) -> Any:
+                self.weights *= 2
+                return super().predict(x)
+
+        net = of(Doubled(2, weights=np.ones((2, 4), np.float32)))
+        for acceleration in ("auto", "none"):
+            for _ in range(4):
+                y = net.predict(X, acceleration=acceleration)
+                assert_allclose(y, 2 * np.asarray(X) @ np.ones((4, 2)), rtol=1e-5, atol=1e-6)
+        assert not nn.FullyConnected.may_write and np.all(np.asarray(net.learnables["fc", "weights"]) == 1)
+
     def test_gradients_of_a_layer_that_writes(self) -> None:
         def slopes(net: Any, x: Any) -> Any:
             return tj.dlgradient(net.predict(x).sum(), net.learnables)["layer", "weight"]

@@ -415,7 +415,6 @@ class Network(Layer, Formattable):
     """
 
     default_name = "net"
-    may_write = False  # the layers of the network get copies
 
     def __init__(self, network: Any, *, name: str = "") -> None:
         if not hasattr(network, "learnables"):

@@ -15,7 +15,6 @@ class FunctionLayer(Layer):
     """A function of arrays as a layer: what functionlayer() returns."""
 
     default_name = "layer"
-    may_write = False  # the function does not get the layer
 
     def __init__(
         self, function: Any, formattable: bool, acceleratable: bool, inputs: tuple[str, ...], outputs: tuple[str, ...],
