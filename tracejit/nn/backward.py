@@ -112,14 +112,14 @@ def with_backward(
         groups: the arrays of the network.
         num_outputs: of the layer.
         function: "forward" or "predict".
-        known: differentiable functions that were made before, to which a new one is added.
+        known: differentiable functions of the network that were made before, to which a new one is added.
     """
 
     def call(*inputs: Any) -> Any:
         arrays = [as_array(x) for x in inputs]
         arrays += [as_array(groups[group][number]) for group, number in places_of(placed)]
         formats = tuple([x._format for x in arrays])
-        key = ("backward", placed, function, formats)
+        key = ("backward", placed.name, function, formats)
         if key not in known:
             known[key] = LayerFunction(placed, num_outputs, function, formats)
         of_layer = known[key]

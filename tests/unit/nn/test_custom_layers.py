@@ -260,6 +260,15 @@ class TestBackward:
         with pytest.raises(tj.GradientError, match="returned no gradient by learnable 1, which is 1 float32"):
             tj.dlfeval(self.slopes, of(Wrong(0)), X)
 
+    @pytest.mark.parametrize("value", [{1, 2}, {"a": [1, {2}]}, np.ones(2) * 1j, bytearray(b"a")], ids=repr)
+    def test_attributes_of_any_kind(self, value: Any) -> None:
+        layer = Squared()
+        layer.value = value  # type: ignore[attr-defined]
+        for net in (of(layer), of(layer, nn.Tanh()).remove_layers("tanh").initialize()):
+            for _ in range(3):
+                _, dx = tj.dlfeval(self.slopes, net, X)
+                assert_allclose(dx, 12 * np.asarray(X), rtol=1e-5)
+
     def test_an_error_names_the_layer(self) -> None:
         class Failing(Squared):
             def backward(self, x: Any, y: Any, dy: Any) -> Any:
