@@ -94,6 +94,22 @@ class TreeDef:
     def __repr__(self) -> str:
         return f"TreeDef({unflatten(self, ['*'] * self.size)!r})"
 
+    def __reduce__(self) -> Any:
+        return _treedef, (self.structure, self.orders, self.size)
+
+
+def _treedef(structure: Structure, orders: list[Any], size: int) -> TreeDef:
+    """Return the treedef of a pickle, whose strings are objects of its own."""
+    return TreeDef(_with_leaves(structure), orders, size)
+
+
+def _with_leaves(structure: Structure) -> Structure:
+    """Return a structure with the object LEAF in the places of strings that equal it."""
+    if structure == LEAF:
+        return LEAF
+    kind, names, children = structure
+    return kind, names, tuple([_with_leaves(child) for child in children])
+
 
 _NONE = (type(None), None, ())
 _DICTS = (dict, OrderedDict)

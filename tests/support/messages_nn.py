@@ -9,7 +9,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit import nn
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 X = tj.dlarray(np.ones((2, 3), np.float32), "BC")
 IMAGE = tj.dlarray(np.ones((2, 4, 4, 3), np.float32), "BSSC")
@@ -227,8 +227,106 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: DENSE.predict(np.ones((2, 3))),
         DimsError,
-        "predict: layer 'input' (FeatureInput), given 2x3 float64: the input of size 2x3 has no labels; expected "
+        "predict: layer 'input' (FeatureInput), given 2x3 float64: the input of 2x3 float64 has no labels; expected "
         '3(C) and observations (B): pass dlarray(x, "BC"), with the label of each axis.',
+    ),
+    (
+        lambda: DENSE.predict(3),
+        DimsError,
+        "predict: layer 'input' (FeatureInput), given scalar int64: the input of scalar int64 has no labels; expected "
+        '3(C) and observations (B): pass dlarray(x, "BC"), with the label of each axis.',
+    ),
+    (
+        lambda: [DENSE.predict(x) for x in (X, X, X, None)],
+        ArgumentError,
+        "predict: expected an array, a number or a (nested) list of numbers as the input of input, not None.",
+    ),
+    (
+        lambda: DENSE.predict(X, outputs=3),
+        ArgumentError,
+        "predict: an output is named by a string, not 3.",
+    ),
+    (lambda: nn.Permute(3), ArgumentError, "Permute: order must be a string, not 3."),
+    (
+        lambda: nn.Reshape((2, 2), "C"),
+        DimsError,
+        "Reshape: format='C' has 1 label, but output_size has 2 sizes: (2, 2); give one label for each.",
+    ),
+    (
+        lambda: tj.functionlayer(tj.tanh, input_names=["a", "a"]),
+        ArgumentError,
+        "functionlayer: input_names must have one name or more, each of them once, not ['a', 'a'].",
+    ),
+    (
+        lambda: tj.functionlayer(tj.tanh, name=3),
+        ArgumentError,
+        "functionlayer: name must be a string, not 3.",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), "ab"),
+        DTypeError,
+        "NeuralODE: data of type <U2 is not supported as tspan; use float64, float32, complex128, complex64, bool or "
+        "an integer type (for example data.astype(np.float32)).",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), [0, 1], gradient_mode="fast"),
+        ArgumentError,
+        "NeuralODE: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not 'fast'.",
+    ),
+    (
+        lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), [0, 1], relative_tolerance=0),
+        ArgumentError,
+        "NeuralODE: relative_tolerance must be a positive number, not 0.",
+    ),
+    (
+        lambda: nn.DataLayout((2, 3), "BC", "flo"),
+        ArgumentError,
+        "DataLayout: dtype must be a NumPy dtype such as np.float32, not 'flo'.",
+    ),
+    (
+        lambda: tj.dlnetwork([nn.SequenceInput(3), nn.MaxPooling1d(2)]),
+        DimsError,
+        "predict: layer 'maxpool' (MaxPooling1d), given 3(C) x 1(B) x 1(T) float32: maxpool: windows of 2(T), stride "
+        "1, with padding ((0, 0),), on x of size 3(C) x 1(B) x 1(T): the output would be 0(T); windows must fit the "
+        "padded input. Axes T of unknown length count as 1 here: give the least length of the data, as in "
+        "nn.SequenceInput(..., min_length=), or example data.",
+    ),
+    (lambda: tj.dlnetwork(3), ArgumentError, "dlnetwork: layers must be a list of layers, not 3."),
+    (
+        lambda: tj.dlnetwork(nn.Relu(name="act")),
+        ArgumentError,
+        "dlnetwork: layers must be a list of layers, not Relu('act').",
+    ),
+    (
+        lambda: tj.dlnetwork([nn.Relu(name=3)]),
+        ArgumentError,
+        "dlnetwork: the name of a layer must be a string, not 3; leave it out for one of the class.",
+    ),
+    (
+        lambda: DENSE.remove_layers(3),
+        ArgumentError,
+        "remove_layers: the network has no layer 3; its layers are 'input, fc'.",
+    ),
+    (
+        lambda: DENSE.replace_layer("fc", 3),
+        ArgumentError,
+        "dlnetwork: layers must be a list of layers, not 3.",
+    ),
+    (
+        lambda: DENSE.replace_layer("fc", []),
+        ArgumentError,
+        "replace_layer: there is no layer to take the place of 'fc'; pass one, or nn.Identity().",
+    ),
+    (
+        lambda: DENSE.with_learnables({"fc": 3}),
+        ArgumentError,
+        "with_learnables: learnables must be dicts by layer and parameter; that of layer 'fc' is 3.",
+    ),
+    (
+        lambda: net(nn.FullyConnected(1, weights=[[1, 2, 3]])),
+        DTypeError,
+        "dlnetwork: weights of layer 'fc' (FullyConnected) is of int64, but gradients are taken by a learnable; pass "
+        "an array of floating point (x.astype(np.float32)).",
     ),
     (
         lambda: DENSE.predict(X[:, :2]),

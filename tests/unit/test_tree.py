@@ -3,6 +3,7 @@
 
 import dataclasses
 import gc
+import pickle
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
@@ -217,3 +218,13 @@ def test_nothing_is_kept_when_a_call_has_ended():
         assert reference() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "value", [1, "leaf", {"leaf": 1, "b": [2, (3, None)]}, OrderedDict(b=1, a={"x": 2}), Pair(1, [2])]
+)
+def test_a_treedef_of_a_pickle(value: Any) -> None:
+    leaves, treedef = tree.flatten(value)
+    read = pickle.loads(pickle.dumps(treedef))
+    assert read == treedef and tree.unflatten(read, leaves) == value
+    assert tree.paths(read, "x") == tree.paths(treedef, "x")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.capture import library
 from tracejit.capture.callables import (
@@ -37,7 +38,7 @@ from tracejit.capture.named import (
     note_state,
 )
 from tracejit.capture.observed import Notes, Observed
-from tracejit.capture.slots import DrawsSlot, HeldSlot
+from tracejit.capture.slots import DrawsSlot, FixedSlot, HeldSlot, LeavesSlot
 from tracejit.capture.values import (
     MAPPINGS,
     MISSING,
@@ -197,6 +198,27 @@ class ObservedContainer(Observed):
             snapshot.read_whole(part)
 
 
+class ObservedNode(Observed):
+    """A network, or a table of its arrays: another one with the same fixed part will do, and has other arrays."""
+
+    __slots__ = ()
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.read(self, FixedSlot, "_fixed")
+        snapshot.hold(snapshot.read(self, LeavesSlot, "_leaves"))
+
+    def note_contents(self, snapshot: Notes) -> None:
+        snapshot.read_whole(self.value._leaves)
+
+
+class ObservedFixed(Observed):
+    """The fixed part of a network or a table, which compares by identity."""
+
+    is_fixed = True
+
+    __slots__ = ()
+
+
 class ObservedHolder(Observed):
     """A context variable, a weak reference or a view of a dict."""
 
@@ -276,6 +298,10 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedFunction
     if kind is types.ModuleType:
         return ObservedModule
+    if isinstance(value, tree.TreeNode):
+        return ObservedNode
+    if isinstance(value, tree.Fixed):
+        return ObservedFixed
     if isinstance(value, type):
         return ObservedClass if is_user_class(value) else ObservedOpaque
     if kind in PARTS:

@@ -73,6 +73,16 @@ class PathReader:
         except Exception as error:
             self._snapshot.refuse(error)
 
+    def used(self, value: Any) -> None:
+        """Note a function or a class that the package's own code uses, such as those of a layer."""
+        try:
+            if isinstance(value, type):
+                self._snapshot.watch_class(value)
+            else:
+                self._snapshot.add_argument(value)
+        except Exception as error:
+            self._snapshot.refuse(error)
+
     def _started(self, frame: types.FrameType) -> None:
         snapshot = self._snapshot
         code = frame.f_code

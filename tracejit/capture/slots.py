@@ -147,6 +147,28 @@ class AttributeSlot(Slot):
         return f"{owner}.{self.name}" if owner else str(self.name)
 
 
+class LeavesSlot(AttributeSlot):
+    """The arrays of a network or of a table."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return getattr(owner.value, name)
+
+    def path(self, owner: str) -> str:
+        return owner
+
+
+class FixedSlot(LeavesSlot):
+    """The fixed part of a network or of a table: its layers and names."""
+
+    __slots__ = ()
+
+    def path(self, owner: str) -> str:
+        return f"the structure of {owner or 'a network'}"
+
+
 class OwnSlot(AttributeSlot):
     """An attribute of an instance that may hide the method of its class: only its presence is compared."""
 

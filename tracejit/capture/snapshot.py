@@ -76,11 +76,8 @@ class Snapshot:
         self._read_by_names: list[ObservedNames] = []
         self.observe(function)
         self.roots[id(function)] = ""
-        for argument in arguments:  # the key of a trace describes these, but not what they read
-            kind = kind_of(argument)
-            holds_objects = kind is ObservedContainer and not all(map(is_atom, argument))
-            if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
-                self.add_root(argument)
+        for argument in arguments:
+            self.add_argument(argument)
 
     def ended(self) -> None:
         """Note what is known once the function has returned: what caches remember, which names were looked for."""
@@ -162,6 +159,13 @@ class Snapshot:
         else:
             observed.note(self)
         return observed
+
+    def add_argument(self, value: Any) -> None:
+        """Observe what reads more than the key of a trace says of it."""
+        kind = kind_of(value)
+        holds_objects = kind is ObservedContainer and not all(map(is_atom, value))
+        if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
+            self.add_root(value)
 
     def add_root(self, value: Any) -> None:
         """Observe an object that a replay finds again without a name."""

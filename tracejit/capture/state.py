@@ -74,7 +74,8 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
-        self._watch = monitor.Watch(PathReader(self._snapshot).started, self._effects)
+        reader = PathReader(self._snapshot)
+        self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:

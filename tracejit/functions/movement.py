@@ -38,6 +38,21 @@ def permuted(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     return array if axes == tuple(range(array._data.ndim)) else apply("transpose", array, axes=axes)
 
 
+def in_order_of(wanted: str | None, x: Any) -> dlarray:
+    """Return an array with its axes in the order of some labels, if these are its labels."""
+    array = as_array(x)
+    format = array._format
+    if wanted is None or format is None or format == wanted or sorted(format) != sorted(wanted):
+        return array
+    left = list(enumerate(format))
+    order = []
+    for label in wanted:
+        axis = next(axis for axis, own in left if own == label)
+        left.remove((axis, label))
+        order.append(axis)
+    return relabel(permuted(relabel(array, None), tuple(order)), wanted)
+
+
 def expanded(array: dlarray, shape: tuple[int, ...]) -> dlarray:
     """Return `array` broadcast to `shape`; no op is recorded where it has that shape."""
     return array if array._data.shape == shape else apply("broadcast_to", array, shape=shape)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray, wrap
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DimsError, GradientError
 from tracejit.functions.differentiable import DifferentiableFunction
-from tracejit.functions.movement import relabel
+from tracejit.functions.movement import in_order_of, relabel
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
+from tracejit.record import recorder as recorders
 from tracejit.util.text import count
 
 
@@ -21,7 +22,7 @@ class LayerFunction(DifferentiableFunction):
         placed: the layer.
         num_outputs: of the layer.
         function: "forward" or "predict", which is called.
-        formats: labels of the inputs, None for those without.
+        formats: labels of the inputs and of the arrays, None for those without.
     """
 
     def __init__(
@@ -32,9 +33,7 @@ class LayerFunction(DifferentiableFunction):
         self.function = function
         self.formats = formats
         self.result_formats: tuple[str | None, ...] = ()  # known once forward has run
-        self.places = [
-            (group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)
-        ]
+        self.places = places_of(placed)
 
     def forward(self, *arrays: np.ndarray) -> Any:
         inputs, layer = self._parts(arrays)
@@ -49,12 +48,16 @@ class LayerFunction(DifferentiableFunction):
         return tuple([x._data for x in results])
 
     def backward(self, *arguments: Any) -> Any:
-        n, of_inputs = self.num_outputs, len(self.formats) + len(self.places)
+        n, of_inputs = self.num_outputs, len(self.formats)
         cotangents, needed, rest = arguments[:n], arguments[n], arguments[n + 1 :]
         inputs, layer = self._parts(rest[:of_inputs])
         outputs = [wrap(y, format) for y, format in zip(rest[of_inputs:], self.result_formats, strict=True)]
         slopes = [wrap(ct, format) for ct, format in zip(cotangents, self.result_formats, strict=True)]
-        returned = layer.backward(*inputs, *outputs, *slopes)
+        try:
+            returned = layer.backward(*inputs, *outputs, *slopes)
+        except Exception as error:
+            error.add_note(f"in backward of {self.placed.description} of a network")
+            raise
         gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
         learnables = len(self.placed.places(LEARNABLE))
         if len(gradients) != len(inputs) + learnables:
@@ -64,23 +67,39 @@ class LayerFunction(DifferentiableFunction):
                 f"{count(len(inputs), 'input')} and {count(learnables, 'learnable')}, in this order."
             )
         others = [np.zeros_like(x) for x in rest[len(gradients) : of_inputs]]
+        found = zip([*gradients, *others], self.formats, rest[:of_inputs], needed, strict=True)
         return [
-            _data(gradient) if wanted else None
-            for gradient, wanted in zip([*gradients, *others], needed, strict=True)
+            self._gradient(number, gradient, wrap(x, format)) if wanted else None
+            for number, (gradient, format, x, wanted) in enumerate(found)
         ]
+
+    def _gradient(self, number: int, gradient: Any, by: dlarray) -> Any:
+        """Return the elements of a gradient, its axes in the order of the labels of what it is by."""
+        array = None if gradient is None else in_order_of(by.format, gradient)
+        if array is not None and array._data.shape == by._data.shape:
+            return array._data
+        inputs = len(self.formats) - len(self.places)
+        which = f"input {number + 1}" if number < inputs else f"learnable {number - inputs + 1}"
+        wrong = "no gradient" if array is None else f"a gradient of size {recorders.describe(array)}"
+        error = GradientError if array is None else DimsError
+        raise error(
+            f"backward: {self.placed.description} returned {wrong} by {which}, which is {recorders.describe(by)} and "
+            "whose gradient is needed; return an array of its size, zeros if no output depends on it."
+        )
 
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[list[dlarray], Any]:
         """Return the inputs with their labels, and the layer with its arrays."""
-        first = len(self.formats)
-        inputs = [wrap(x, format) for x, format in zip(arrays[:first], self.formats, strict=True)]
+        first = len(self.formats) - len(self.places)
+        labelled = [wrap(x, format) for x, format in zip(arrays, self.formats, strict=True)]
         groups: dict[str, Any] = {LEARNABLE: {}, STATE: {}, CONSTANT: {}}
-        for (group, number), array in zip(self.places, arrays[first:], strict=True):
-            groups[group][number] = wrap(array, None)
-        return inputs, self.placed.layer(groups)
+        for (group, number), array in zip(self.places, labelled[first:], strict=True):
+            groups[group][number] = array
+        return labelled[:first], self.placed.layer(groups)
 
 
-def _data(gradient: Any) -> Any:
-    return None if gradient is None else as_array(gradient)._data
+def places_of(placed: PlacedLayer) -> list[tuple[str, int]]:
+    """Return the places of the arrays of a layer, in the order in which they follow its inputs."""
+    return [(group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)]
 
 
 def with_backward(
@@ -93,18 +112,18 @@ def with_backward(
         groups: the arrays of the network.
         num_outputs: of the layer.
         function: "forward" or "predict".
-        known: differentiable functions that were made before, to which a new one is added.
+        known: differentiable functions of the network that were made before, to which a new one is added.
     """
 
     def call(*inputs: Any) -> Any:
         arrays = [as_array(x) for x in inputs]
+        arrays += [as_array(groups[group][number]) for group, number in places_of(placed)]
         formats = tuple([x._format for x in arrays])
-        key = ("backward", placed, function, formats)
+        key = ("backward", placed.name, function, formats)
         if key not in known:
             known[key] = LayerFunction(placed, num_outputs, function, formats)
         of_layer = known[key]
-        own = [groups[group][number] for group, number in of_layer.places]
-        results = of_layer(*[relabel(x, None) for x in arrays], *[relabel(as_array(x), None) for x in own])
+        results = of_layer(*[relabel(x, None) for x in arrays])
         parts = results if isinstance(results, tuple) else (results,)
         return tuple([relabel(x, format) for x, format in zip(parts, of_layer.result_formats, strict=True)])
 

@@ -47,7 +47,8 @@ class EditedNetwork(tree.TreeNode):
             ArgumentError: if no layer has a name.
         """
         gone = {
-            self._number("remove_layers", name) for name in ([names] if isinstance(names, str) else names)
+            self._number("remove_layers", name)
+            for name in (names if isinstance(names, (list, tuple, set)) else [names])
         }
         removed = {self._fixed.content.layers[number].name for number in gone}
         layers = {name: layer for name, layer in self._by_name().items() if name not in removed}
@@ -109,10 +110,16 @@ class EditedNetwork(tree.TreeNode):
         """
         self._number("replace_layer", name)
         own = self._by_name()
-        given = [layers] if isinstance(layers, Layer) else list(layers)
-        if len(given) == 1 and isinstance(given[0], Layer) and not given[0].name:
-            given[0] = _renamed(given[0], name)
-        more = graph.named(given, [other for other in own if other != name])
+        others = [other for other in own if other != name]
+        if isinstance(layers, (list, tuple)) and len(layers) == 1:
+            (layers,) = layers
+        if isinstance(layers, Layer):
+            layers = [layers if layers.name else _renamed(layers, name)]
+        more = graph.named(layers, others)
+        if not more:
+            raise ArgumentError(
+                f"replace_layer: there is no layer to take the place of {name!r}; pass one, or nn.Identity()."
+            )
         first, last = next(iter(more)), list(more)[-1]
         connections: list[Connection] = graph.in_a_row(more)
         for (source, output), (target, port) in self._fixed.content.connections:
@@ -141,11 +148,15 @@ class EditedNetwork(tree.TreeNode):
             DimsError: if their sizes differ.
         """
         for row in (parameter, other):
-            if row not in self._fixed.content.learnables.place_of:
+            if type(row) is not tuple or row not in self._fixed.content.learnables.place_of:
                 raise ArgumentError(
                     f"tie: there is no learnable {brief(row)}; pass layer and parameter of rows of net.learnables: "
                     f"{brief(list(self._fixed.content.learnables.names))}."
                 )
+        if parameter == other:
+            raise ArgumentError(
+                f"tie: {'/'.join(parameter)} is given twice; pass two rows of net.learnables."
+            )
         place_of = self._fixed.content.learnables.place_of
         values = [self._leaves[place_of[row]] for row in (parameter, other)]
         if values[0].shape != values[1].shape:

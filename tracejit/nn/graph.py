@@ -7,6 +7,7 @@ from typing import Any
 
 from tracejit.errors import ArgumentError
 from tracejit.nn.layer import Layer
+from tracejit.nn.placed import with_own_arrays
 from tracejit.util.text import brief
 
 Port = tuple[str, str]
@@ -16,12 +17,14 @@ Connection = tuple[Port, Port]
 """An output, and an input that takes it."""
 
 
-def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
-    """Return layers by name; those without a name get that of their class, with a number from the second on.
+def named(layers: Any, taken: Iterable[str] = ()) -> dict[str, Layer]:
+    """Return copies of layers by name; those without a name get that of their class, numbered from the second on.
 
     Raises:
         ArgumentError: if something is no layer, or a name is given twice.
     """
+    if isinstance(layers, (str, Layer)) or not isinstance(layers, Iterable):
+        raise ArgumentError(f"dlnetwork: layers must be a list of layers, not {brief(layers)}.")
     layers = list(layers)
     for number, layer in enumerate(layers):
         if not isinstance(layer, Layer):
@@ -31,6 +34,11 @@ def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
             )
     names = {*taken}
     for layer in layers:
+        if not isinstance(layer.name, str):
+            raise ArgumentError(
+                f"dlnetwork: the name of a layer must be a string, not {brief(layer.name)}; leave it out for one of "
+                "the class."
+            )
         if layer.name in names:
             raise ArgumentError(
                 f"dlnetwork: two layers have the name {layer.name!r}; give each a name of its own, or none."
@@ -46,7 +54,7 @@ def named(layers: Iterable[Any], taken: Iterable[str] = ()) -> dict[str, Layer]:
     for layer in layers:
         name = layer.name or _free(layer.default_name, names)
         names.add(name)
-        result[name] = layer
+        result[name] = with_own_arrays(layer)
     return result
 
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Initialisation of a network: the layouts of all outputs, and the arrays that are not set."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from tracejit.array import as_array
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.random import rng
 from tracejit.nn.graph import Connection, Port
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout, layout_of
 from tracejit.nn.placed import Collected
-from tracejit.nn.running import call, naming
+from tracejit.nn.running import Groups, call, naming
 from tracejit.nn.structure import NetworkStructure, build
 from tracejit.record import recorder as recorders
 from tracejit.record.sizes_only import sizes_only
@@ -117,13 +117,43 @@ def outputs_of(
         layer.initialize(*inputs)
     collected = Collected({})
     placed = collected.take(name, layer)
+    arrays: Groups = {group: [_untraced(array) for array in own] for group, own in collected.arrays.items()}
     with rng(), sizes_only(f"predict of {name}"):
-        results, _ = call(placed, {**collected.arrays}, examples, num_outputs, "predict")
+        with _telling_of_lengths(inputs, least):
+            results, _ = call(placed, arrays, examples, num_outputs, "predict")
         unknown = "".join({
             label for layout in inputs
             for size, label in zip(layout.size, layout.format or "", strict=False) if size is None
         })  # fmt: skip
         return tuple([layout_of(result, unknown) for result in results])
+
+
+def _untraced(array: Any) -> Any:
+    """Return an array, or one of its size if it belongs to the recording around the initialisation."""
+    given = as_array(array)
+    return given if given._value is None else layout_of(given).zeros()
+
+
+@contextmanager
+def _telling_of_lengths(inputs: Sequence[DataLayout], least: int) -> Iterator[None]:
+    """Add to an error of sizes that an unknown length counts as some number."""
+    try:
+        yield
+    except DimsError as error:
+        unknown = {
+            label for layout in inputs
+            for size, label in zip(layout.size, layout.format or "", strict=False) if size is None
+        } & {"T", "S"}  # fmt: skip
+        if not unknown:
+            raise
+        hint = (
+            f" Axes {' and '.join(sorted(unknown))} of unknown length count as {least} here: give the least length of "
+            "the data, as in nn.SequenceInput(..., min_length=), or example data."
+        )
+        names, found, text = error.in_layer  # type: ignore[attr-defined]
+        told = DimsError(f"{error}{hint}")
+        told.in_layer = names, found, text + hint  # type: ignore[attr-defined]
+        raise told from None
 
 
 def connections_text(structure: NetworkStructure, connections: Sequence[Connection]) -> list[tuple[str, str]]:

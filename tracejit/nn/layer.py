@@ -21,8 +21,8 @@ class Layer:
       gradients by the inputs, then by the learnables. It gets inputs, outputs and the gradients by the outputs.
     - ``reset_state(self)``, if there is state to reset.
 
-    A network holds a copy of the layer, and calls these functions on copies of that: what they assign to other
-    attributes is lost.
+    A network holds a copy of the layer and its arrays, and calls these functions on copies of that: what they assign to
+    attributes, or write into arrays, is lost.
 
     Attributes:
         name: in the network; "" for one that the network gives.
@@ -48,6 +48,11 @@ class Layer:
     num_inputs: int = 1
     num_outputs: int = 1
     default_name = "layer"
+    may_write = True  # into its arrays, so that it gets copies of those of the network
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.may_write = not cls.__module__.startswith("tracejit.nn.")  # the layers of the package do not
 
     def __init__(self, *, name: str = "") -> None:
         self.name = name

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.aval import FLOAT32, Aval, check_format
+from tracejit.aval import FLOAT32, Aval, check_format, wanted_dtype
 from tracejit.errors import DimsError
 from tracejit.record.sizes_only import zeros_of
 from tracejit.util.arguments import as_index, listed
@@ -46,7 +46,7 @@ class DataLayout:
                 )
         self.size: tuple[int | None, ...] = sizes
         self.format = check_format("DataLayout", format, len(sizes))
-        self.dtype = np.dtype(dtype)
+        self.dtype = wanted_dtype("DataLayout", dtype)
 
     def axes_of(self, labels: str) -> tuple[int, ...]:
         """Return the axes that have one of some labels."""

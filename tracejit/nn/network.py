@@ -19,6 +19,8 @@ from tracejit.record import recorder as recorders
 from tracejit.record.guards import Decides
 from tracejit.util.text import brief, count
 
+_ARRAYS = frozenset({dlarray, np.ndarray})
+
 
 class dlnetwork(EditedNetwork):
     """A network of layers: a value that holds its layers, their connections, learnable arrays and state.
@@ -183,7 +185,8 @@ class dlnetwork(EditedNetwork):
         structure = self._fixed
         if outputs is None and acceleration == "auto" and recorders.thread.recorder is None:
             replayed = structure.whole.get(function)
-            if replayed is not None and len(inputs) == replayed.inputs:
+            are_arrays = _ARRAYS.issuperset(map(type, inputs))
+            if replayed is not None and len(inputs) == replayed.inputs and are_arrays:
                 return replayed(self._leaves, inputs)  # type: ignore[no-any-return]
         if acceleration not in ("auto", "none"):
             raise ArgumentError(
@@ -201,7 +204,7 @@ class dlnetwork(EditedNetwork):
             )
         wanted = structure.outputs
         if outputs is not None:
-            names = [outputs] if isinstance(outputs, str) else list(outputs)
+            names = outputs if isinstance(outputs, (list, tuple)) else [outputs]
             wanted = tuple([self._output(function, name) for name in names])
         return running.run(structure, self._leaves, inputs, wanted, function, acceleration == "auto")
 
@@ -261,9 +264,9 @@ class dlnetwork(EditedNetwork):
 
     def reset_state(self) -> "dlnetwork":
         """Return the network with the state that its layers begin with."""
-        layers = self._by_name()
-        for name, layer in layers.items():
-            placed = self._fixed.content.layers[self._fixed.number_of[name]]
+        layers, groups = {}, self._groups()
+        for placed in self._fixed.content.layers:
+            layer = layers[placed.name] = placed.layer(groups, copies=placed.kind.may_write)
             with running.naming(placed, "reset_state", ()):
                 layer.reset_state()
         return self._rebuilt(layers)
@@ -351,7 +354,7 @@ def _fitting(
                 f"{function}: {'/'.join(row)} is of {recorders.describe(array)}, expected "
                 f"{recorders.describe(as_array(before))}; is it of another network?"
             )
-        arrays.append(array)
+        arrays.append(array.copy() if isinstance(value, np.ndarray) else array)
     return tuple(arrays)
 
 

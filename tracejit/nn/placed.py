@@ -11,10 +11,12 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError
+from tracejit.aval import is_inexact
+from tracejit.errors import ArgumentError, DTypeError
 from tracejit.nn.fields import LearnableField, StateField, field_names, field_of
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout
+from tracejit.util.arguments import is_real
 from tracejit.util.named_tuples import NamedTuple
 
 LEARNABLE, STATE, CONSTANT = "learnable", "state", "constant"
@@ -46,11 +48,11 @@ class PlacedLayer(NamedTuple):
     """A layer of a network without its arrays."""
 
     name: str
-    kind: type
+    kind: type[Layer]
     attributes: tuple[Attribute, ...]
 
-    def layer(self, arrays: dict[str, Sequence[Any]]) -> Layer:
-        """Return the layer with arrays, which are given by group."""
+    def layer(self, arrays: dict[str, Sequence[Any]], copies: bool = False) -> Layer:
+        """Return the layer with arrays, which are given by group, or with copies of them."""
         layer: Any = object.__new__(self.kind)
         own = layer.__dict__
         own["name"] = self.name
@@ -58,6 +60,11 @@ class PlacedLayer(NamedTuple):
             values = [
                 arrays[leaf.group][leaf.number] if type(leaf) is ArrayPlace else leaf for leaf in leaves
             ]
+            if copies:
+                values = [
+                    as_array(value).copy() if type(leaf) is ArrayPlace else value
+                    for value, leaf in zip(values, leaves, strict=True)
+                ]
             own[name] = values[0] if treedef.structure is tree.LEAF else tree.unflatten(treedef, values)
         return layer  # type: ignore[no-any-return]
 
@@ -70,6 +77,13 @@ class PlacedLayer(NamedTuple):
             if type(leaf) is ArrayPlace and leaf.group == group
         ]
         return list(dict.fromkeys(found))
+
+    @property
+    def others(self) -> list[Any]:
+        """The values among the attributes that are no arrays."""
+        return [
+            leaf for attribute in self.attributes for leaf in attribute.leaves if type(leaf) is not ArrayPlace
+        ]
 
     @property
     def description(self) -> str:
@@ -107,38 +121,41 @@ class Collected:
 
     def _attribute(self, name: str, layer: Layer, key: str, value: Any) -> Attribute:
         field = field_of(type(layer), key)
+        if field is not None and _is_of_numbers(value):
+            value = _array(name, layer, key, value)
         parts, outer = tree.flatten(value, is_leaf=lambda part: isinstance(part, tree.TreeNode))
         paths = tree.paths(outer, "")
         leaves: list[Any] = []
         for path, part in zip(paths, parts, strict=True):
             if isinstance(part, tree.TreeNode):
-                leaves += self._inner(name, part, key if key != "network" else "")
+                leaves += self._inner(name, layer, part, key if key != "network" else "")
             elif not _is_array(part) and field is None:
                 leaves.append(_fixed(name, layer, key, part))
             else:
                 array = _array(name, layer, key, part)
+                if isinstance(field, LearnableField) and not is_inexact(array.dtype):
+                    raise DTypeError(
+                        f"dlnetwork: {key + path} of layer {name!r} ({type(layer).__name__}) is of {array.dtype}, but "
+                        "gradients are taken by a learnable; pass an array of floating point (x.astype(np.float32))."
+                    )
                 leaves.append(self._place(name, layer, key + path, field, array))
         return Attribute(key, tree.flatten(value)[1], tuple(leaves))
 
     def _place(self, name: str, layer: Layer, parameter: str, field: Any, array: Any) -> ArrayPlace:
         if isinstance(field, LearnableField):
-            rate, l2 = field.learn_rate_factor, field.l2_factor
-            given = [getattr(layer, factors, None) or {} for factors in _FACTORS]
-            return self.add(
-                LEARNABLE,
-                (name, parameter),
-                array,
-                (given[0].get(parameter, rate), given[1].get(parameter, l2)),
-            )
+            factors = _factors(layer, parameter, field.learn_rate_factor, field.l2_factor)
+            return self.add(LEARNABLE, (name, parameter), array, factors)
         if isinstance(field, StateField):
             return self.add(STATE, (name, parameter), array, field.per_observation)
         return self.add(CONSTANT, (name, parameter), array)
 
-    def _inner(self, name: str, node: Any, prefix: str) -> list[ArrayPlace]:
-        """Return places for the arrays of a network within a layer."""
+    def _inner(self, name: str, layer: Layer, node: Any, prefix: str) -> list[ArrayPlace]:
+        """Return places for the arrays of a network within a layer, which may have other factors for them."""
         places = []
         for (group, inner, parameter, more), array in zip(node._fixed.rows(), node._leaves, strict=True):
             full = "/".join(part for part in (prefix, inner, parameter) if part)
+            if group == LEARNABLE:
+                more = _factors(layer, full, *more)
             places.append(self.add(group, (name, full), array, more))
         return places
 
@@ -156,8 +173,29 @@ class Collected:
         return ArrayPlace(group, len(self.arrays[group]) - 1)
 
 
+def _factors(layer: Layer, parameter: str, *otherwise: float) -> tuple[float, ...]:
+    """Return the factors of the learning rate and of the L2 regularisation that a layer has for a learnable."""
+    given = [getattr(layer, factors, None) or {} for factors in _FACTORS]
+    return tuple([own.get(parameter, other) for own, other in zip(given, otherwise, strict=True)])
+
+
+def with_own_arrays(layer: Layer) -> Layer:
+    """Return a layer like another one, with copies of its arrays, into which nobody else writes."""
+    own: Any = object.__new__(type(layer))
+    for name, value in vars(layer).items():
+        leaves, treedef = tree.flatten(value, is_leaf=lambda part: isinstance(part, tree.TreeNode))
+        leaves = [as_array(leaf).copy() if _is_array(leaf) else leaf for leaf in leaves]
+        own.__dict__[name] = tree.unflatten(treedef, leaves)
+    return own  # type: ignore[no-any-return]
+
+
 def _is_array(value: Any) -> bool:
     return type(value) is dlarray or (isinstance(value, np.ndarray) and value.dtype.kind in "fiub")
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Return whether a value is a list of numbers, or of such lists: an array to be."""
+    return isinstance(value, (list, tuple)) and all(is_real(part) or _is_of_numbers(part) for part in value)
 
 
 def _array(name: str, layer: Layer, key: str, value: Any) -> dlarray:

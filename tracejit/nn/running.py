@@ -16,6 +16,7 @@ from tracejit.nn.graph import Port
 from tracejit.nn.layer import is_acceleratable, is_formattable
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
 from tracejit.nn.structure import NetworkStructure
+from tracejit.record import monitor
 from tracejit.record import recorder as recorders
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count
@@ -239,7 +240,9 @@ def call(
 
     `known` keeps the differentiable functions of layers with a backward of their own.
     """
-    layer: Any = placed.layer(groups)
+    for used in (placed.kind, *placed.others):
+        monitor.note_used(used)
+    layer: Any = placed.layer(groups, copies=placed.kind.may_write)
     compute = getattr(layer, function)
     if hasattr(layer, "backward"):
         compute = with_backward(placed, groups, num_outputs, function, {} if known is None else known)

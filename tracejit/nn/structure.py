@@ -179,13 +179,17 @@ def structure_of(content: NetworkContent) -> NetworkStructure:
 
 
 def _in_order(ties: Ties, names: Sequence[str], layers: Mapping[str, Layer]) -> Ties:
-    """Return ties of rows that exist; the one that stands first in the table stands for both."""
+    """Return ties of rows that exist; the one that stands first in the table stands for all that are tied to it."""
     collected = Collected({})
     for name in names:
         collected.take(name, layers[name])
     place_of = {row: number for number, row in enumerate(collected.names[LEARNABLE])}
-    pairs = [sorted(pair, key=place_of.__getitem__) for pair in ties if {*pair} <= {*place_of}]
-    return tuple([(later, earlier) for earlier, later in pairs])
+    alike: list[set[tuple[str, str]]] = []
+    for pair in ties:
+        met = [rows for rows in alike if not rows.isdisjoint(pair)]
+        alike = [rows for rows in alike if rows not in met] + [set(pair).union(*met)]
+    orders = [sorted(rows & {*place_of}, key=place_of.__getitem__) for rows in alike]
+    return tuple([(later, order[0]) for order in orders for later in order[1:]])
 
 
 def build(

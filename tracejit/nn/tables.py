@@ -217,6 +217,11 @@ def values_for(function: str, argument: str, names: RowNames, given: Any) -> tup
         values = {(row.layer, row.parameter): row.value for row in given}
     else:
         for layer, parameters in given.items():
+            if not isinstance(parameters, Mapping):
+                raise ArgumentError(
+                    f"{function}: {argument} must be dicts by layer and parameter; that of layer {brief(layer)} is "
+                    f"{brief(parameters)}."
+                )
             for parameter, value in parameters.items():
                 values[layer, parameter] = value
     missing = [name for name in names.names if name not in values]

@@ -79,27 +79,24 @@ def dlode45(
         -0.135
     """
     what = "dlode45"
-    if not is_option(gradient_mode, _MODES):
-        raise ArgumentError(
-            f"{what}: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not {brief(gradient_mode)}."
-        )
-    times = _times(what, tspan)
+    mode = mode_of(what, gradient_mode)
+    times = times_of(what, tspan)
     fun, theta = _right_hand_side(what, fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
     tolerances = Tolerances(
-        _positive(what, "relative_tolerance", relative_tolerance),
-        _positive(what, "absolute_tolerance", absolute_tolerance),
+        positive(what, "relative_tolerance", relative_tolerance),
+        positive(what, "absolute_tolerance", absolute_tolerance),
     )
     sizes = StepSizes(
-        None if initial_step_size is None else _positive(what, "initial_step_size", initial_step_size),
-        None if max_step_size is None else _positive(what, "max_step_size", max_step_size),
+        None if initial_step_size is None else positive(what, "initial_step_size", initial_step_size),
+        None if max_step_size is None else positive(what, "max_step_size", max_step_size),
     )
     problem = problem_of(what, fun, state, parameters)
     arrays = [*state.arrays, *([] if parameters is None else parameters.arrays)]
     halves = sorted({str(array.dtype) for array in arrays if is_half(array.dtype)})
     if halves:
         raise DTypeError(f"{what}: theta must hold float64 or float32, not {', '.join(halves)}; use astype.")
-    solution = _solution(_MODES[gradient_mode], problem, tolerances, sizes)
+    solution = _solution(_MODES[mode], problem, tolerances, sizes)
     outputs = solution(np.asarray(times), *map(unlabelled, arrays))
     stacked = list(outputs) if len(state.arrays) > 1 else [outputs]
     return _result(state, stacked, len(times) > 2)
@@ -182,7 +179,7 @@ _RK4 = (((0.0, 0.0), (0.5, 0.5), (0.5, 0.5), (1.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 
 def _fixed(
     what: str, fun: Any, tspan: Any, y0: Any, theta: Any, num_steps: Any, data_format: str | None, method: Any
 ) -> Any:
-    times = _times(what, tspan)
+    times = times_of(what, tspan)
     steps_between = integer(what, "num_steps", num_steps)
     if not 1 <= steps_between < _MOST_STEPS:
         raise ArgumentError(
@@ -240,7 +237,25 @@ def _of_network(t: Any, y: Any, network: Any) -> Any:
     return network.predict(y)
 
 
-def _times(what: str, tspan: Any) -> list[float]:
+def mode_of(what: str, value: Any) -> str:
+    """Return an argument `gradient_mode`.
+
+    Raises:
+        ArgumentError: if it is none of the three.
+    """
+    if not is_option(value, _MODES):
+        raise ArgumentError(
+            f"{what}: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not {brief(value)}."
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def times_of(what: str, tspan: Any) -> list[float]:
+    """Return an argument `tspan`.
+
+    Raises:
+        ArgumentError: unless it has two or more times that increase or decrease.
+    """
     given = as_array(tspan, what, "tspan")
     times = recorder.need_value(given, f"{what}: tspan")
     changes = (
@@ -253,7 +268,12 @@ def _times(what: str, tspan: Any) -> list[float]:
     return [float(time) for time in times]
 
 
-def _positive(what: str, argument: str, value: Any) -> float:
+def positive(what: str, argument: str, value: Any) -> float:
+    """Return an argument that is a positive number.
+
+    Raises:
+        ArgumentError: if it is none, or infinite.
+    """
     number = real(what, argument, value)
     if not 0 < number <= sys.float_info.max:
         raise ArgumentError(f"{what}: {argument} must be a positive number, not {brief(value)}.")

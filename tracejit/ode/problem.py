@@ -2,6 +2,7 @@
 """A right-hand side, and the functions of solvers that are accelerated for it."""
 
 import copy
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
@@ -19,6 +20,7 @@ from tracejit.functions.saved_values import gradients_from_saved
 from tracejit.ode.equation import Arrays, Equation, plain, unlabelled
 from tracejit.ode.solve import Solution, TakenStep, integrate
 from tracejit.ode.steps import State, StepSizes, Tolerances
+from tracejit.record import monitor
 from tracejit.util.text import brief
 
 MOST_KEPT = 16  # right-hand sides whose accelerated functions are kept
@@ -87,10 +89,15 @@ class Problem:
             slopes.append(part)
         return tuple(slopes)
 
+    def _fast_slope(self, t: Any, state: State, theta: State) -> State:
+        """Return what slope() does, in a function that outlives the call, in which nothing else names the user's."""
+        monitor.note_used(self.fun)
+        return self.slope(t, state, theta)
+
     @cached_property
     def equation(self) -> Equation:
         """The equation of the state."""
-        return Equation(self.what, lambda t, y, theta: tuple(map(unlabelled, self.slope(t, y, theta))))
+        return Equation(self.what, lambda t, y, theta: tuple(map(unlabelled, self._fast_slope(t, y, theta))))
 
     @cached_property
     def adjoint_equation(self) -> Equation:
@@ -100,7 +107,7 @@ class Problem:
     @cached_property
     def _fast_slope_gradients(self) -> Any:
         def gradients(t: Any, state: State, theta: State, cotangents: State, before: State) -> Any:
-            found = dlgradient(_products(cotangents, self.slope(t, state, theta)), (*state, *theta))
+            found = dlgradient(_products(cotangents, self._fast_slope(t, state, theta)), (*state, *theta))
             return _sums(found, before)
 
         return dlaccelerate(gradients)
@@ -133,7 +140,7 @@ class Problem:
         count = len(self.state.formats)
         # The state of a stage depends on the parameters by the stages before; the slope is differentiated as if not.
         y, theta = tuple(map(stop_gradient, state[:count])), tuple(map(stop_gradient, theta))
-        slopes = self.slope(t, y, theta)
+        slopes = self._fast_slope(t, y, theta)
         gradients = dlgradient(_products(state[count : 2 * count], slopes), (*y, *theta))
         return (*map(unlabelled, slopes), *[-unlabelled(g) for g in gradients])
 
@@ -215,23 +222,37 @@ _problems: "OrderedDict[Hashable, tuple[Problem, Any]]" = OrderedDict()
 def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None) -> Problem:
     """Return the problem of a right-hand side; one that was met before has its accelerated functions already.
 
-    Functions of the same code that hold the same objects, such as a lambda in a loop, are the same right-hand side.
+    Functions of the same code that hold the same objects, such as a lambda in a loop, are the same right-hand side, as
+    long as they do: a variable of theirs may get another value, which what is accelerated notices.
     """
-    code = getattr(fun, "__code__", None)
-    held: tuple[Any, ...] = (fun,)
-    if code is not None and type(fun).__name__ == "function":
-        cells = getattr(fun, "__closure__", None) or ()
-        try:
-            contents = [cell.cell_contents for cell in cells]
-            held = (code, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
-        except ValueError:  # an empty cell
-            held = (fun,)
-    parameters = None if theta is None else theta.key
-    key = (tuple(map(id, held)), state.key, parameters)
-    found = _problems.get(key)
-    if found is None:
-        found = _problems[key] = Problem(what, fun, state, theta), held  # which keeps the ids
-        while len(_problems) > MOST_KEPT:
-            _problems.popitem(last=False)
-    _problems.move_to_end(key)
+    containers = state.key, None if theta is None else theta.key
+    held = _held(fun)
+    for key in ((id(fun), *containers), (tuple(map(id, held)), *containers)):
+        found = _problems.get(key)
+        if found is not None and (found[0].fun is fun or _are_same(_held(found[0].fun), held)):
+            break
+    else:
+        found = Problem(what, fun, state, theta), held  # which keeps the ids
+    for key in ((tuple(map(id, held)), *containers), (id(found[0].fun), *containers)):
+        _problems[key] = found
+        _problems.move_to_end(key)
+    while len(_problems) > 2 * MOST_KEPT:
+        _problems.popitem(last=False)
     return found[0]
+
+
+def _held(fun: Callable[..., Any]) -> tuple[Any, ...]:
+    """Return what makes a function: its code and the objects that it holds; itself if these cannot be told."""
+    if type(fun) is types.MethodType:  # of which there is a new one at each access
+        return fun.__func__, fun.__self__
+    if type(fun) is not types.FunctionType:
+        return (fun,)
+    try:
+        contents = [cell.cell_contents for cell in fun.__closure__ or ()]
+    except ValueError:  # an empty cell
+        return (fun,)
+    return (fun.__code__, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
+
+
+def _are_same(first: Sequence[Any], second: Sequence[Any]) -> bool:
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))

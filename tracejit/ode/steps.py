@@ -101,7 +101,7 @@ def error_of(h: Any, state: State, after: State, slopes: Sequence[State], tolera
         error.append(stripdims((off / scale) ** 2))
     size = sum(part.size for part in error)
     total = sum((part.sum() for part in error[1:]), error[0].sum())
-    return (total / size) ** 0.5
+    return (total / max(size, 1)) ** 0.5  # a state may have no elements
 
 
 def weights_of(parts: Sequence[float], dtype: np.dtype) -> np.ndarray:

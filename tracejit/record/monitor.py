@@ -27,6 +27,7 @@ from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
 Called = Callable[[types.FrameType, int, Any], None]
+Used = Callable[[Any], None]
 
 
 _EXAMPLES = PACKAGE + "examples" + os.sep  # a user's code all the same
@@ -59,6 +60,7 @@ _OF_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 class _Watching(threading.local):
     started: Started | None = None
+    used: Used | None = None
     called: Called | None = None
     import_around: types.FrameType | None = None  # the import that runs the block itself
     has_imported = False  # whether an import ran, or still runs, in the block
@@ -109,13 +111,19 @@ def resumed() -> Iterator[None]:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
-    kept = current.started, current.called, current.effects
-    current.started = current.called = current.effects = None
+    kept = current.started, current.used, current.called, current.effects
+    current.started = current.used = current.called = current.effects = None
     try:
         with paused():
             yield
     finally:
-        current.started, current.called, current.effects = kept
+        current.started, current.used, current.called, current.effects = kept
+
+
+def note_used(value: Any) -> None:
+    """Note that the package's own code uses a function or a class of the user's, to which no name may lead."""
+    if current.used is not None:
+        current.used(value)
 
 
 def is_library(file: str) -> bool:
@@ -132,25 +140,31 @@ def is_library(file: str) -> bool:
 class Watch:
     """A block in which `started` is called with the frame of each function of the user's code that this thread starts.
 
+    `used` is called with the functions and classes of the user's that the package's own code uses (note_used).
+
     An exception of a signal handler may come in the middle of its start and of its end. So the start undoes itself, and
     the end can be repeated.
     """
 
-    def __init__(self, started: Started, effects: SideEffects | None = None) -> None:
+    def __init__(
+        self, started: Started, effects: SideEffects | None = None, used: Used | None = None
+    ) -> None:
         self._started = started
         self._effects = effects
+        self._used = used
         self._outer: tuple[Any, ...] | None = None
         self._monitored = False
         self._previous: Any = None  # profile function
 
     def __enter__(self) -> "Watch":
         self._outer = (
-            current.started, current.import_around, current.has_imported, current.profile, current.effects,
+            current.started, current.used, current.import_around, current.has_imported, current.profile,
+            current.effects,
         )  # fmt: skip
         try:
             around = _import_around(sys._getframe())
             current.import_around, current.has_imported = around, False
-            current.started, current.effects = self._started, self._effects
+            current.started, current.used, current.effects = self._started, self._used, self._effects
             if _monitoring is not None and _monitor.claim():
                 self._monitored = True
                 _monitor.watch(self)
@@ -165,7 +179,8 @@ class Watch:
         if self._outer is None:
             return
         (
-            current.started, current.import_around, current.has_imported, current.profile, current.effects,
+            current.started, current.used, current.import_around, current.has_imported, current.profile,
+            current.effects,
         ) = self._outer  # fmt: skip
         if self._monitored:
             _monitor.leave(self)

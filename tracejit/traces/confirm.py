@@ -105,7 +105,7 @@ class _Comparison:
             assert node is not None
             return Difference(f"only one of them recorded {node.op.name}", node.where, _CODE)
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
-            return Difference(f"operation {at + 1} was {a.op.name}, is {b.op.name}", b.where, _CODE)
+            return _other_op(a, b, at + 1)
         if a.params and str(a.params) != str(b.params):
             return _params(a, b)
         partner = self.partner
@@ -187,6 +187,17 @@ class _Comparison:
                 cause = "an object that is created in each call" if new else _cause(a, b)
                 return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
         return None
+
+
+def _other_op(a: Node, b: Node, number: int) -> Difference:
+    """Return how two operations differ; those that call Python may have the same name."""
+    if a.op.name != b.op.name:
+        return Difference(f"operation {number} was {a.op.name}, is {b.op.name}", b.where, _CODE)
+    was, now = (" and ".join(str(value.aval) for value in node.outputs) for node in (a, b))
+    if was == now:
+        return Difference(f"operation {number}, {a.op.name}, was that of another object", b.where, _CODE)
+    what = f"operation {number}, {a.op.name}, gave {was}, now gives {now}"
+    return Difference(what, b.where, _BY_VALUES, _OF_ONE_DTYPE)
 
 
 def _params(a: Node, b: Node) -> Difference:

@@ -204,11 +204,26 @@ def test_results_of_another_size_are_recorded_again():
 
     positive = Positive()
     fun = tj.dlaccelerate(lambda x: positive(x) * 2)
-    with pytest.warns(tj.TraceJitWarning, match="was Positive, is Positive"):
+    with pytest.warns(tj.TraceJitWarning) as caught:
         for k in (2, 2, 2, 3, 1):
             x = np.full(4, -1.0)
             x[:k] = 1.0
             assert fun(x).tolist() == [2.0] * k
+    assert "operation 1, Positive, gave 2 float64, now gives 3 float64 at" in str(caught[0].message)
+    assert "It has been recorded again. Likely cause: values decide its dtype or its size. Let" in str(
+        caught[0].message
+    )
+
+
+def test_an_object_that_is_made_in_each_call():
+    class Twice(tj.DifferentiableFunction):
+        def forward(self, x):
+            return 2 * x
+
+    fun = tj.dlaccelerate(lambda x: Twice()(x))
+    fun(np.ones(2))
+    with pytest.warns(tj.NotAcceleratedWarning, match="operation 1, Twice, was that of another object at"):
+        assert fun(np.ones(2)).tolist() == [2.0, 2.0]
 
 
 def test_errors_that_the_code_handles():

@@ -206,6 +206,35 @@ class TestBackward:
             assert_allclose(dx, 12 * np.asarray(x), rtol=1e-5)
         assert accelerated.hit_rate > 0
 
+    @pytest.mark.parametrize("data", [X, X.T], ids=["BC", "CB"])
+    @pytest.mark.parametrize("is_turned", [False, True])
+    def test_labels_of_arrays_and_gradients(self, data: Any, is_turned: bool) -> None:
+        class Labelled(nn.Layer, nn.Formattable):
+            weight = nn.Learnable()
+
+            def __init__(self) -> None:
+                self.weight = tj.dlarray(np.arange(1, 5, dtype=np.float32), "C")
+                self.mask = tj.dlarray(np.array([1, 0, 1, 1], np.float32), "C")
+
+            def predict(self, x: Any) -> Any:
+                assert self.weight.format == self.mask.format == "C"
+                return x * self.weight * self.mask
+
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                dx = dy * self.weight * self.mask
+                return dx.T if is_turned else dx, (dy * x * self.mask).sum(axis=x.format.index("B"))
+
+        net = of(Labelled())
+        factor = np.array([1, 0, 3, 4], np.float32)
+        accelerated = tj.dlaccelerate(self.slopes)
+        for _ in range(4):
+            for table, dx in (tj.dlfeval(self.slopes, net, data), accelerated(net, data)):
+                of_rows = np.asarray(dx) if data.format == "BC" else np.asarray(dx).T
+                assert_allclose(of_rows, np.broadcast_to(3 * factor, X.shape), rtol=1e-6)
+                expected = 3 * np.asarray(X).sum(axis=0) * np.array([1, 0, 1, 1])
+                assert_allclose(table["layer", "weight"], expected, rtol=1e-5)
+        assert_allclose(tj.stripdims(net.predict(X)), np.asarray(X) * factor)
+
     def test_the_number_of_gradients(self) -> None:
         class Short(Squared):
             def backward(self, x: Any, y: Any, dy: Any) -> Any:
@@ -216,6 +245,40 @@ class TestBackward:
             match=r"layer 'layer' \(Short\) returned 1 gradient; expected one for each of 1 input and 1 l",
         ):
             tj.dlfeval(self.slopes, of(Short()), X)
+
+    def test_a_gradient_of_a_wrong_size(self) -> None:
+        class Wrong(Squared):
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                return dy, dy if self.wrong else None
+
+        with pytest.raises(
+            tj.DimsError,
+            match=r"^backward: layer 'layer' \(Wrong\) returned a gradient of size 5\(B\) x 4\(C\) float32 by "
+            r"learnable 1, which is 1 float32 and whose gradient is needed; return an array of its size, zeros",
+        ):
+            tj.dlfeval(self.slopes, of(Wrong()), X)
+        with pytest.raises(tj.GradientError, match="returned no gradient by learnable 1, which is 1 float32"):
+            tj.dlfeval(self.slopes, of(Wrong(0)), X)
+
+    @pytest.mark.parametrize("value", [{1, 2}, {"a": [1, {2}]}, np.ones(2) * 1j, bytearray(b"a")], ids=repr)
+    def test_attributes_of_any_kind(self, value: Any) -> None:
+        layer = Squared()
+        layer.value = value  # type: ignore[attr-defined]
+        for net in (of(layer), of(layer, nn.Tanh()).remove_layers("tanh").initialize()):
+            for _ in range(3):
+                _, dx = tj.dlfeval(self.slopes, net, X)
+                assert_allclose(dx, 12 * np.asarray(X), rtol=1e-5)
+
+    def test_an_error_names_the_layer(self) -> None:
+        class Failing(Squared):
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                raise RuntimeError("no slope")
+
+        accelerated = tj.dlaccelerate(self.slopes)
+        for run in (lambda net: tj.dlfeval(self.slopes, net, X), lambda net: accelerated(net, X)):
+            with pytest.raises(RuntimeError, match="no slope") as caught:
+                run(of(Failing()))
+            assert "in backward of layer 'layer' (Failing) of a network" in caught.value.__notes__
 
 
 class TestCheckLayer:
@@ -273,3 +336,81 @@ class TestCheckLayer:
         outcome, reason = self.outcome(nn.Convolution2d(3, 2), "initialize")
         assert outcome == "failed" and "Convolution2d" in reason
         assert self.outcome(nn.Convolution2d(3, 2), "predict returns") == ("skipped", "initialize failed")
+
+
+class WritingUncompiled(nn.Layer, nn.Formattable):
+    """A layer that writes into its arrays."""
+
+    weight, count = nn.Learnable(), nn.State()
+
+    def __init__(self) -> None:
+        self.weight, self.count = tj.ones(1, np.float32), tj.ones(1, np.float32)
+        self.constant = np.ones(4, np.float32)
+
+    def predict(self, x: Any) -> Any:
+        self.weight *= 2
+        self.count += 1
+        self.constant *= 3
+        return x * self.weight * self.count * self.constant
+
+    def reset_state(self) -> None:
+        self.count[:] = 0
+
+
+class Writing(WritingUncompiled, nn.Acceleratable):
+    pass
+
+
+class TestANetworkIsAValue:
+    def test_arrays_of_the_layer_are_copied(self) -> None:
+        factor = np.full(4, 3.0, np.float32)
+        labelled = tj.dlarray(np.full(4, 2.0, np.float32), "C")
+        layers = [Scale(), Masked(labelled)]
+        layers[0].factor = factor
+        net = tj.dlnetwork([nn.FeatureInput(4), layers[0]]).add_layers(layers[1])
+        net = net.connect_layers("layer", "layer_1").initialize()
+        loaded = net.with_learnables({"layer": {"factor": factor}})
+        expected = np.asarray(net.predict(X)).copy()
+        factor[:], labelled[:] = 0, 0
+        assert_array_equal(net.predict(X), expected)
+        assert_array_equal(loaded.predict(X), expected)
+
+    @pytest.mark.parametrize("kind", [Writing, WritingUncompiled])
+    def test_what_a_layer_writes_into_its_arrays_is_lost(self, kind: Any) -> None:
+        net = of(kind())
+        accelerated = tj.dlaccelerate(lambda net, x: net.predict(x))
+        for call in (
+            net.predict,
+            lambda x: net.predict(x, acceleration="none"),
+            lambda x: net.forward(x)[0],
+            lambda x: accelerated(net, x),
+            tj.dlaccelerate(lambda x: net.predict(x)),
+            lambda x: tj.dlfeval(lambda net, x: net.predict(x), net, x),
+        ):
+            for _ in range(4):
+                assert_allclose(call(X), np.asarray(X) * 12, rtol=1e-6)
+        assert net.reset_state().state["layer", "count"].tolist() == [0]
+        assert net.state["layer", "count"].tolist() == [1]
+        assert net.learnables["layer", "weight"].tolist() == [1]
+        assert net.layer("layer").constant.tolist() == [1, 1, 1, 1]
+
+    def test_a_class_of_ours_that_writes(self) -> None:
+        class Doubled(nn.FullyConnected):
+            def predict(self, x: Any) -> Any:
+                self.weights *= 2
+                return super().predict(x)
+
+        net = of(Doubled(2, weights=np.ones((2, 4), np.float32)))
+        for acceleration in ("auto", "none"):
+            for _ in range(4):
+                y = net.predict(X, acceleration=acceleration)
+                assert_allclose(y, 2 * np.asarray(X) @ np.ones((4, 2)), rtol=1e-5, atol=1e-6)
+        assert not nn.FullyConnected.may_write and np.all(np.asarray(net.learnables["fc", "weights"]) == 1)
+
+    def test_gradients_of_a_layer_that_writes(self) -> None:
+        def slopes(net: Any, x: Any) -> Any:
+            return tj.dlgradient(net.predict(x).sum(), net.learnables)["layer", "weight"]
+
+        accelerated = tj.dlaccelerate(slopes)
+        for _ in range(4):
+            assert_allclose(accelerated(of(Writing()), X), [12 * np.asarray(X).sum()], rtol=1e-5)

@@ -64,6 +64,11 @@ class TestConstruction:
             assert net.predict(X).shape == (5, 3)
             assert repr(net.summary().layers[0].outputs) == "(?(B) x 3(C),)"
 
+    def test_arrays_may_be_lists(self):
+        net = tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(1, weights=[[1.0, 2.0]], bias=(3.0,))])
+        assert net.learnables["fc", "weights"].shape == (1, 2) and len(net.learnables) == 2
+        assert net.predict(tj.dlarray([[1.0, 1.0]], "BC")).tolist() == [[6.0]]
+
     def test_the_layer_that_was_given_is_not_changed(self):
         layer = nn.FullyConnected(3)
         tj.dlnetwork([nn.FeatureInput(4), layer])
@@ -169,6 +174,21 @@ class TestChanges:
             "b",
         )
 
+    def test_several_ties(self):
+        a, b, c = (("a", "weights"), ("b", "weights"), ("c", "weights"))
+        layers = [nn.FullyConnected(4, name=name) for name in "abc"]
+        net = tj.dlnetwork([nn.FeatureInput(4), *layers], seed=0)
+        for tied in (net.tie(b, c).tie(a, b), net.tie(a, b).tie(a, c), net.tie(a, c).tie(b, a)):
+            assert [row for row in tied.learnables._fixed.names if row[1] == "weights"] == [a]
+            w = np.asarray(tied.learnables[a])
+            assert_allclose(tied.predict(X), np.asarray(X) @ w.T @ w.T @ w.T, rtol=1e-5, atol=1e-6)
+            rest = tied.remove_layers("a")
+            assert rest.layer("b").weights is rest.layer("c").weights
+        with pytest.raises(tj.ArgumentError, match=r"tie: a/weights is given twice; pass two rows of net\.l"):
+            net.tie(a, a)
+        with pytest.raises(tj.ArgumentError, match=r"tie: there is no learnable \['a', 'weights'\]; pass"):
+            net.tie([*a], b)
+
     def test_frozen_layers_stay(self):
         net = small().freeze("fc").with_learn_rate_factor("fc_1", "bias", 2)
         assert net.learn_rate_factors.value == (0, 0, 1, 1, 1, 2)
@@ -182,6 +202,20 @@ class TestChanges:
         assert set(free.learn_rate_factors.value) == {1.0}
         assert free.l2_factors.to_dict()["fc"] == {"weights": 1.0, "bias": 0.0}
         assert free.with_l2_factor("fc", "bias", 3).l2_factors["fc", "bias"] == 3
+
+    def test_layers_of_an_inner_network_are_frozen(self):
+        block = tj.dlnetwork([nn.FullyConnected(4, name="dense"), nn.Relu()], initialize=False)
+        outer = nn.Network(tj.dlnetwork([nn.Network(block, name="inner")], initialize=False), name="outer")
+        net = tj.dlnetwork([nn.FeatureInput(4), outer, nn.FullyConnected(2)], seed=0)
+        assert net.freeze("outer").learn_rate_factors.value == (0, 0, 1, 1)
+        frozen = net.freeze()
+        assert frozen.learn_rate_factors.value == (0, 0, 0, 0)
+        moved, _ = tj.sgdmupdate(frozen, tj.tree.map(tj.ones_like, net.learnables), None, 0.5)
+        assert moved == frozen and frozen.unfreeze("outer").learn_rate_factors.value == (1, 1, 0, 0)
+        one = net.with_learn_rate_factor("outer", "inner/dense/bias", 2)
+        one = one.with_l2_factor("outer", "inner/dense/bias", 3)
+        assert one.learn_rate_factors["outer", "inner/dense/bias"] == 2
+        assert one.l2_factors.value == (1, 3, 1, 0)
 
 
 class TestAsAContainer:

@@ -10,12 +10,13 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.joining import concatenate
 from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
 from tracejit.functions.layers.resizing import dlresize
-from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.functions.movement import in_order_of, permuted, relabel, reshaped
 from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
 from tracejit.nn.layers.dense import channels_first
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.record import recorder as recorders
-from tracejit.util.text import brief
+from tracejit.util.arguments import as_index, listed, text
+from tracejit.util.text import brief, count
 
 
 class _Several(BuiltInLayer):
@@ -108,7 +109,7 @@ class Concatenation(_Several):
         self.dimension = dimension
 
     def predict(self, *inputs: Any) -> Any:
-        arrays = [_in_order_of(as_array(inputs[0])._format, x) for x in inputs]
+        arrays = [in_order_of(as_array(inputs[0])._format, x) for x in inputs]
         axis = self.dimension
         if isinstance(axis, str):
             found = [number for number, label in enumerate(arrays[0]._format or "") if label == axis]
@@ -141,21 +142,6 @@ class DepthConcatenation(Concatenation):
 
     def __init__(self, num_inputs: Any, *, name: str = "") -> None:
         super().__init__("C", num_inputs, name=name)
-
-
-def _in_order_of(wanted: str | None, x: Any) -> Any:
-    """Return an array with its axes in the order of some labels, if these are its labels."""
-    array = as_array(x)
-    format = array._format
-    if wanted is None or format is None or format == wanted or sorted(format) != sorted(wanted):
-        return array
-    left = list(enumerate(format))
-    order = []
-    for label in wanted:
-        axis = next(axis for axis, own in left if own == label)
-        left.remove((axis, label))
-        order.append(axis)
-    return relabel(permuted(relabel(array, None), tuple(order)), wanted)
 
 
 class Identity(BuiltInLayer):
@@ -226,7 +212,7 @@ class Permute(BuiltInLayer):
 
     def __init__(self, order: str, *, name: str = "") -> None:
         self.name = name
-        self.order = order
+        self.order = text("Permute", "order", order)
 
     def predict(self, x: Any) -> Any:
         array = as_array(x)
@@ -236,7 +222,7 @@ class Permute(BuiltInLayer):
                 f"{recorders.describe(array)}; give "
                 "each label once for each of its axes."
             )
-        return _in_order_of(self.order, array)
+        return in_order_of(self.order, array)
 
 
 class Reshape(BuiltInLayer):
@@ -247,6 +233,9 @@ class Reshape(BuiltInLayer):
         format: labels of these axes, such as "CSS"; observations (B) stand first.
         name: of the layer.
 
+    Raises:
+        DimsError: if there are not as many labels as sizes.
+
     Examples:
         >>> import numpy as np, tracejit as tj
         >>> from tracejit import nn
@@ -256,10 +245,16 @@ class Reshape(BuiltInLayer):
 
     default_name = "reshape"
 
-    def __init__(self, output_size: Sequence[int], format: str, *, name: str = "") -> None:
+    def __init__(self, output_size: int | Sequence[int], format: str, *, name: str = "") -> None:
         self.name = name
-        self.output_size = tuple(output_size)
-        self.format = format
+        given = output_size if as_index(output_size) is None else (output_size,)
+        self.output_size = listed("Reshape", "output_size", given)
+        self.format = text("Reshape", "format", format)
+        if len(self.format) != len(self.output_size):
+            raise DimsError(
+                f"Reshape: format={self.format!r} has {count(len(self.format), 'label')}, but output_size has "
+                f"{count(len(self.output_size), 'size')}: {self.output_size}; give one label for each."
+            )
 
     def predict(self, x: Any) -> Any:
         array = as_array(x)

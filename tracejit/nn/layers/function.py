@@ -4,9 +4,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.errors import ArgumentError
 from tracejit.nn.layer import Layer, numbered
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.util.arguments import callable_, flag, listed, text
+from tracejit.util.text import brief
 
 
 class FunctionLayer(Layer):
@@ -66,7 +68,7 @@ def functionlayer(
         name: of the layer.
 
     Raises:
-        ArgumentError: if `fun` is no function.
+        ArgumentError: if `fun` is no function, or names are none or occur twice.
         DimsError: if a number is not positive.
 
     Examples:
@@ -85,10 +87,17 @@ def functionlayer(
         outputs = _names("output_names", output_names)
     return FunctionLayer(
         callable_("functionlayer", "fun", fun), flag("functionlayer", "formattable", formattable),
-        flag("functionlayer", "acceleratable", acceleratable), inputs, outputs, description, name,
+        flag("functionlayer", "acceleratable", acceleratable), inputs, outputs,
+        text("functionlayer", "description", description), text("functionlayer", "name", name),
     )  # fmt: skip
 
 
 def _names(argument: str, value: Any) -> tuple[str, ...]:
-    names = listed("functionlayer", argument, value)
-    return tuple([text("functionlayer", argument, name) for name in names])
+    names = tuple(
+        [text("functionlayer", argument, name) for name in listed("functionlayer", argument, value)]
+    )
+    if not names or len({*names}) < len(names):
+        raise ArgumentError(
+            f"functionlayer: {argument} must have one name or more, each of them once, not {brief(value)}."
+        )
+    return names

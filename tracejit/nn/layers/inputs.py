@@ -98,7 +98,7 @@ class InputLayer(BuiltInLayer):
         if array._format is None:
             labels = "".join(sorted(self.layout.format or "", key="BTSC".index))
             raise DimsError(
-                f"the input of size {'x'.join(map(str, array._data.shape))} has no labels; expected {wanted!r} and "
+                f"the input of {recorders.describe(array)} has no labels; expected {wanted!r} and "
                 f'observations (B): pass dlarray(x, "{labels}"), with the label of each axis.'
             )
         for label in "SC":

@@ -5,7 +5,7 @@ from typing import Any
 
 from tracejit.errors import ArgumentError
 from tracejit.nn.layers.combining import Network
-from tracejit.ode.dlode45 import dlode45
+from tracejit.ode.dlode45 import dlode45, mode_of, positive, times_of
 
 
 class NeuralODE(Network):
@@ -21,7 +21,8 @@ class NeuralODE(Network):
         name: of the layer.
 
     Raises:
-        ArgumentError: if `network` is none, or has state, which an equation cannot update.
+        ArgumentError: if `network` is none, or has state, which an equation cannot update; for times, modes and
+            tolerances that dlode45 does not take.
 
     Formula:
         y(t_1) = y(t_0) + integral of network(y(t)); R. T. Q. Chen and others, 2018.
@@ -47,9 +48,10 @@ class NeuralODE(Network):
                 "NeuralODE: network must have one input and one output; this one has "
                 f"{self.num_inputs} and {self.num_outputs}."
             )
-        self.tspan = tuple(float(time) for time in tspan)
-        self.gradient_mode = gradient_mode
-        self.relative_tolerance, self.absolute_tolerance = relative_tolerance, absolute_tolerance
+        self.tspan = tuple(times_of("NeuralODE", tspan))
+        self.gradient_mode = mode_of("NeuralODE", gradient_mode)
+        self.relative_tolerance = positive("NeuralODE", "relative_tolerance", relative_tolerance)
+        self.absolute_tolerance = positive("NeuralODE", "absolute_tolerance", absolute_tolerance)
 
     def initialize(self, *layouts: Any) -> None:
         super().initialize(*layouts)
