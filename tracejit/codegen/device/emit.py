@@ -15,7 +15,15 @@ from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
-from tracejit.passes.loops.spread import ALONE, BLOCK, DeviceLaunch, Spread, SpreadLaunch
+from tracejit.passes.loops.spread import (
+    ALONE,
+    BLOCK,
+    COLUMN_THREADS,
+    COLUMNS,
+    DeviceLaunch,
+    Spread,
+    SpreadLaunch,
+)
 from tracejit.passes.schedule.memory import Memory
 from tracejit.program import Grid, Pointer, Program, Row
 
@@ -80,6 +88,7 @@ def _rows_of(memory: Memory, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitte
 def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
-        grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, BLOCK)
+        threads = COLUMN_THREADS if spread.form == COLUMNS else BLOCK
+        grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, threads)
         return [(emit_spread(spread), grid)]
     return [emit_product(launch)] if isinstance(launch.whole, Product) else emit_kernel(launch)

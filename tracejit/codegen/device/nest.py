@@ -2,16 +2,29 @@
 """Emission of a nest whose work many threads share (Note [spreading] in passes/loops/spread.py)."""
 
 import math
+from collections.abc import Mapping
 
 from tracejit.codegen import lanes
-from tracejit.codegen.expressions import combine
+from tracejit.codegen.expressions import FAST_FOLDS, combine
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
+from tracejit.ir import Node
 from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, RowFold, Store
-from tracejit.passes.loops.spread import ALONE, BY_GROUP, ELEMENTS, GROUP, ROWS, WIDE, Spread
+from tracejit.passes.loops.spread import (
+    ALONE,
+    BY_GROUP,
+    BY_THREAD,
+    ELEMENTS,
+    FOLDED,
+    GROUP,
+    ROWS,
+    WIDE,
+    Spread,
+)
 
+_OF_VECTORS = "s"  # the name of a sum of vectors ends so
 _LEAST_BYTES = 4  # of elements that are accessed side by side
 
 
@@ -46,7 +59,7 @@ class DeviceMemory(NestMemory):
 def _is_wide(spread: Spread, order: LoopOrder) -> bool:
     """Return whether elements lie side by side in all memory, so that a thread can take WIDE of them at once."""
     nest = spread.nest
-    if spread.form != ELEMENTS or spread.copies or not order.depth:
+    if spread.form != ELEMENTS or {*spread.copies.values()} - {FOLDED} or not order.depth:
         return False
     if order.depth > 1 and order.extents[-1] % WIDE:
         return False
@@ -113,6 +126,7 @@ class DeviceEmitter(NestEmitter):
         self.spread = spread
         self.memory = DeviceMemory(spread, order)
         self.is_row_level = False
+        self.totals: dict[str, Accumulate] = {}  # sums that threads keep in registers (FOLDED), by name
         self.is_wide = _is_wide(spread, order)
         split, depth = order.row_depth, order.depth
         self.rows, self.inner = range(split), range(split, depth)
@@ -152,10 +166,11 @@ class DeviceEmitter(NestEmitter):
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
         if self.is_wide and len(self.rows) > 1:
             self.memory = DeviceMemory(self.spread, self.order, is_wide=True)
-        body = [*self.copies(), *self.row_loop().lines(self.of_one())]
+        body = self.row_loop().lines(self.of_one())
         if self.is_wide and len(self.rows) == 1:
             body = self.wide() + body
-        return [INDENT + line for line in body]
+        lines = [*self.copies(), *self.first_totals(), *body, *self.last_totals()]
+        return [INDENT + line for line in lines]
 
     def wide(self) -> list[str]:
         """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
@@ -191,14 +206,50 @@ class DeviceEmitter(NestEmitter):
         """Return the lines that find the copies of this group or thread, and give sums their first values."""
         lines = []
         for write, kind in self.spread.copies.items():
-            who = "group()" if kind == BY_GROUP else "thread()"
-            lines.append(f"o{write}_copy = {who} * o{write}_size")
-        for line in self.nest.lines:
-            if isinstance(line, Accumulate) and line.start != IN_PLACE:
-                lines += self.first_values(line)
-        sums = {line.write for line in self.nest.lines if isinstance(line, Accumulate)}
-        if any(self.spread.copies[write] == BY_GROUP for write in sums):
+            lines.append(f"o{write}_copy = {self.number_of_copy(kind)} * o{write}_size")
+        in_memory = [
+            line for line in self.nest.lines
+            if isinstance(line, Accumulate) and line.start != IN_PLACE and not self.is_in_registers(line)
+        ]  # fmt: skip
+        for line in in_memory:
+            lines += self.first_values(line)
+        if any(self.spread.copies[line.write] == BY_GROUP for line in in_memory):
             lines.append("together()")
+        return lines
+
+    def number_of_copy(self, kind: str) -> str:
+        """Return the expression of the number of a thread's copy."""
+        return "thread()" if kind == BY_THREAD else "group()"
+
+    def is_in_registers(self, line: Accumulate) -> bool:
+        """Return whether threads keep a sum in registers."""
+        return self.spread.copies[line.write] == FOLDED
+
+    def first_totals(self) -> list[str]:
+        """Return the lines that give sums in registers their first values; what adds to them was emitted before."""
+        lines = []
+        for name, line in self.totals.items():
+            start, suffix = self.initial(line.node), SUFFIXES[line.node.output.dtype]
+            lines.append(f"{name} = {f'{suffix}x{WIDE}({start})' if name.endswith(_OF_VECTORS) else start}")
+        return lines
+
+    def last_totals(self) -> list[str]:
+        """Return the lines that combine sums in registers, of vectors and then of a group, and store them."""
+        lines: list[str] = []
+        numbers: dict[str, Accumulate] = {}
+        for name, line in sorted(self.totals.items()):  # a number before the vectors of the same sum
+            of_number = name.rstrip(_OF_VECTORS)
+            if name != of_number:
+                total = f"total_{FAST_FOLDS[line.node.op.name]}({name}, {WIDE})"
+                is_alone = of_number not in numbers
+                lines.append(f"{of_number} = {total if is_alone else combine(line.node, of_number, total)}")
+            numbers[of_number] = line
+        if not numbers:
+            return []
+        lines += self.across_lanes({name: line.node for name, line in numbers.items()})
+        lines.append("if lane() == 0:")
+        for name, line in numbers.items():
+            lines.append(INDENT + self.memory.store(f"o{line.write}", (0,) * self.order.depth, name))
         return lines
 
     def first_values(self, line: Accumulate) -> list[str]:
@@ -235,12 +286,14 @@ class DeviceEmitter(NestEmitter):
 
     def folded_lanes(self, folds: list[RowFold]) -> list[str]:
         """Return the lines that combine what the threads of a group have folded, in each of them."""
+        return self.across_lanes({self.values.in_row[line.result]: line.node for line in folds})
+
+    def across_lanes(self, folds: Mapping[str, Node]) -> list[str]:
+        """Return the lines that combine variables of the threads of a group, given what folds them."""
         lines = [f"step = index({GROUP // 2})", "while step > 0:"]
-        for line in folds:
-            name = self.values.in_row[line.result]
-            suffix = SUFFIXES[line.node.output.dtype]
-            other = f"across_{suffix}({name}, step)"
-            lines.append(f"{INDENT}{name} = {combine(line.node, name, other)}")
+        for name, node in folds.items():
+            other = f"across_{SUFFIXES[node.output.dtype]}({name}, step)"
+            lines.append(f"{INDENT}{name} = {combine(node, name, other)}")
         return [*lines, f"{INDENT}step = index(step >> 1)"]
 
     def emit_store(self, line: Store, out: list[str]) -> None:
@@ -248,8 +301,21 @@ class DeviceEmitter(NestEmitter):
         self.guard(out)
 
     def emit_accumulate(self, line: Accumulate, out: list[str]) -> None:
-        super().emit_accumulate(line, out)
+        if self.spread.copies.get(line.write) == FOLDED:
+            self.emit_total(line, out)
+        else:
+            super().emit_accumulate(line, out)
         self.guard(out)
+
+    def emit_total(self, line: Accumulate, out: list[str]) -> None:
+        """Append the line that adds to a sum in a register."""
+        width, node, value = self.memory.width, line.node, self.operand(line.value)
+        name = f"t{line.write}{_OF_VECTORS if width else ''}"
+        self.totals[name] = line
+        self.values.origins[f"o{line.write}"] = node
+        if width:
+            value = self.widened(value, node.inputs[0].dtype)
+        out.append(f"{name} = {combine(node, name, value, width)}")
 
     def guard(self, out: list[str]) -> None:
         """Let one thread of a group do the last line, if all of them would do the same."""

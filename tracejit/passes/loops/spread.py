@@ -10,8 +10,10 @@ share it:
   neighbours read neighbouring memory, and combine what each of them has folded. Of rows that are not too long each
   thread keeps its elements in registers from one pass over the row to the next, and what it adds up from row to row.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
-  each row. A sum over everything is kept by each thread. One more launch combines these copies, in an order that
-  depends on sizes only, so a result is the same on every device.
+  each row. A sum over everything is kept by each thread in a register, and combined by its group in the end. One more
+  launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
+  In it a block takes up to 32 neighbours of the result, and its threads some of the copies each.
+- Long rows without a reduction of each row are cut into pieces, which are rows for all that was said.
 - What none of this fits runs on a single thread. That is slow, and right.
 """
 
@@ -50,19 +52,24 @@ MOST_TURNS = (
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
-MOST_KEPT = 1024  # elements of a row that a group keeps in registers
+MOST_KEPT = 1024  # elements of a row, or a piece of it, that a group keeps in registers
+MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
+COLUMN_THREADS = 1024  # of a block that combines copies
 
-ALONE, ELEMENTS, ROWS = "alone", "elements", "rows"
-BY_GROUP, BY_THREAD = "group", "thread"
+ALONE, ELEMENTS, ROWS, COLUMNS = "alone", "elements", "rows", "columns"
+BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
 
 
 class Spread(NamedTuple):
     """A nest, and how threads share it (Note [spreading]).
 
-    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS
-    blocks      how many blocks of BLOCK threads run it; one thread if it is ALONE
-    copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other
+    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS, or blocks combine
+                copies by COLUMNS
+    blocks      how many blocks of BLOCK threads run it, of COLUMN_THREADS for COLUMNS; one thread if it is ALONE
+    copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other; FOLDED
+                are numbers that threads keep in registers, and groups combine into their copies in the end
     kept        the writes that hold one row at a time, in registers; None if the elements of rows are not kept there
+    pieces      how many pieces of MOST_KEPT elements each row is cut into
     """
 
     nest: Nest
@@ -70,6 +77,7 @@ class Spread(NamedTuple):
     blocks: int = 1
     copies: Mapping[int, str] = MappingProxyType({})
     kept: frozenset[int] | None = None
+    pieces: int = 1
 
 
 class SpreadLaunch(NamedTuple):
@@ -185,7 +193,15 @@ def _blocks_of_elements(elements: int) -> int:
 def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Spread]:
     """Return the launches of a nest with few sums, of which each thread has a copy."""
     blocks = blocks_of(-(-math.prod(nest.extents) // ELEMENTS_OF_A_COPY))
-    return _with_copies(nest, ELEMENTS, blocks, dict.fromkeys(sums, BY_THREAD), sums)
+    copies = {k: FOLDED if _is_one_number(nest, k) else BY_THREAD for k in sums}
+    return _with_copies(Spread(nest, ELEMENTS, blocks, copies), sums)
+
+
+def _is_one_number(nest: Nest, write: int) -> bool:
+    """Return whether all elements go into one element of a write."""
+    return not any(
+        stride for n, stride in zip(nest.extents, nest.writes[write].strides, strict=True) if n > 1
+    )
 
 
 def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
@@ -222,48 +238,62 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
     for k in sums:
         strides = nest.writes[k].strides[split:]
         is_own = k in of_rows or all(stride for n, stride in zip(inner, strides, strict=True) if n > 1)
-        copies[k] = BY_GROUP if is_own else BY_THREAD
+        copies[k] = FOLDED if _is_one_number(nest, k) else BY_GROUP if is_own else BY_THREAD
     scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
-    kept = frozenset(scratch) if _is_kept(nest, split) else None
-    if kept is None:
+    pieces = _pieces(nest, split)
+    if not pieces:
         copies |= dict.fromkeys(scratch, BY_GROUP)
     groups = rows
     for k, kind in copies.items():
+        if kind == FOLDED:
+            continue
         copy_size = max(1, nest.writes[k].root.aval.size) * (GROUP if kind == BY_THREAD else 1)
-        groups = min(groups, MOST_COPIED // copy_size)
+        groups = min(groups, MOST_COPIED // copy_size, max(1, MOST_COPIES // max(pieces, 1)))
     if groups < 1:
         return [Spread(nest, ALONE)]
-    blocks = blocks_of(groups * GROUP) if copies else min(-(-groups * GROUP // BLOCK), MOST_TURNS)
-    return _with_copies(nest, ROWS, max(1, blocks), copies, sums, kept)
+    if not pieces:
+        return _with_copies(Spread(nest, ROWS, _blocks_of_groups(groups, bool(copies)), copies), sums)
+    blocks = _blocks_of_groups(groups * pieces, bool(copies))
+    blocks = -(-blocks // pieces) * pieces  # groups of all pieces take the same rows
+    return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces), sums)
 
 
-def _is_kept(nest: Nest, split: int) -> bool:
-    """Return whether groups keep the elements of rows in registers."""
+def _blocks_of_groups(groups: int, has_copies: bool) -> int:
+    """Return how many blocks run so many groups: one turn for each if there are no copies."""
+    return blocks_of(groups * GROUP) if has_copies else max(1, min(-(-groups * GROUP // BLOCK), MOST_TURNS))
+
+
+def _pieces(nest: Nest, split: int) -> int:
+    """Return how many pieces of rows groups keep in registers; 0 if they do not."""
     lengths = nest.extents[split:]
     lies_as_one_axis = all(
         access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
         for access in (*nest.reads, *nest.writes)
         for axis in range(split, len(nest.extents) - 1)
     )
-    return bool(lengths) and math.prod(lengths) <= MOST_KEPT and lies_as_one_axis
+    if not lengths or not lies_as_one_axis:
+        return 0
+    pieces = -(-math.prod(lengths) // MOST_KEPT)
+    has_rows = any(nest.row) or len(nest.full) != 1  # what is computed for each row needs all of it
+    return 0 if pieces > 1 and has_rows else pieces
 
 
-def _with_copies(
-    nest: Nest, form: str, blocks: int, copies: Mapping[int, str], sums: Mapping[int, Accumulate],
-    kept: frozenset[int] | None = None,
-) -> list[Spread]:  # fmt: skip
+def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]:
     """Return the launch of a nest on copies of what it sums, and those that combine them."""
+    nest, copies = spread.nest, spread.copies
     writes, combining = [*nest.writes], []
     lines = {id(line): line for line in sums.values()}
+    groups = spread.blocks * BLOCK // GROUP
+    counts = {BY_THREAD: groups * GROUP, BY_GROUP: groups // spread.pieces, FOLDED: groups}
     for k, kind in copies.items():
         access = writes[k]
-        count = blocks * BLOCK if kind == BY_THREAD else blocks * BLOCK // GROUP
-        memory = Value(Aval((count, *access.root.shape), None, access.root.dtype), None)
+        memory = Value(Aval((counts[kind], *access.root.shape), None, access.root.dtype), None)
         writes[k] = access._replace(root=memory)
         if k in sums:
             start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
             total = combination(sums[k].node, memory, access.root, start)
-            combining.append(Spread(total, ROWS, blocks_of(access.root.aval.size * GROUP)))
+            size = access.root.aval.size
+            combining.append(Spread(total, COLUMNS, -(-size // columns_of(size))))
 
     def without_start(line: Line) -> Line:
         if id(line) in lines and isinstance(line, Accumulate):
@@ -271,7 +301,12 @@ def _with_copies(
         return line
 
     nest = nest.map_lines(without_start)._replace(writes=writes)
-    return [Spread(nest, form, blocks, copies, kept), *combining]
+    return [spread._replace(nest=nest), *combining]
+
+
+def columns_of(size: int) -> int:
+    """Return how many neighbours of a result of `size` elements a block combines: a power of two."""
+    return min(GROUP, 1 << (max(size, 1) - 1).bit_length())
 
 
 def combination(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
