@@ -229,7 +229,7 @@ def test_other_sizes_have_the_same_kernels() -> None:
         shapes = (30, columns), (columns,), (rows, 30)
         return {k.name for k in program_of(layer, [np.ones(shape, F32) for shape in shapes])[0].kernels}
 
-    # The text of rows in registers says how many vectors or numbers a thread has, that of sums how many columns a block.
+    # The text of rows in registers says how many vectors or numbers a thread has, that of sums how many columns.
     lengths = (
         1,
         3,
