@@ -36,7 +36,7 @@ _FORWARD = (_READS, "out lse")
 _BACKWARD = (f"{_READS} lse delta ct", "dq dk dv")
 
 
-class _Columns(NamedTuple):
+class _HeadColumns(NamedTuple):
     """The columns of a thread.
 
     threads     that have a query, or a key, together
@@ -138,7 +138,7 @@ def _launches(
     return [(emitted(name, text, places["q"].dtype, {**numbers, "units": units}, reads, writes), grid)]
 
 
-def _columns_of(width: int, value_width: int, places: Mapping[str, Access]) -> _Columns:
+def _columns_of(width: int, value_width: int, places: Mapping[str, Access]) -> _HeadColumns:
     """Return the columns of threads, which have room for a power of two where they do not fit exactly."""
     is_aligned = all(access.offset % _NEAR == 0 for access in places.values())
     itemsize = places["q"].dtype.itemsize
@@ -147,15 +147,15 @@ def _columns_of(width: int, value_width: int, places: Mapping[str, Access]) -> _
         while threads < GROUP and width * itemsize > threads * _MOST_BYTES:
             threads *= 2
         if width and width % (threads * _NEAR) == 0:
-            return _Columns(threads, width // threads, fill=True)
+            return _HeadColumns(threads, width // threads, fill=True)
     columns = COLUMN_BYTES // itemsize
     room = max(columns, 1 << (max(width, value_width) - 1).bit_length())
     threads = min(GROUP, room // columns)
-    return _Columns(threads, room // threads, fill=False)
+    return _HeadColumns(threads, room // threads, fill=False)
 
 
 @cache
-def _text(name: str, columns: _Columns) -> str:
+def _text(name: str, columns: _HeadColumns) -> str:
     own = GROUP // columns.threads
     lines = [
         f"unit = index(base + quotient(lane(), {columns.threads}))",
@@ -207,7 +207,7 @@ def _score(is_seen: str, mask: str) -> list[str]:
     ]
 
 
-def _forward(c: _Columns) -> list[str]:
+def _forward(c: _HeadColumns) -> list[str]:
     body = [
         "at = at_key + key * key_heads",
         *c.load("k_", "k", "at * width", "width"),
@@ -243,7 +243,7 @@ def _forward(c: _Columns) -> list[str]:
     ]
 
 
-def _backward_queries(c: _Columns) -> list[str]:
+def _backward_queries(c: _HeadColumns) -> list[str]:
     body = [
         "at = at_key + key * key_heads",
         *c.load("k_", "k", "at * width", "width"),
@@ -272,7 +272,7 @@ def _backward_queries(c: _Columns) -> list[str]:
     ]
 
 
-def _backward_keys(c: _Columns) -> list[str]:
+def _backward_keys(c: _HeadColumns) -> list[str]:
     body = [
         "at = at_query + query * heads",
         *c.load("q_", "q", "at * width", "width"),
@@ -322,7 +322,7 @@ def _backward_keys(c: _Columns) -> list[str]:
     ]
 
 
-_TEXTS: Mapping[str, Callable[[_Columns], list[str]]] = {
+_TEXTS: Mapping[str, Callable[[_HeadColumns], list[str]]] = {
     "attention_forward": _forward,
     "attention_backward_queries": _backward_queries,
     "attention_backward_keys": _backward_keys,

@@ -12,7 +12,7 @@ its own. All launches have the same few kernels, and the length is an argument.
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from tracejit.codegen.device.recurrent_step import Products, Step, grid_of, text_of
+from tracejit.codegen.device.recurrent_step import Products, StepText, grid_of, text_of
 from tracejit.codegen.device.text import emitted, indented
 from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.launches import KernelLaunch
@@ -35,7 +35,7 @@ _BEFORE = {
     "rnn_forward": {"before": ("h", "h0")},
     "rnn_backward": {},
 }
-"""What a step reads of the one before by its name, the operand that has it, and that of the first step."""
+"""The names of what a step reads of the one before, each with the operand that has it, and that of the first step."""
 _COPY = """
 element = thread()
 while element < elements:
@@ -43,7 +43,7 @@ while element < elements:
     element = index(element + threads())
 """
 _ONCE = ("h0", "c0", "ct_h", "ct_c")
-"""What is read by one launch only."""
+"""Operands that one launch only reads."""
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}  # of which a cotangent is computed
 
 
@@ -54,7 +54,7 @@ _PLACES = [
     "if masked:",
     "    is_kept = mask[row * steps + t] == T(0)",
 ]
-"""Where a unit has its state and its gates, and whether the step leaves the state as it is."""
+"""The lines that find where a unit has its state and its gates, and whether the step leaves the state as it is."""
 
 
 def _sums(names: Sequence[str]) -> dict[str, tuple[str, str, str]]:
@@ -74,7 +74,7 @@ def _keep(states: Mapping[str, str], gates: Sequence[int]) -> list[str]:
 _STATE_BEFORE = "before[row * apart"
 
 
-def _lstm() -> Step:
+def _lstm() -> StepText:
     names = ("i_gate", "f_gate", "g_gate", "o_gate")
     starts = [
         f"{name} = {name} + z[gate + {number} * hidden] + bias[unit + {number} * hidden]"
@@ -99,7 +99,7 @@ def _lstm() -> Step:
         "    state[element] = new",
         "    cell[element] = c",
     ]  # fmt: skip
-    return Step([Products(_STATE_BEFORE, "hidden", _sums(names))], lines)
+    return StepText([Products(_STATE_BEFORE, "hidden", _sums(names))], lines)
 
 
 def _gru_gates() -> list[str]:
@@ -124,7 +124,7 @@ _NEW_STATE = [
 _STATE = ["h[at] = new", "if is_last:", "    state[element] = new"]
 
 
-def _gru() -> Step:
+def _gru() -> StepText:
     lines = [
         *_PLACES,
         "if is_kept:",
@@ -139,10 +139,10 @@ def _gru() -> Step:
         ]),
         *_STATE,
     ]  # fmt: skip
-    return Step([Products(_STATE_BEFORE, "hidden", {**_OF_GATES, **_CANDIDATE})], lines)
+    return StepText([Products(_STATE_BEFORE, "hidden", {**_OF_GATES, **_CANDIDATE})], lines)
 
 
-def _gru_before_gates() -> Step:
+def _gru_before_gates() -> StepText:
     lines = [
         *_PLACES,
         "if is_kept:",
@@ -150,10 +150,10 @@ def _gru_before_gates() -> Step:
         "else:",
         *indented(1, [*_gru_gates(), "gates[gate + 2 * hidden] = reset * before[row * apart + unit]"]),
     ]
-    return Step([Products(_STATE_BEFORE, "hidden", _OF_GATES)], lines)
+    return StepText([Products(_STATE_BEFORE, "hidden", _OF_GATES)], lines)
 
 
-def _gru_before_candidate() -> Step:
+def _gru_before_candidate() -> StepText:
     lines = [
         *_PLACES,
         "if is_kept:",
@@ -168,10 +168,10 @@ def _gru_before_candidate() -> Step:
         *_STATE,
     ]  # fmt: skip
     x = "gates[(row * steps + t) * width + 2 * hidden"
-    return Step([Products(x, "hidden", _CANDIDATE)], lines)
+    return StepText([Products(x, "hidden", _CANDIDATE)], lines)
 
 
-def _rnn() -> Step:
+def _rnn() -> StepText:
     lines = [
         *_PLACES,
         "if is_kept:",
@@ -186,7 +186,7 @@ def _rnn() -> Step:
         ]),
         *_STATE,
     ]  # fmt: skip
-    return Step([Products(_STATE_BEFORE, "hidden", _sums(["total"]))], lines)
+    return StepText([Products(_STATE_BEFORE, "hidden", _sums(["total"]))], lines)
 
 
 # Adjoints. `after` is the step that the launch before has gone through; `inner` is 0 where there is none.
@@ -203,7 +203,7 @@ def _through(weights: Mapping[str, str]) -> list[Products]:
     return found
 
 
-def _stepped(weights: Mapping[str, str], body: list[str], zeros: list[str]) -> Step:
+def _stepped(weights: Mapping[str, str], body: list[str], zeros: list[str]) -> StepText:
     """Return a step, which may leave the state as it was; `zeros` are the results that are 0 then."""
     lines = [
         *_PLACES,
@@ -213,14 +213,14 @@ def _stepped(weights: Mapping[str, str], body: list[str], zeros: list[str]) -> S
         "else:",
         *indented(1, body),
     ]
-    return Step(_through(weights), lines)
+    return StepText(_through(weights), lines)
 
 
 def _of_gates(count: int) -> list[str]:
     return [f"dz[gate + {number} * hidden]" for number in range(count)]
 
 
-def _lstm_adjoint() -> Step:
+def _lstm_adjoint() -> StepText:
     body = [
         *[
             f"{name} = gates[gate + {number} * hidden]"
@@ -238,7 +238,7 @@ def _lstm_adjoint() -> Step:
     return _stepped({"dz": "w"}, body, _of_gates(4))
 
 
-def _gru_adjoint(before: bool = False) -> Step:
+def _gru_adjoint(before: bool = False) -> StepText:
     body = [
         "reset = gates[4 * (at - unit) + unit]",
         "update = gates[4 * (at - unit) + hidden + unit]",
@@ -260,7 +260,7 @@ def _gru_adjoint(before: bool = False) -> Step:
     return _stepped(through, body, [*_of_gates(3), "ds[at]"])
 
 
-def _gru_before_reset() -> Step:
+def _gru_before_reset() -> StepText:
     """Return what follows where the reset gate comes before the weights: its own cotangent."""
     lines = [
         *_PLACES,
@@ -269,10 +269,10 @@ def _gru_before_reset() -> Step:
         "dh[element] = dh[element] + through * reset",
     ]
     x = "ds[(row * steps + t) * hidden"
-    return Step([Products(x, "hidden", {"through": ("wn", "unit", "hidden")})], lines)
+    return StepText([Products(x, "hidden", {"through": ("wn", "unit", "hidden")})], lines)
 
 
-def _rnn_adjoint() -> Step:
+def _rnn_adjoint() -> StepText:
     body = [
         "state = states[at]",
         "if relu:",
@@ -285,12 +285,12 @@ def _rnn_adjoint() -> Step:
     return _stepped({"dz": "w"}, body, _of_gates(1))
 
 
-def _finished(weights: Mapping[str, str]) -> Step:
+def _finished(weights: Mapping[str, str]) -> StepText:
     """Return what adds to the cotangent of the first state what comes through weights."""
-    return Step(_through(weights), ["dh[element] = dh[element] + slope"])
+    return StepText(_through(weights), ["dh[element] = dh[element] + slope"])
 
 
-_STEPS: Mapping[str, Sequence[Step]] = {
+_STEPS: Mapping[str, Sequence[StepText]] = {
     "lstm_forward": [_lstm()],
     "lstm_backward": [_lstm_adjoint(), _finished({"dz": "w"})],
     "gru_forward": [_gru()],
@@ -311,13 +311,13 @@ def _text(name: str, number: int) -> str:
 
 def emit_recurrent(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """Return the kernels of a recurrent layer, or of its adjoint, with their arguments and threads."""
-    layer = _Layer(launch)
+    layer = _RecurrentLaunches(launch)
     if not layer.elements:
         return []
     return layer.forward() if launch.name.endswith("forward") else layer.backward()
 
 
-class _Layer:
+class _RecurrentLaunches:
     """The launches of a recurrent layer."""
 
     def __init__(self, launch: KernelLaunch) -> None:

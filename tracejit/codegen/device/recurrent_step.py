@@ -32,7 +32,7 @@ class Products(NamedTuple):
     sums: Mapping[str, tuple[str, str, str]]
 
 
-class Step(NamedTuple):
+class StepText(NamedTuple):
     """A launch of a step: products, and the lines of one unit, which find the sums under their names."""
 
     products: Sequence[Products]
@@ -44,7 +44,7 @@ def grid_of(batch: int, hidden: int) -> Grid:
     return Grid(-(-batch // ROWS) * -(-hidden // UNITS), SHARES * GROUP)
 
 
-def text_of(step: Step) -> str:
+def text_of(step: StepText) -> str:
     """Return the text of a step, which takes the numbers `batch` and `hidden`."""
     names = [*dict.fromkeys(name for products in step.products for name in products.sums)]
     size = len(names) * UNITS
