@@ -62,6 +62,29 @@ def test_sizes_of_every_kind(shape: tuple[int, ...]) -> None:
     run_case(Case("sizes", function, (shape,)))
 
 
+@pytest.mark.parametrize("shape", [(70_000, 64), (9000, 1000), (5000, 1030), (300, 3000), (8, 100_001)])
+def test_gradients_of_large_arrays(shape: tuple[int, ...]) -> None:
+    """Groups take several rows each, and copies of sums are many."""
+
+    def function(x: Any, scale: Any) -> Any:
+        centred = x - x.mean(axis=1, keepdims=True)
+        y = scale * centred / tj.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
+        loss = (tj.softmax(y, axis=1) * y).mean()
+        return loss, *tj.dlgradient(loss, x, scale)
+
+    run_case(Case("large", function, (shape, shape[1:])))
+
+
+@pytest.mark.parametrize("sizes", [(2100, 700, 2100), (1000, 1000, 1000), (130, 3000, 70), (1, 5000, 3)])
+def test_large_products(sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+
+    def function(x: Any, y: Any) -> Any:
+        return x @ y / k, (x.T @ (x @ y)) / (m * k)
+
+    run_case(Case("products", function, ((m, k), (k, n))))
+
+
 def test_many_replays_in_a_row() -> None:
     """Nothing waits between them, so outputs and the arena are used again while the device works."""
     step = tj.dlaccelerate(lambda x, y: (tj.tanh(x @ y) + x, (x * y).sum(axis=0)))

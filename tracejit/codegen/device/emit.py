@@ -4,9 +4,10 @@
 from collections.abc import Iterator, Sequence
 
 from tracejit.aval import Aval
+from tracejit.codegen.device.columns import emit_columns
 from tracejit.codegen.device.kept_rows import emit_kept_rows
 from tracejit.codegen.device.nest import DeviceEmitter
-from tracejit.codegen.device.order import needed, touches_of
+from tracejit.codegen.device.order import is_large, needed, touches_of
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
 from tracejit.codegen.emit import op_at
@@ -55,21 +56,24 @@ def emit_for_device(
 
 def emit_spread(spread: Spread) -> Emitted:
     """Return the kernel of a nest for a device, and the arguments of its launch."""
-    return (
-        emit_kept_rows(spread)
-        if spread.kept is not None
-        else DeviceEmitter(spread, joined(spread.nest)).run()
-    )
+    if spread.form == COLUMNS:
+        return emit_columns(spread)
+    if spread.kept is not None:
+        return emit_kept_rows(spread)
+    return DeviceEmitter(spread, joined(spread.nest)).run()
 
 
 def _rows(memory: Memory, launches: Sequence[DeviceLaunch], writes_inputs: bool) -> list[Row]:
     """Return the rows of launches, each with the numbers of those that it needs."""
-    rows, touches = [], []
+    rows: list[Row] = []
+    touches, large = [], set()
     for launch in launches:
         for row, emitted in _rows_of(memory, launch):
+            if is_large(emitted):
+                large.add(len(rows))
             rows.append(row)
             touches.append(touches_of(emitted, memory, writes_inputs))
-    return [row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches), strict=True)]
+    return [row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches, large), strict=True)]
 
 
 def _rows_of(memory: Memory, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:

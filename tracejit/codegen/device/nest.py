@@ -309,7 +309,8 @@ class DeviceEmitter(NestEmitter):
 
     def emit_total(self, line: Accumulate, out: list[str]) -> None:
         """Append the line that adds to a sum in a register."""
-        width, node, value = self.memory.width, line.node, self.operand(line.value)
+        width = "" if self.is_of_rows else self.memory.width
+        node, value = line.node, self.operand(line.value)
         name = f"t{line.write}{_OF_VECTORS if width else ''}"
         self.totals[name] = line
         self.values.origins[f"o{line.write}"] = node
@@ -317,7 +318,12 @@ class DeviceEmitter(NestEmitter):
             value = self.widened(value, node.inputs[0].dtype)
         out.append(f"{name} = {combine(node, name, value, width)}")
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether lines are emitted that all threads of a group would do alike, once for each row."""
+        return self.is_row_level and self.spread.form == ROWS and self.order.row_depth < self.order.depth
+
     def guard(self, out: list[str]) -> None:
         """Let one thread of a group do the last line, if all of them would do the same."""
-        if self.is_row_level and self.spread.form == ROWS and self.order.row_depth < self.order.depth:
+        if self.is_of_rows:
             out[-1:] = ["if lane() == 0:", INDENT + out[-1]]
