@@ -65,7 +65,7 @@ def test_tiles_follow_from_sizes() -> None:
 FAULTS_OF_TILES = [
     ("        barrier()\n", ""),
     ("place = index(1088 - place)", "place = index(0)"),
-    ("own_row = index(quotient(worker, index(8)) * 4)", "own_row = index(quotient(worker, index(8)) * 3)"),
+    ("own_row = index(down * 4)", "own_row = index(down * 3)"),
     ("_inner < k else", "_inner <= k else"),
     ("if column + 3 < n:", "if column + 3 <= n:"),
 ]

@@ -30,6 +30,7 @@ _COLUMNS, _VECTOR = 8, 4  # columns of the result for a thread, and neighbours i
 _REGISTERS = (
     128  # so that two blocks with large tiles share a multiprocessor; otherwise they would take a few more
 )
+_ACROSS = 8  # columns of threads in a group
 _UNROLLED = 8  # steps along the inner axis
 _MANY, _MANY_LARGE = 132, 80  # tiles keep a large device busy
 
@@ -110,7 +111,8 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     rows, columns = _tiles(tile, m), _tiles(tile, n)
     left = _operand(tile, "x", "first_row", "m", x, x.column, x.row, m, k)
     right = _operand(tile, "y", "first_column", "n", y, y.row, y.column, n, k)
-    text = _text(tile, SUFFIXES[out.access.dtype], bool(add), left, right)
+    is_wide = not any(number % _VECTOR for number in (n, out.row, out.batch, out.access.offset))
+    text = _text(tile, SUFFIXES[out.access.dtype], bool(add), is_wide, left, right)
     itemsize = out.access.dtype.itemsize
     arguments: list[Argument] = [
         m, n, k, rows, columns,
@@ -159,7 +161,7 @@ def _operand(
     return _Operand(name, first, extent, along, _VECTOR if is_wide else 1)
 
 
-def _text(tile: _Tile, suffix: str, adds: bool, x: _Operand, y: _Operand) -> str:
+def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Operand, y: _Operand) -> str:
     lines = [
         "m = index(args[0])", "n = index(args[1])", "k = index(args[2])",
         "rows = index(args[3])", "columns = index(args[4])",
@@ -191,7 +193,7 @@ def _text(tile: _Tile, suffix: str, adds: bool, x: _Operand, y: _Operand) -> str
         f"{INDENT}place = index({tile.area} - place)",
         *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         *(_added_parts(tile, suffix) if tile.parts > 1 else []),
-        *_results(tile, suffix, adds),
+        *_results(tile, suffix, adds, is_wide),
     ]  # fmt: skip
     return "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
 
@@ -216,12 +218,20 @@ def _copied_places(tile: _Tile, operand: _Operand) -> list[str]:
 
 
 def _computed_places(tile: _Tile) -> list[str]:
-    """Return the lines that say which elements of the result this thread computes."""
+    """Return the lines that say which elements of the result this thread computes.
+
+    The threads of a group have 4 rows of threads and 8 columns, whose operands are read from shared memory at once.
+    """
     across = tile.size // _COLUMNS
+    side = min(across, _ACROSS)
     lines = [f"worker = remainder(me, index({tile.workers}))"] if tile.parts > 1 else ["worker = me"]
     lines += [
-        f"own_row = index(quotient(worker, index({across})) * {_VECTOR})",
-        f"own_column = index(remainder(worker, index({across})) * {_VECTOR})",
+        f"in_group = remainder(worker, index({GROUP}))",
+        f"of_groups = quotient(worker, index({GROUP}))",
+        f"down = quotient(of_groups, index({across // side})) * {GROUP // side} + quotient(in_group, index({side}))",
+        f"own_row = index(down * {_VECTOR})",
+        f"over = remainder(of_groups, index({across // side})) * {side} + remainder(in_group, index({side}))",
+        f"own_column = index(over * {_VECTOR})",
     ]
     if tile.parts > 1:
         lines.append(f"part = quotient(me, index({tile.workers}))")
@@ -318,7 +328,7 @@ def _added_parts(tile: _Tile, suffix: str) -> list[str]:
     return lines
 
 
-def _results(tile: _Tile, suffix: str, adds: bool) -> list[str]:
+def _results(tile: _Tile, suffix: str, adds: bool, is_wide: bool) -> list[str]:
     """Return the lines that store the elements of this thread that are in the result."""
     lines = ["row = index(first_row + own_row)", "column = index(first_column + own_column)"]
     stores = []
@@ -326,14 +336,16 @@ def _results(tile: _Tile, suffix: str, adds: bool) -> list[str]:
         down = i // _VECTOR * tile.size // 2 + i % _VECTOR
         stores.append(f"if row + {down} < m:")
         for j in range(_COLUMNS // _VECTOR):
-            for lane in range(_VECTOR):
+            for lane in range(1 if is_wide else _VECTOR):
                 offset = j * tile.size // 2 + lane
-                place = f"out[index(row + {down}) * out_row + column + {offset}]"
-                value = f"item_{suffix}(sum{i}_{j}, {lane})"
-                stores += [
-                    f"{INDENT}if column + {offset} < n:",
-                    f"{INDENT * 2}{place} = {f'{place} + {value}' if adds else value}",
-                ]
+                place = f"index(row + {down}) * out_row + column + {offset}"
+                if is_wide:
+                    value = f"load_x4(out, {place}) + sum{i}_{j}" if adds else f"sum{i}_{j}"
+                    store = f"store_x4(out, {place}, {value})"
+                else:
+                    value = f"item_{suffix}(sum{i}_{j}, {lane})"
+                    store = f"out[{place}] = {f'out[{place}] + {value}' if adds else value}"
+                stores += [f"{INDENT}if column + {offset} < n:", INDENT * 2 + store]
     return [*lines, *(stores if tile.parts == 1 else ["if part == 0:", *[INDENT + line for line in stores]])]
 
 
