@@ -10,6 +10,7 @@ from convolutions import Operands, assert_same, graph_of, operands_of, shape_of
 from effort import sweep
 from on_device import CAPABILITY, EmulatedProgram
 
+from tracejit.codegen.device import convolution as kernels
 from tracejit.compile.device_target import ptx_of
 from tracejit.ir import Graph
 from tracejit.passes.loops import convolution_parts
@@ -31,7 +32,9 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_random_convolutions(order: str) -> None:
+@pytest.mark.parametrize("busy", [0, kernels.BUSY_THREADS])
+def test_random_convolutions(order: str, busy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BUSY_THREADS", busy)
     rnd = random.Random(order)
     for seed in range(sweep(3, 200, sample=1)):
         operands = operands_of(rnd, (1, 3, 5), (1, 2, 4, 7), ORDERS[order])
@@ -68,7 +71,9 @@ def test_sums_of_many_positions_have_parts(
 
 
 @pytest.mark.parametrize(("channels", "filters"), [(9, 35), (33, 8), (2, 9), (5, 3)])
-def test_threads_take_tiles(channels: int, filters: int) -> None:
+@pytest.mark.parametrize("busy", [0, kernels.BUSY_THREADS])
+def test_threads_take_tiles(channels: int, filters: int, busy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BUSY_THREADS", busy)
     graph, arrays, operands = convolution(2, 5, channels, filters, ORDERS["channels first"] or ("", "", ""))
     assert_same(graph, arrays, EmulatedProgram(build_for_device(graph))(arrays), operands)
 
@@ -81,7 +86,9 @@ def test_other_images_have_the_same_kernels() -> None:
     assert names(2, 8) == names(3, 9)
 
 
-def test_threads_have_no_memory_of_their_own() -> None:
+@pytest.mark.parametrize("busy", [0, kernels.BUSY_THREADS])
+def test_threads_have_no_memory_of_their_own(busy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BUSY_THREADS", busy)
     for order in ("channels first", "images last"):
         graph, _, _ = convolution(8, 8, 8, 32, ORDERS[order] or ("", "", ""))
         for row in build_for_device(graph).rows:

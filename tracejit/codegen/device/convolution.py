@@ -4,8 +4,8 @@
 Note [elements of a convolution]
 A convolution and its gradient by the input are one kernel: each element of the result is a sum over taps, and over the
 channels of the operand that windows go over (`x` below, which is the cotangent in the gradient). A thread takes a tile:
-up to MOST_FILTERS filters of a group, which share what is read of x, at POSITIONS positions, which share what is read
-of w. Both lie apart by the number of tiles, so that neighbouring threads have neighbouring elements of the result.
+up to MOST_FILTERS filters of a group, which share what is read of x, at up to POSITIONS positions, which share what is
+read of w; both fewer where threads would be too few to hide how long reads take. Both lie apart by the number of tiles, so that neighbouring threads have neighbouring elements of the result.
 
 Where windows of the gradient move by s, the elements r, r + s, r + 2 s, ... of the result, a phase, are sums of the
 same taps: the first that fits, and every s-th or fewer from there on (Note [phases] in passes/loops/convolve.py).
@@ -35,11 +35,10 @@ from tracejit.program import Grid
 POSITIONS = 4  # that a thread takes at once
 FILTERS, MOST_FILTERS = 4, 8  # the same
 MANY_FILTERS = 32  # of which a thread takes the most
+BUSY_THREADS = 1 << 15  # two blocks for each processor of a large device
 _WORD = 4  # bytes of a register
-_FEW_REGISTERS, _REGISTERS = (
-    128,
-    168,
-)  # of a thread, so that four or three blocks run on a processor side by side
+# Of a thread, so that four or three blocks run on a processor side by side.
+_FEW_REGISTERS, _REGISTERS = 128, 168
 _NUMBERS = (
     "batch", "groups", "channels", "filters", "i0", "i1", "i2", "k0", "k1", "k2", "o0", "o1", "o2", "s0", "s1", "s2",
     "p0", "p1", "p2", "d0", "d1", "d2", "xb", "x0", "x1", "x2", "xc", "wu", "w0", "w1", "w2", "wc", "yb", "y0", "y1",
@@ -65,9 +64,7 @@ def _emit_elements(
     x, w, *bias, out = pointers
     source, result = ("y", "x") if is_gradient else ("x", "y")
     own, inner = n["channels" if is_gradient else "filters"], n["filters" if is_gradient else "channels"]
-    is_many = own >= MANY_FILTERS and out.dtype.itemsize <= _WORD
-    tile = MOST_FILTERS if is_many else min(own, FILTERS)
-    numbers = {"owns": -(-own // tile), "own_count": own, "teams": n["groups"], "batch": n["batch"]}
+    numbers = {"own_count": own, "teams": n["groups"], "batch": n["batch"]}
     phases, positions = 1, n["batch"]
     for a in _AXES:
         stride, dilation, before = n[f"s{a}"], n[f"d{a}"], n[f"p{a}"]
@@ -87,12 +84,13 @@ def _emit_elements(
         numbers |= {f"{name}{a}": number for name, number in along.items()}
         phases *= phase
         positions *= along["count"]
-    places = -(-positions // POSITIONS)
-    elements = numbers["owns"] * n["groups"] * places * phases
+    tile, windows = _tile(own, positions, n["groups"] * phases, out.dtype.itemsize)
+    places, owns = -(-positions // windows), -(-own // tile)
+    elements = owns * n["groups"] * places * phases
     x_inner, own_step = n["yu" if is_gradient else "xc"], n["wc" if is_gradient else "wu"]
     out_own = n["xc" if is_gradient else "yu"]
     numbers |= {
-        "elements": elements, "places": places, "positions": positions,
+        "elements": elements, "places": places, "owns": owns, "positions": positions,
         "inner": inner if x.root.aval.size and w.root.aval.size else 0,
         "x_image": n[f"{source}b"], "x_inner": x_inner, "w_group": n["filters"] * n["wu"], "w_own": own_step,
         "w_inner": n["wu" if is_gradient else "wc"], "out_image": n[f"{result}b"], "out_own": out_own,
@@ -100,10 +98,32 @@ def _emit_elements(
     steps = _steps(n, result, "i" if is_gradient else "o")
     is_own_last = own * n["groups"] > 1 and all(out_own < step for step in steps.values())
     registers = _FEW_REGISTERS if tile <= FILTERS and out.dtype.itemsize <= _WORD else _REGISTERS
-    text = _elements_text(tile, _is_batch_last(steps), is_own_last, bool(bias), registers)
+    text = _elements_text(tile, windows, _is_batch_last(steps), is_own_last, bool(bias), registers)
     reads = {"x": x, "w": w} | ({"bias": bias[0]} if bias else {})
     stem = "convolution_input" if is_gradient else "convolution"
     return emitted(stem, text, out.dtype, numbers, reads, {"out": out}), Grid(blocks_of(elements), BLOCK)
+
+
+def _tile(own: int, positions: int, others: int, itemsize: int) -> tuple[int, int]:
+    """Return how many filters and positions a thread takes: the most of which there are enough tiles.
+
+    Args:
+        own: how many filters there are.
+        positions: how many positions there are.
+        others: how many times as many tiles there are.
+        itemsize: bytes of an element.
+    """
+    is_many = own >= MANY_FILTERS and itemsize <= _WORD
+    filters = min(own, FILTERS)
+    tiles = [
+        *([(MOST_FILTERS, POSITIONS)] if is_many else []),
+        (filters, POSITIONS),
+        (filters, POSITIONS // 2),
+    ]
+    for tile, windows in tiles:
+        if -(-own // tile) * -(-positions // windows) * others >= BUSY_THREADS:
+            return tile, windows
+    return tiles[-1]
 
 
 def _steps(n: Mapping[str, int], operand: str, size: str) -> dict[str, int]:
@@ -118,13 +138,15 @@ def _is_batch_last(steps: Mapping[str, int]) -> bool:
 
 
 @cache
-def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased: bool, registers: int) -> str:
+def _elements_text(
+    tile: int, positions: int, is_batch_last: bool, is_own_last: bool, is_biased: bool, registers: int
+) -> str:
     owns = [("team", "teams"), ("own", "owns")]
     places = [("place", "places")]
     axes = [(f"phase{a}", f"phases{a}") for a in _AXES] + (places + owns if is_own_last else owns + places)
     images, along = [("image", "batch")], [(f"at{a}", f"count{a}") for a in _AXES]
     position = along + images if is_batch_last else images + along
-    filters, windows = range(tile), range(POSITIONS)
+    filters, windows = range(tile), range(positions)
     lines = taken_apart("number", axes)
     for a in _AXES:
         lines += [
@@ -159,7 +181,7 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
                 f"at_out{p} = at_out{p} + at{a} * out{a}",
             ]
         lines += [f"total{u}_{p} = start{u}" for u in filters]
-    lines += _taps(tile)
+    lines += _taps(tile, positions)
     for u in filters:
         for p in windows:
             lines += [
@@ -175,9 +197,9 @@ def _elements_text(tile: int, is_batch_last: bool, is_own_last: bool, is_biased:
     ])  # fmt: skip
 
 
-def _taps(tile: int) -> list[str]:
+def _taps(tile: int, positions: int) -> list[str]:
     """Return the loops over taps and channels."""
-    filters, windows = range(tile), range(POSITIONS)
+    filters, windows = range(tile), range(positions)
     multiply = [f"w{u}_c = w[at_w{u} + along_w]" for u in filters]
     multiply += [f"x{p}_c = x[at_x{p} + along_x] if inside{p} else T(0)" for p in windows]
     for p in windows:
