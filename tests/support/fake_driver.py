@@ -262,8 +262,8 @@ def _addresses(first: int, size: int) -> np.ndarray:
 
 
 @contextmanager
-def fake_device() -> Iterator[FakeLibrary]:
-    """Use a fake driver while the block runs."""
+def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
+    """Use a fake driver while the block runs; by default memory that is used again is not left over from before."""
     library = FakeLibrary()
-    with drivers.replaced(drivers.Driver(library, kept_bytes=0)):  # what is not written has no value
+    with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):
         yield library

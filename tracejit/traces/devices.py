@@ -18,6 +18,7 @@ from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, CodegenError
 from tracejit.ir import Builder, Graph, asarray
 from tracejit.ops import Kind, Op
+from tracejit.record import monitor
 from tracejit.record import recorder as recorders
 from tracejit.traces.replay import pipeline
 from tracejit.util import devices
@@ -108,6 +109,11 @@ def _untraced(function: str, leaf: Any) -> dlarray:
 
 def compute(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return what an op gives, on the device (Note [operations on the device])."""
+    with monitor.paused(), recorders.suspended():  # a recording around it is not one of the compiler
+        return _computed(op, data, params)
+
+
+def _computed(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
     from tracejit.runtime.cuda.arrays import uploaded
     from tracejit.runtime.cuda.driver import driver
 

@@ -160,7 +160,7 @@ class Replayable:
         return self.effects.numbers or any(not aval.ndim for aval in captured)
 
     def _generate_for_device(self, launch: Any) -> Callable[[Any], Any] | None:
-        from tracejit.runtime.cuda.arrays import DeviceArray, Kind
+        from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray
 
         parts = [part for part in self.key.parts if isinstance(part, (ArrayPart, NumberPart))]
         has_numbers = any(isinstance(part, NumberPart) for part in parts)
@@ -170,9 +170,9 @@ class Replayable:
             inputs = device_arrays.inputs_of(data, len(parts))
             return self._launched(data, inputs) if launch.fits(inputs) else None
 
-        def kind_of(part: ArrayPart) -> Kind:
+        def kind_of(part: ArrayPart) -> ArrayKind:
             strides = part.strides and tuple([stride * part.dtype.itemsize for stride in part.strides])
-            return Kind.of(part.shape, part.dtype, strides)
+            return ArrayKind.of(part.shape, part.dtype, strides)
 
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:

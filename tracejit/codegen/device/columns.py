@@ -5,7 +5,7 @@ A thread takes four copies at a time, so that four loads are on their way. What 
 memory, in an order that depends on sizes only.
 """
 
-from tracejit.codegen.device.nest import DeviceEmitter, DeviceMemory
+from tracejit.codegen.device.nest import DeviceEmitter, ThreadMemory
 from tracejit.codegen.expressions import combine
 from tracejit.codegen.loop_order import LoopOrder, joined
 from tracejit.codegen.names import INDENT, SUFFIXES
@@ -22,7 +22,7 @@ def emit_columns(spread: Spread) -> Emitted:
     return _ColumnEmitter(spread, joined(spread.nest)).run()
 
 
-class _ColumnMemory(DeviceMemory):
+class _ColumnMemory(ThreadMemory):
     """The memory of copies and of the result."""
 
     copy = "i1"

@@ -28,7 +28,7 @@ _OF_VECTORS = "s"  # the name of a sum of vectors ends so
 _LEAST_BYTES = 4  # of elements that are accessed side by side
 
 
-class DeviceMemory(NestMemory):
+class ThreadMemory(NestMemory):
     """The memory of a nest, some of it copied for each group or thread, or accessed by WIDE neighbours at once."""
 
     def __init__(self, spread: Spread, order: LoopOrder, is_wide: bool = False) -> None:
@@ -79,7 +79,7 @@ def lies_in_vectors(access: Access, strides: tuple[int, ...]) -> bool:
     return inner == 1 and is_aligned and access.dtype.itemsize >= _LEAST_BYTES
 
 
-class Loop:
+class ThreadLoop:
     """A loop in which threads take indices in turn; the indices of several axes are one number.
 
     Args:
@@ -124,7 +124,7 @@ class DeviceEmitter(NestEmitter):
     def __init__(self, spread: Spread, order: LoopOrder) -> None:
         super().__init__(spread.nest, order, Frame(order))
         self.spread = spread
-        self.memory = DeviceMemory(spread, order)
+        self.memory = ThreadMemory(spread, order)
         self.is_row_level = False
         self.totals: dict[str, Accumulate] = {}  # sums that threads keep in registers (FOLDED), by name
         self.is_wide = _is_wide(spread, order)
@@ -149,23 +149,23 @@ class DeviceEmitter(NestEmitter):
             sizes.append((f"o{write}_size", size, "index(args[{}])"))
         return sizes
 
-    def row_loop(self) -> Loop:
+    def row_loop(self) -> ThreadLoop:
         if self.spread.form == ELEMENTS:
             if self.is_wide and len(self.rows) > 1:
-                return Loop(self.rows, "element", "thread()", "threads()", WIDE)
+                return ThreadLoop(self.rows, "element", "thread()", "threads()", WIDE)
             first = f"index(n0 - remainder(n0, {WIDE}) + thread())" if self.is_wide else "thread()"
-            return Loop(self.rows, "element", first, "threads()")
-        return Loop(self.rows, "row", "group()", "groups()")
+            return ThreadLoop(self.rows, "element", first, "threads()")
+        return ThreadLoop(self.rows, "row", "group()", "groups()")
 
-    def inner_loop(self) -> Loop:
-        return Loop(self.inner, "column", "lane()", f"{GROUP}")
+    def inner_loop(self) -> ThreadLoop:
+        return ThreadLoop(self.inner, "column", "lane()", f"{GROUP}")
 
     def body(self) -> list[str]:
         if self.spread.form == ALONE:
             lines = super().body()
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
         if self.is_wide and len(self.rows) > 1:
-            self.memory = DeviceMemory(self.spread, self.order, is_wide=True)
+            self.memory = ThreadMemory(self.spread, self.order, is_wide=True)
         body = self.row_loop().lines(self.of_one())
         if self.is_wide and len(self.rows) == 1:
             body = self.wide() + body
@@ -176,7 +176,7 @@ class DeviceEmitter(NestEmitter):
         """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
         narrow, self.memory, self.values = (
             self.memory,
-            DeviceMemory(self.spread, self.order, is_wide=True),
+            ThreadMemory(self.spread, self.order, is_wide=True),
             Values(),
         )
         self.divisors.clear()  # their reciprocals are computed in each of the two loops
@@ -320,7 +320,7 @@ class DeviceEmitter(NestEmitter):
 
     @property
     def is_of_rows(self) -> bool:
-        """Whether lines are emitted that all threads of a group would do alike, once for each row."""
+        """True for lines that all threads of a group would do alike, once for each row."""
         return self.is_row_level and self.spread.form == ROWS and self.order.row_depth < self.order.depth
 
     def guard(self, out: list[str]) -> None:

@@ -80,8 +80,8 @@ MEDIUM = _Tile("product_medium", 64, 4, 16, 1)
 SMALL = _Tile("product_small", 32, 4, 32, 8)
 
 
-class _Operand(NamedTuple):
-    """How threads copy an operand.
+class _Copied(NamedTuple):
+    """The way in which threads copy an operand.
 
     name        of its pointer, "x" or "y"
     first       the name of the first row of the result, or its first column, in a tile
@@ -152,16 +152,16 @@ def _operand(
     outer: int,
     count: int,
     k: int,
-) -> _Operand:
+) -> _Copied:
     """Return how an operand is copied, given its strides along the inner axis and the other one, and their extents."""
     along = inner == 1 or (outer != 1 and inner < outer)
     near, far, length = (inner, outer, k) if along else (outer, inner, count)
     starts = (matrices.access.offset, matrices.batch, far, length, tile.copied)
     is_wide = near == 1 and not any(number % _VECTOR for number in starts)
-    return _Operand(name, first, extent, along, _VECTOR if is_wide else 1)
+    return _Copied(name, first, extent, along, _VECTOR if is_wide else 1)
 
 
-def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Operand, y: _Operand) -> str:
+def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _Copied) -> str:
     lines = [
         "m = index(args[0])", "n = index(args[1])", "k = index(args[2])",
         "rows = index(args[3])", "columns = index(args[4])",
@@ -198,7 +198,7 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Operand, y: _
     return "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
 
 
-def _copied_places(tile: _Tile, operand: _Operand) -> list[str]:
+def _copied_places(tile: _Tile, operand: _Copied) -> list[str]:
     """Return the lines that say which elements of an operand this thread copies, and to where."""
     name, first, extent, along, width = operand
     lines = []
@@ -238,7 +238,7 @@ def _computed_places(tile: _Tile) -> list[str]:
     return lines
 
 
-def _loads(tile: _Tile, operands: tuple[_Operand, ...]) -> list[str]:
+def _loads(tile: _Tile, operands: tuple[_Copied, ...]) -> list[str]:
     """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last ones again."""
     lines = []
     for name, _, _, along, width in operands:
@@ -249,7 +249,7 @@ def _loads(tile: _Tile, operands: tuple[_Operand, ...]) -> list[str]:
     return lines
 
 
-def _stores(tile: _Tile, operands: tuple[_Operand, ...], suffix: str) -> list[str]:
+def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str]:
     """Return the lines that put the loaded elements into shared memory at `place`, zeros beyond the end."""
     lines = []
     for name, _, _, along, width in operands:

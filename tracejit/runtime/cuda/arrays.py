@@ -34,8 +34,8 @@ class DeviceMemory:
             self.driver.free(self.address, self.size)
 
 
-class Kind:
-    """The shape, dtype and layout of arrays on the device; equal ones are one object (Kind.of).
+class ArrayKind:
+    """The shape, dtype and layout of arrays on the device; equal ones are one object (ArrayKind.of).
 
     Attributes:
         shape, dtype, strides: as of an ndarray.
@@ -49,7 +49,9 @@ class Kind:
     )  # fmt: skip
 
     @classmethod
-    def of(cls, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None) -> "Kind":
+    def of(
+        cls, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None
+    ) -> "ArrayKind":
         """Return the kind of a shape, a dtype, and strides in bytes, None for C order."""
         key = shape, dtype, strides
         kind = _kinds.get(key)
@@ -70,7 +72,7 @@ class Kind:
         self.room = -(-self.nbytes // UNIT) * UNIT
 
 
-_kinds: "weakref.WeakValueDictionary[Any, Kind]" = weakref.WeakValueDictionary()
+_kinds: "weakref.WeakValueDictionary[Any, ArrayKind]" = weakref.WeakValueDictionary()
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], plain: tuple[int, ...]) -> bool:
@@ -99,7 +101,7 @@ class DeviceArray(OnDevice):
     __hash__ = object.__hash__
 
     def __init__(
-        self, on: Driver, kind: Kind, address: int, owner: Any, writeable: bool = True, base: Any = None
+        self, on: Driver, kind: ArrayKind, address: int, owner: Any, writeable: bool = True, base: Any = None
     ) -> None:
         self.on, self.kind, self.address, self.owner = on, kind, address, owner
         self.is_writeable, self.base = writeable, base
@@ -119,7 +121,7 @@ class DeviceArray(OnDevice):
 
     @property
     def flags(self) -> SimpleNamespace:
-        """What an ndarray's flags say of it."""
+        """The flags, as of an ndarray."""
         is_contiguous, is_writeable = self.kind.is_contiguous, self.is_writeable
         is_aligned = self.address % self.kind.dtype.alignment == 0
         return SimpleNamespace(
@@ -239,10 +241,10 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 def empty(on: Driver, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
     """Return an array on the device whose elements are not set."""
-    return empty_of(on, Kind.of(shape, dtype))
+    return empty_of(on, ArrayKind.of(shape, dtype))
 
 
-def empty_of(on: Driver, kind: Kind) -> DeviceArray:
+def empty_of(on: Driver, kind: ArrayKind) -> DeviceArray:
     """Return an array of a kind in C order whose elements are not set."""
     return DeviceArray(on, kind, on.allocate(kind.room) if kind.room else 0, None)
 
@@ -295,5 +297,5 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
     if stream is not None:  # whose work on the array may still go on
         other = stream_of(stream)
         on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
-    kind = Kind.of(shape, native, None if strides is None else tuple(strides))
+    kind = ArrayKind.of(shape, native, None if strides is None else tuple(strides))
     return DeviceArray(on, kind, address, x, not read_only, base=x)

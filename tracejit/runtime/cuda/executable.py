@@ -19,7 +19,7 @@ from tracejit.compile.device_code import code_of
 from tracejit.errors import CodegenError
 from tracejit.ops import Layout
 from tracejit.program import Kernel, Prepared, Program
-from tracejit.runtime.cuda.arrays import DeviceArray, DeviceMemory, Kind, empty_of, uploaded
+from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
 from tracejit.runtime.cuda.driver import DeviceGraph, Driver, NodeParameters, driver
 from tracejit.runtime.cuda.graph import GraphPlan, plans
 from tracejit.util.locks import new_lock
@@ -221,9 +221,9 @@ class DeviceExecutable:
         program.check(fault, {} if program.guard is None else {program.guard: holds})  # type: ignore[arg-type]
 
 
-def _kind_of(aval: Aval, layout: Layout | None = None) -> Kind:
+def _kind_of(aval: Aval, layout: Layout | None = None) -> ArrayKind:
     strides = None if layout is None else tuple([stride * aval.dtype.itemsize for stride in layout.strides])
-    return Kind.of(aval.shape, aval.dtype, strides)
+    return ArrayKind.of(aval.shape, aval.dtype, strides)
 
 
 class _Aligned:
