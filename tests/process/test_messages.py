@@ -72,7 +72,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "passes.loops.bodies.no_bodies: a graph with a loop is selected without": "loops on a device: tests/unit/codegen",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "exports.values.encode_part: ; call the function with arrays of the h": "tests/compiled/device/test_runtime.py",
-    "runtime.cuda.executable.__call__: of a program is": "as above",
+    "runtime.cuda.executable._refuse: of a program is": "as above",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",
     "runtime.cpu.__call__: an input that a program writes shares me": "a defect of tracejit",
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "

@@ -148,8 +148,7 @@ class Driver:
             self.refuse_if_lost()
         library = self._library
         status = library.cuCtxSetCurrent(self._context) or library.cuGraphLaunch(executable, self.stream)
-        if status:
-            raise self._error("cuGraphLaunch", status)
+        self._check("cuGraphLaunch", status)
 
     def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
         """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
