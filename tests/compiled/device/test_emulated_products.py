@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 PRODUCTS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = [
     (lambda a, b: (a @ b,), ((33, 40), (40, 72))),
-    (lambda a, b: (a @ b,), ((135, 17), (17, 130))),
+    (lambda a, b: (a @ b,), ((135, 17), (17, 270))),
     (lambda a, b: (a @ b.T,), ((33, 41), (35, 41))),
     (lambda a, b: (a @ b.T,), ((33, 44), (36, 44))),
     (lambda a, b: (a.T @ b,), ((9, 41), (9, 70))),
@@ -34,7 +34,9 @@ PRODUCTS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
 
 
 @pytest.mark.parametrize(
-    "tile", [product_tiles.LARGE, product_tiles.MEDIUM, product_tiles.SMALL], ids=lambda t: t.name
+    "tile",
+    [product_tiles.HUGE, product_tiles.LARGE, product_tiles.MEDIUM, product_tiles.SMALL],
+    ids=lambda t: t.name,
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("function", "shapes"), PRODUCTS, ids=range(len(PRODUCTS)))
@@ -64,7 +66,7 @@ def test_tiles_follow_from_sizes() -> None:
 
 FAULTS_OF_TILES = [
     ("        barrier()\n", ""),
-    ("place = index(1088 - place)", "place = index(0)"),
+    ("piece = index(16 - piece)", "piece = index(0)"),
     ("own_row = index(down * 4)", "own_row = index(down * 3)"),
     ("_inner < k else", "_inner <= k else"),
     ("if column + 3 < n:", "if column + 3 <= n:"),

@@ -4,10 +4,11 @@
 Note [tiles of a block]
 The threads of a block copy a tile of x and one of y to memory that they share, multiply them, and go on along the inner
 axis. While they multiply, the next tiles are on their way to registers, and then go to a second piece of that memory,
-so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 columns of the
-result, as two vectors of 4 neighbours for each row.
+so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 or 16 columns of
+the result, in vectors of 4 neighbours.
 
-- LARGE tiles have 128 x 128 elements of the result, 256 threads, and 16 of the inner axis at a time.
+- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time.
+- LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
 - MEDIUM tiles have 64 x 64 elements and 128 threads, for results of which there would be few large tiles.
 - SMALL tiles have 32 x 32 elements, where there would be few of these too: many blocks run at the same
   time, and the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
@@ -26,58 +27,58 @@ from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
 _PAD = 4  # elements behind a row of a tile
-_COLUMNS, _VECTOR = 8, 4  # columns of the result for a thread, and neighbours in a vector
-_REGISTERS = (
-    128  # so that two blocks with large tiles share a multiprocessor; otherwise they would take a few more
-)
+_VECTOR = 4  # neighbours in a vector
 _ACROSS = 16  # columns of threads in a group; with 8, products of 4096 x 4096 took 4 % longer
 _UNROLLED = 8  # steps along the inner axis
-_MANY, _MANY_LARGE = 132, 80  # tiles keep a large device busy
+_MANY, _MANY_LARGE, _MANY_HUGE = 132, 80, 1 << 30  # tiles keep a large device busy
 
 
 class _Tile(NamedTuple):
     """A tile of the result.
 
     name        of the kernel
-    size        rows, and columns
-    own         rows of the result for a thread, 4 or 8
+    rows, columns
+                elements of the result
+    own, over   rows and columns of the result for a thread, multiples of 4
     inner       elements of the inner axis at a time
     parts       groups of threads that share the inner axis
     """
 
     name: str
-    size: int
+    rows: int
+    columns: int
     own: int
+    over: int
     inner: int
     parts: int
 
     @property
     def workers(self) -> int:
         """The threads that compute all elements of the tile once."""
-        return self.size * self.size // (self.own * _COLUMNS)
+        return self.rows * self.columns // (self.own * self.over)
 
     @property
     def threads(self) -> int:
         return self.workers * self.parts
 
-    @property
-    def copied(self) -> int:
-        """The elements of each operand that a thread copies at a time."""
-        return self.size * self.inner // self.threads
+    def row(self, i: int) -> int:
+        """Return the place of a row of a thread behind its first one; vectors of rows lie apart."""
+        return i // _VECTOR * (self.rows * _VECTOR // self.own) + i % _VECTOR
+
+    def column(self, j: int) -> int:
+        """Return the place of a vector of columns of a thread behind its first one."""
+        return j * (self.columns * _VECTOR // self.over)
 
     @property
-    def stride(self) -> int:
-        return self.size + _PAD
-
-    @property
-    def area(self) -> int:
-        """The elements of a tile of an operand in memory."""
-        return self.inner * self.stride
+    def sums(self) -> list[tuple[int, int]]:
+        """The vectors of the result for a thread: row and number of the vector."""
+        return [(i, j) for i in range(self.own) for j in range(self.over // _VECTOR)]
 
 
-LARGE = _Tile("product_large", 128, 8, 16, 1)
-MEDIUM = _Tile("product_medium", 64, 4, 16, 1)
-SMALL = _Tile("product_small", 32, 4, 32, 8)
+HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1)
+LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1)
+MEDIUM = _Tile("product_medium", 64, 64, 4, 8, 16, 1)
+SMALL = _Tile("product_small", 32, 32, 4, 8, 32, 8)
 
 
 class _Copied(NamedTuple):
@@ -86,6 +87,7 @@ class _Copied(NamedTuple):
     name        of its pointer, "x" or "y"
     first       the name of the first row of the result, or its first column, in a tile
     extent      the name of how many there are
+    size        rows or columns of a tile
     along       whether neighbours in memory are neighbours on the inner axis
     width       neighbours that are copied at once
     """
@@ -93,12 +95,18 @@ class _Copied(NamedTuple):
     name: str
     first: str
     extent: str
+    size: int
     along: bool
     width: int
 
     def copies(self, tile: _Tile) -> range:
-        """The numbers of what a thread copies at a time."""
-        return range(tile.copied // self.width)
+        """Return the numbers of what a thread copies at a time."""
+        return range(self.size * tile.inner // tile.threads // self.width)
+
+    @property
+    def stride(self) -> int:
+        """The elements between rows of a tile in shared memory."""
+        return self.size + _PAD
 
 
 def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
@@ -108,9 +116,9 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     if out.access.dtype.itemsize > 4 and tile is not MEDIUM:
         # Tiles of float64 would be larger than the memory that the threads of a block share.
         tile = tile._replace(inner=tile.inner // 2)
-    rows, columns = _tiles(tile, m), _tiles(tile, n)
-    left = _operand(tile, "x", "first_row", "m", x, x.column, x.row, m, k)
-    right = _operand(tile, "y", "first_column", "n", y, y.row, y.column, n, k)
+    rows, columns = -(-m // tile.rows), -(-n // tile.columns)
+    left = _operand(tile, "x", "first_row", "m", tile.rows, x, (x.column, x.row), (k, m))
+    right = _operand(tile, "y", "first_column", "n", tile.columns, y, (y.row, y.column), (k, n))
     is_wide = not any(number % _VECTOR for number in (n, out.row, out.batch, out.access.offset))
     text = _text(tile, SUFFIXES[out.access.dtype], bool(add), is_wide, left, right)
     itemsize = out.access.dtype.itemsize
@@ -127,38 +135,29 @@ def suitable(product: Product) -> _Tile:
     """Return the largest tile of which there are many, and that is not much emptier than the next smaller one."""
     batch, m, n = product[:3]
 
-    def area(tile: _Tile) -> int:
-        return _tiles(tile, m) * _tiles(tile, n) * tile.size**2
+    def count(tile: _Tile) -> int:
+        return batch * -(-m // tile.rows) * -(-n // tile.columns)
 
-    tile = SMALL
-    if batch * _tiles(MEDIUM, m) * _tiles(MEDIUM, n) >= _MANY:
-        tile = MEDIUM
-        if batch * _tiles(LARGE, m) * _tiles(LARGE, n) >= _MANY_LARGE and 4 * area(LARGE) <= 5 * area(MEDIUM):
-            tile = LARGE
-    return tile
+    def is_full(tile: _Tile) -> bool:
+        return 4 * count(tile) * tile.rows * tile.columns <= 5 * count(MEDIUM) * MEDIUM.rows * MEDIUM.columns
 
-
-def _tiles(tile: _Tile, n: int) -> int:
-    return -(-n // tile.size)
+    for tile, least in ((HUGE, _MANY_HUGE), (LARGE, _MANY_LARGE), (MEDIUM, _MANY)):
+        if count(tile) >= least and is_full(tile):
+            return tile
+    return SMALL
 
 
 def _operand(
-    tile: _Tile,
-    name: str,
-    first: str,
-    extent: str,
-    matrices: Matrices,
-    inner: int,
-    outer: int,
-    count: int,
-    k: int,
-) -> _Copied:
-    """Return how an operand is copied, given its strides along the inner axis and the other one, and their extents."""
+    tile: _Tile, name: str, first: str, extent: str, size: int, matrices: Matrices, strides: tuple[int, int],
+    extents: tuple[int, int],
+) -> _Copied:  # fmt: skip
+    """Return how an operand is copied, given its strides and extents along the inner axis and the other one."""
+    (inner, outer), (k, count) = strides, extents
     along = inner == 1 or (outer != 1 and inner < outer)
     near, far, length = (inner, outer, k) if along else (outer, inner, count)
-    starts = (matrices.access.offset, matrices.batch, far, length, tile.copied)
+    starts = (matrices.access.offset, matrices.batch, far, length, size * tile.inner // tile.threads)
     is_wide = near == 1 and not any(number % _VECTOR for number in starts)
-    return _Copied(name, first, extent, along, _VECTOR if is_wide else 1)
+    return _Copied(name, first, extent, size, along, _VECTOR if is_wide else 1)
 
 
 def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _Copied) -> str:
@@ -167,30 +166,30 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
         "rows = index(args[3])", "columns = index(args[4])",
         "number = quotient(block(), rows * columns)",
         "tile = remainder(block(), rows * columns)",
-        f"first_row = index(quotient(tile, columns) * {tile.size})",
-        f"first_column = index(remainder(tile, columns) * {tile.size})",
+        f"first_row = index(quotient(tile, columns) * {tile.rows})",
+        f"first_column = index(remainder(tile, columns) * {tile.columns})",
         f"x = read_{suffix}(args[5] + number * args[6])",
         "x_outer = index(args[7])", "x_inner = index(args[8])",
         f"y = read_{suffix}(args[9] + number * args[10])",
         "y_outer = index(args[11])", "y_inner = index(args[12])",
         f"out = write_{suffix}(args[13] + number * args[14], 0)",
         "out_row = index(args[15])",
-        f"xs = shared_{suffix}(0, {2 * tile.area})",
-        f"ys = shared_{suffix}(1, {2 * tile.area})",
+        f"xs = shared_{suffix}(0, {2 * tile.inner * x.stride})",
+        f"ys = shared_{suffix}(1, {2 * tile.inner * y.stride})",
         "me = thread_of_block()",
         *_copied_places(tile, x),
         *_copied_places(tile, y),
         *_computed_places(tile),
-        *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i in range(tile.own) for j in range(_COLUMNS // _VECTOR)],
+        *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i, j in tile.sums],
         "at = index(0)",
-        "place = index(0)",
+        "piece = index(0)",
         *_loads(tile, (x, y)),
         *_stores(tile, (x, y), suffix),
         "while at < k:",
         f"{INDENT}at = index(at + {tile.inner})",
         *[INDENT + line for line in _loads(tile, (x, y))],
-        *[INDENT + line for line in _multiplied(tile, suffix)],
-        f"{INDENT}place = index({tile.area} - place)",
+        *[INDENT + line for line in _multiplied(tile, suffix, x, y)],
+        f"{INDENT}piece = index({tile.inner} - piece)",
         *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         *(_added_parts(tile, suffix) if tile.parts > 1 else []),
         *_results(tile, suffix, adds, is_wide),
@@ -200,18 +199,18 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
 
 def _copied_places(tile: _Tile, operand: _Copied) -> list[str]:
     """Return the lines that say which elements of an operand this thread copies, and to where."""
-    name, first, extent, along, width = operand
+    name, first, extent, size, along, width = operand
     lines = []
     for j in operand.copies(tile):
         number = f"index(me + {j * tile.threads})"
-        length = (tile.inner if along else tile.size) // width
+        length = (tile.inner if along else size) // width
         near, far = f"remainder({number}, index({length}))", f"quotient({number}, index({length}))"
         near = f"index({near} * {width})" if width > 1 else near
         last = f"{extent} - {1 if along else width}"
         lines += [
             f"{name}{j}_outer = {far if along else near}",
             f"{name}{j}_inner = {near if along else far}",
-            f"{name}{j}_to = index({name}{j}_inner * {tile.stride} + {name}{j}_outer)",
+            f"{name}{j}_to = index({name}{j}_inner * {operand.stride} + {name}{j}_outer)",
             f"{name}{j}_from = index(index(min({first} + {name}{j}_outer, {last})) * {name}_outer)",
         ]
     return lines
@@ -222,7 +221,7 @@ def _computed_places(tile: _Tile) -> list[str]:
 
     A group has up to _ACROSS columns of threads, whose operands are read from shared memory at once.
     """
-    across = tile.size // _COLUMNS
+    across = tile.columns // tile.over
     side = min(across, _ACROSS)
     lines = [f"worker = remainder(me, index({tile.workers}))"] if tile.parts > 1 else ["worker = me"]
     lines += [
@@ -241,20 +240,22 @@ def _computed_places(tile: _Tile) -> list[str]:
 def _loads(tile: _Tile, operands: tuple[_Copied, ...]) -> list[str]:
     """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last ones again."""
     lines = []
-    for name, _, _, along, width in operands:
+    for operand in operands:
+        name, *_, along, width = operand
         last = f"k - {width if along else 1}"
-        for j in range(tile.copied // width):
+        for j in operand.copies(tile):
             place = f"{name}{j}_from + index(min(at + {name}{j}_inner, {last})) * {name}_inner"
             lines.append(f"{name}{j} = " + (f"load_x4({name}, {place})" if width > 1 else f"{name}[{place}]"))
     return lines
 
 
 def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str]:
-    """Return the lines that put the loaded elements into shared memory at `place`, zeros beyond the end."""
+    """Return the lines that put the loaded elements into a piece of shared memory, zeros beyond the end."""
     lines = []
-    for name, _, _, along, width in operands:
-        for j in range(tile.copied // width):
-            inside, place = f"at + {name}{j}_inner < k", f"place + {name}{j}_to"
+    for operand in operands:
+        name, *_, along, width = operand
+        for j in operand.copies(tile):
+            inside, place = f"at + {name}{j}_inner < k", f"piece * {operand.stride} + {name}{j}_to"
             zeros = f"{suffix}x4({suffix}(0))" if width > 1 else f"{suffix}(0)"
             value = f"{name}{j} if {inside} else {zeros}"
             if width == 1:
@@ -264,30 +265,31 @@ def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str
             else:
                 lines.append(f"{name}{j} = {value}")
                 lines += [
-                    f"{name}s[{place} + {lane * tile.stride}] = item_{suffix}({name}{j}, {lane})"
+                    f"{name}s[{place} + {lane * operand.stride}] = item_{suffix}({name}{j}, {lane})"
                     for lane in range(width)
                 ]
     return [*lines, "barrier()"]
 
 
-def _multiplied(tile: _Tile, suffix: str) -> list[str]:
+def _multiplied(tile: _Tile, suffix: str, x: _Copied, y: _Copied) -> list[str]:
     """Return the lines that multiply the tiles in shared memory."""
-    halves = range(_COLUMNS // _VECTOR)
     steps = tile.inner // tile.parts
     unrolled = min(steps, _UNROLLED)
     body: list[str] = []
     for step in range(unrolled):
-        at = f"place + index(inner + {step}) * {tile.stride}"
+        at = f"index(piece + inner + {step})"
         body += [
             *[
-                f"left{i} = load_x4(xs, {at} + own_row + {i * tile.size // 2})"
+                f"left{i} = load_x4(xs, {at} * {x.stride} + own_row + {tile.row(i * _VECTOR)})"
                 for i in range(tile.own // _VECTOR)
             ],
-            *[f"right{j} = load_x4(ys, {at} + own_column + {j * tile.size // 2})" for j in halves],
+            *[
+                f"right{j} = load_x4(ys, {at} * {y.stride} + own_column + {tile.column(j)})"
+                for j in range(tile.over // _VECTOR)
+            ],
             *[
                 f"sum{i}_{j} = fma_{suffix}(item_{suffix}(left{i // _VECTOR}, {i % _VECTOR}), right{j}, sum{i}_{j})"
-                for i in range(tile.own)
-                for j in halves
+                for i, j in tile.sums
             ],
         ]
     if steps == unrolled:
@@ -305,7 +307,7 @@ def _added_parts(tile: _Tile, suffix: str) -> list[str]:
 
     All parts but the first put their sums side by side for the threads that take them.
     """
-    vectors = [f"sum{i}_{j}" for i in range(tile.own) for j in range(_COLUMNS // _VECTOR)]
+    vectors = [f"sum{i}_{j}" for i, j in tile.sums]
     size = tile.workers * _VECTOR
     lines = [f"sums = shared_{suffix}(2, {size * (tile.parts - 1) * 2})"]
     for first in range(0, len(vectors), 2):  # two vectors at a time, so that little memory is enough
@@ -333,11 +335,11 @@ def _results(tile: _Tile, suffix: str, adds: bool, is_wide: bool) -> list[str]:
     lines = ["row = index(first_row + own_row)", "column = index(first_column + own_column)"]
     stores = []
     for i in range(tile.own):
-        down = i // _VECTOR * tile.size // 2 + i % _VECTOR
+        down = tile.row(i)
         stores.append(f"if row + {down} < m:")
-        for j in range(_COLUMNS // _VECTOR):
+        for j in range(tile.over // _VECTOR):
             for lane in range(1 if is_wide else _VECTOR):
-                offset = j * tile.size // 2 + lane
+                offset = tile.column(j) + lane
                 place = f"index(row + {down}) * out_row + column + {offset}"
                 if is_wide:
                     value = f"load_x4(out, {place}) + sum{i}_{j}" if adds else f"sum{i}_{j}"
