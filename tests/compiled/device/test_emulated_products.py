@@ -58,7 +58,8 @@ def test_tiles_follow_from_sizes() -> None:
         ones = np.ones((m, k), F32), np.ones((k, n), F32)
         return program_of(lambda a, b: (a @ b,), ones)[0].kernels[0].name.rpartition("_")[0]
 
-    assert name(2048, 300, 2048) == "product_large"
+    assert name(2048, 300, 2048) == "product_huge"
+    assert name(1024, 300, 2048) == "product_large"
     assert name(1024, 300, 1024) == name(70_000, 20, 50) == "product_medium"
     assert name(128, 800, 500) == name(128, 20, 10) == "product_small"
     assert name(128, 3, 500) == name(5, 800, 5) == "product"

@@ -9,9 +9,8 @@ the result, in vectors of 4 neighbours.
 
 - HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time.
 - LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
-- MEDIUM tiles have 64 x 64 elements and 128 threads, for results of which there would be few large tiles.
-- SMALL tiles have 32 x 32 elements, where there would be few of these too: many blocks run at the same
-  time, and the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
+- MEDIUM tiles have 64 x 64 elements and 128 threads.
+- SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
 
 Tiles lie transposed for x, so that the operands of a step are neighbours; rows are padded by 4, since memory that is
 shared has 32 banks. Elements beyond the inner axis are zeros, elements beyond the result are computed and not stored.
@@ -30,7 +29,7 @@ _PAD = 4  # elements behind a row of a tile
 _VECTOR = 4  # neighbours in a vector
 _ACROSS = 16  # columns of threads in a group; with 8, products of 4096 x 4096 took 4 % longer
 _UNROLLED = 8  # steps along the inner axis
-_MANY, _MANY_LARGE, _MANY_HUGE = 132, 80, 1 << 30  # tiles keep a large device busy
+_PROCESSORS = 132  # of a large device
 
 
 class _Tile(NamedTuple):
@@ -42,6 +41,7 @@ class _Tile(NamedTuple):
     own, over   rows and columns of the result for a thread, multiples of 4
     inner       elements of the inner axis at a time
     parts       groups of threads that share the inner axis
+    speed       of a device that has as many tiles at a time as multiprocessors, in TFLOP/s, as an H100 computes float32
     """
 
     name: str
@@ -51,6 +51,7 @@ class _Tile(NamedTuple):
     over: int
     inner: int
     parts: int
+    speed: float
 
     @property
     def workers(self) -> int:
@@ -75,10 +76,10 @@ class _Tile(NamedTuple):
         return [(i, j) for i in range(self.own) for j in range(self.over // _VECTOR)]
 
 
-HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1)
-LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1)
-MEDIUM = _Tile("product_medium", 64, 64, 4, 8, 16, 1)
-SMALL = _Tile("product_small", 32, 32, 4, 8, 32, 8)
+HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1, 48.0)
+LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1, 42.0)
+MEDIUM = _Tile("product_medium", 64, 64, 4, 8, 16, 1, 27.0)
+SMALL = _Tile("product_small", 32, 32, 4, 8, 32, 8, 14.0)
 
 
 class _Copied(NamedTuple):
@@ -132,19 +133,14 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
 
 
 def suitable(product: Product) -> _Tile:
-    """Return the largest tile of which there are many, and that is not much emptier than the next smaller one."""
+    """Return the tile that takes the least time: many tiles take several turns, and some of them may be rather empty."""
     batch, m, n = product[:3]
 
-    def count(tile: _Tile) -> int:
-        return batch * -(-m // tile.rows) * -(-n // tile.columns)
+    def time(tile: _Tile) -> float:
+        count = batch * -(-m // tile.rows) * -(-n // tile.columns)
+        return -(-count // _PROCESSORS) * tile.rows * tile.columns / tile.speed
 
-    def is_full(tile: _Tile) -> bool:
-        return 4 * count(tile) * tile.rows * tile.columns <= 5 * count(MEDIUM) * MEDIUM.rows * MEDIUM.columns
-
-    for tile, least in ((HUGE, _MANY_HUGE), (LARGE, _MANY_LARGE), (MEDIUM, _MANY)):
-        if count(tile) >= least and is_full(tile):
-            return tile
-    return SMALL
+    return min((SMALL, MEDIUM, LARGE, HUGE), key=time)
 
 
 def _operand(
