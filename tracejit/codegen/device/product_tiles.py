@@ -10,7 +10,8 @@ the result, in vectors of 4 neighbours.
 - HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time.
 - LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
 - MEDIUM tiles have 64 x 64 elements and 128 threads.
-- SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared among the 8 groups of a block, whose sums are added up in the end, in order.
+- SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared,
+  among the 8 groups of a block, whose sums are added up in the end, in order.
 
 Tiles lie transposed for x, so that the operands of a step are neighbours; rows are padded by 4, since memory that is
 shared has 32 banks. Elements beyond the inner axis are zeros, elements beyond the result are computed and not stored.
@@ -133,7 +134,7 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
 
 
 def suitable(product: Product) -> _Tile:
-    """Return the tile that takes the least time: many tiles take several turns, and some of them may be rather empty."""
+    """Return the tile that takes the least time, given how often tiles take turns, and how full they are."""
     batch, m, n = product[:3]
 
     def time(tile: _Tile) -> float:
