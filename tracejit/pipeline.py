@@ -3,29 +3,29 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tracejit import config
 from tracejit.aval import is_half
 from tracejit.codegen.emit import Origins, emit
 from tracejit.describe.program import Stages
 from tracejit.ir import Graph, Value, verify
+from tracejit.ops import Kind
 from tracejit.ops.op import Layout
 from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
-from tracejit.passes.graph.complex_parts import complex_parts
-from tracejit.passes.graph.half_bits import half_bits
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
-from tracejit.passes.graph.stacked_products import stacked_products
 from tracejit.passes.graph.sums import accumulate
-from tracejit.passes.graph.tidy_loops import tidy_loops
-from tracejit.passes.loops.bodies import BuiltBody
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place, place_roots
 from tracejit.passes.schedule.sections import schedule
 from tracejit.program import NO_WRITES, Program, Writes
+
+if TYPE_CHECKING:
+    from tracejit.passes.loops.bodies import BuiltBody
 
 
 def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Program:
@@ -68,15 +68,37 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(half_bits(complex_parts(stacked_products(tidy_loops(graph)))))
+    simplified = simplify(_rewritten(graph))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
     return simplified
 
 
-def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> BuiltBody:
+def _rewritten(graph: Graph) -> Graph:
+    """Return the graph after the passes that few graphs need, which are imported for these."""
+    if any(node.op.kind is Kind.LOOP for node in graph.nodes):
+        from tracejit.passes.graph.stacked_products import stacked_products
+        from tracejit.passes.graph.tidy_loops import tidy_loops
+
+        graph = stacked_products(tidy_loops(graph))
+    values = [*graph.inputs, *graph.constants, *(v for node in graph.nodes for v in node.outputs)]
+    dtypes = {value.aval.dtype for value in values}
+    if any(dtype.kind == "c" for dtype in dtypes):
+        from tracejit.passes.graph.complex_parts import complex_parts
+
+        graph = complex_parts(graph)
+    if any(is_half(dtype) for dtype in dtypes):
+        from tracejit.passes.graph.half_bits import half_bits
+
+        graph = half_bits(graph)
+    return graph
+
+
+def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> "BuiltBody":
     """Return the program of the body of a loop."""
+    from tracejit.passes.loops.bodies import BuiltBody
+
     built = stages(graph, layouts, writes)
     return BuiltBody(built.program, built.plan.checked, built.origins)
 

@@ -10,11 +10,11 @@ import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, TraceError
 from tracejit.ir import Builder, Graph
+from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
-from tracejit.passes.loops.bodies import no_bodies
-from tracejit.program import NO_WRITES
+from tracejit.passes.loops.select import Selection, select
 
 FLOAT = Aval((), None, np.dtype(np.float64))
 X = np.ones((3, 2))
@@ -70,6 +70,14 @@ def body() -> Body:
     b = Builder(Graph())
     b.graph.outputs = [b.exp(b.input(FLOAT))]
     return Body(b.graph, 1, 0)
+
+
+def selected_without_bodies() -> Selection:
+    """Select the launches of a graph with a loop, without a function that builds its body."""
+    b = Builder(Graph())
+    params = {"body": body(), "length": 2, "reverse": False, "save": False}
+    b.graph.outputs = [b.apply(SCAN, [b.input(FLOAT)], params)[0]]
+    return select(b.graph, fuse(b.graph))
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -260,7 +268,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "scan: the operands are ['2 float64'], expected ['scalar float64']",
     ),
     (
-        lambda: no_bodies(Graph(), (), NO_WRITES),
+        selected_without_bodies,
         tj.CodegenError,
         "a graph with a loop is selected without a function that builds its body.",
     ),

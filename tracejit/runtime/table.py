@@ -15,8 +15,6 @@ import numpy as np
 from tracejit.compile.registry import Code
 from tracejit.kernels.executor import state as words
 from tracejit.program import Argument, Kernel, Pointer, Program, ScalarArgument, Symbol
-from tracejit.runtime import ufunc_loops
-from tracejit.runtime.host import row_function
 from tracejit.util.uninterrupted import uninterrupted
 
 
@@ -78,6 +76,8 @@ class ProgramTable:
         if kernel.host is None:
             address = self.code.address(kernel)
         else:
+            from tracejit.runtime.host import row_function
+
             address = id(self.functions.setdefault(kernel, row_function(kernel.host)))
             parts, length = words.OF_PYTHON, 1
         self._rows += (address, len(self._arguments), parts, length)
@@ -139,6 +139,8 @@ class ProgramTable:
 def _symbol_address(name: str) -> int:
     """Return the address of a BLAS routine, from SciPy's table of C functions, or of a loop of one of its ufuncs."""
     if "/" in name:
+        from tracejit.runtime import ufunc_loops
+
         return uninterrupted(lambda stopping: ufunc_loops.address(name))
     capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
     api = ctypes.pythonapi

@@ -37,29 +37,25 @@ _MOST = 1 << 62  # steps of a loop that a value ends
 BuildBody = Callable[[Graph, Sequence[Layout | None], Writes], BuiltBody]
 
 
-def no_bodies(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> BuiltBody:
-    """Refuse the body of a loop, for graphs that have none.
-
-    Raises:
-        CodegenError: always.
-    """
-    raise CodegenError("a graph with a loop is selected without a function that builds its body.")
-
-
 def launch_loop(
-    builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value]
+    builder: LaunchBuilder, node: Node, build: BuildBody | None, fault: Callable[[], Value]
 ) -> Sequence[Node]:
     """Launch a loop, or a choice of bodies.
 
     Args:
         builder: takes the launches.
         node: a scan, a while or a cond.
-        build: returns the program of a body.
+        build: returns the program of a body; None where no graph with a loop is expected.
         fault: returns the value that is set where an index is out of range.
 
     Returns:
         The nodes of the bodies whose indices are checked.
+
+    Raises:
+        CodegenError: if there is no `build`.
     """
+    if build is None:
+        raise CodegenError("a graph with a loop is selected without a function that builds its body.")
     if node.op.name == "cond":
         condition = [builder.contiguous(value) for value in node.inputs[:2]]
         bodies = zip((node.params["then"], node.params["other"]), condition, strict=True)

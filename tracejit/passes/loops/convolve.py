@@ -33,13 +33,12 @@ from tracejit.passes.loops.convolution_operands import (
     triple,
 )
 from tracejit.passes.loops.convolution_parts import sum_in_parts
-from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.passes.loops.launches import Blocks, KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.products import ROWS
-from tracejit.passes.loops.windows import Blocks, Convolution
+from tracejit.passes.loops.windows import Convolution
 from tracejit.util.named_tuples import NamedTuple
 
-CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
 MOST_PHASES = 64  # of a gradient; with more it is computed by plain loops
 

@@ -8,9 +8,24 @@ from tracejit.ir import Node, Value, Where
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
-from tracejit.passes.loops.windows import Blocks
 from tracejit.program import Place, Program
 from tracejit.util.named_tuples import NamedTuple
+
+
+class Blocks(NamedTuple):
+    """The division of a kernel's work into calls on consecutive blocks, of which its first two integers say where they
+    start and stop.
+
+    total       the number of blocks
+    parts       the number of calls
+    unit        a call begins at a multiple of it
+    step        the elements between the results of two calls, 0 if all write to one
+    """
+
+    total: int
+    parts: int
+    unit: int = 1
+    step: int = 0
 
 
 class NestLaunch(NamedTuple):

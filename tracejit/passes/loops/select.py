@@ -6,7 +6,7 @@ Every value that another step reads, and every output, has memory; all others li
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,17 +16,21 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
-from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
-from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
-from tracejit.passes.loops.inputs import Contents, store_twice, write_inputs
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.pieces import Assemblies, nest_in_place
 from tracejit.program import NO_WRITES, Place, Writes
 from tracejit.util.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    from tracejit.passes.loops.bodies import BuildBody
+    from tracejit.passes.loops.inputs import Contents
+
+# What a few graphs need only, such as launches of convolutions, is imported where a graph needs it.
+_CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 
 
 class Selection(NamedTuple):
@@ -52,7 +56,7 @@ def select(
     graph: Graph,
     fused: Fused,
     writes: Writes = NO_WRITES,
-    build: BuildBody = no_bodies,
+    build: "BuildBody | None" = None,
     for_device: bool = False,
 ) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
@@ -61,7 +65,7 @@ def select(
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
-        build: returns the program of the body of a loop.
+        build: returns the program of the body of a loop; None for graphs without loops.
         for_device: whether kernels of a device are chosen, not those of the CPU.
     """
     return _Selector(graph, fused, writes, build, for_device).run()
@@ -69,7 +73,7 @@ def select(
 
 class _Selector:
     def __init__(
-        self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody, for_device: bool
+        self, graph: Graph, fused: Fused, writes: Writes, build: "BuildBody | None", for_device: bool
     ) -> None:
         self.graph = graph
         self.build = build
@@ -100,6 +104,8 @@ class _Selector:
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
+        from tracejit.passes.loops.inputs import write_inputs
+
         contents = self.contents()
         condition = [] if self._fault is None else [self._fault]
         # What is called in Python may fail, and then nothing is written.
@@ -115,8 +121,10 @@ class _Selector:
         """The place of the guard, which is the last output."""
         return Place("output", len(self.outputs) - 1, 0)
 
-    def contents(self) -> list[Contents]:
+    def contents(self) -> "list[Contents]":
         """Return the new contents of inputs, each in memory of its own."""
+        from tracejit.passes.loops.inputs import Contents, store_twice
+
         contents: list[Contents] = []
         taken: set[Value] = set()
         for number, target in self.writes.targets.items():
@@ -183,9 +191,11 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            if node.op.name not in CONVOLUTIONS or not convolve(self.builder, node):
+            if not self.convolution(node):
                 self.kernel_call(node, emit)
         elif node.op.kind is Kind.LOOP:
+            from tracejit.passes.loops.bodies import launch_loop
+
             self.checked += launch_loop(self.builder, node, self.build, self.fault)
         elif isinstance(emit, UserLoop):
             self.user_loop(node, emit)
@@ -195,6 +205,14 @@ class _Selector:
             self.builder.add(KernelLaunch(node.op.name, (), tuple(pointers), len(node.outputs), node))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
+
+    def convolution(self, node: Node) -> bool:
+        """Launch a node if it is a convolution that a kernel of windows computes, and return whether it is."""
+        if node.op.name not in _CONVOLUTIONS:
+            return False
+        from tracejit.passes.loops.convolve import convolve
+
+        return convolve(self.builder, node)
 
     def kernel_call(self, node: Node, emit: KernelCall) -> None:
         """Launch a hand-written kernel, which takes contiguous operands."""

@@ -198,19 +198,3 @@ class Convolution(NamedTuple):
         block = self.block()
         assert block is not None
         return self.images * prod([-(-size // n) for size, n in zip(self.size, block, strict=True)])
-
-
-class Blocks(NamedTuple):
-    """The division of a kernel's work into calls on consecutive blocks, of which its first two integers say where they
-    start and stop.
-
-    total       the number of blocks
-    parts       the number of calls
-    unit        a call begins at a multiple of it
-    step        the elements between the results of two calls, 0 if all write to one
-    """
-
-    total: int
-    parts: int
-    unit: int = 1
-    step: int = 0

@@ -32,6 +32,7 @@ from tracejit.passes import cost
 from tracejit.passes.loops import bands, parts, products
 from tracejit.passes.loops.bands import cuts_of_product, rows_of_nest
 from tracejit.passes.loops.launches import (
+    Blocks,
     KernelLaunch,
     Launch,
     LoopLaunch,
@@ -42,7 +43,6 @@ from tracejit.passes.loops.launches import (
 )
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.products import Product
-from tracejit.passes.loops.windows import Blocks
 from tracejit.passes.schedule.section_builder import BandGrid, Candidate, SectionBuilder, Surroundings
 
 
