@@ -2,7 +2,6 @@
 """The options of an accelerated function, checked where they are set."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ NAMES = (
 READ_ONLY = ("function", "hit_rate", "occupancy", "stats")
 
 
-@dataclass(slots=True)
 class Options:
     """The values of the options; see AcceleratedFunction."""
 

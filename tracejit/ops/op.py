@@ -214,8 +214,7 @@ class Sample(NamedTuple):
     integer_high: int | None = None  # integer inputs are drawn from [0, integer_high)
 
 
-@dataclass(frozen=True, slots=True)
-class OnlyOnce:
+class OnlyOnce(NamedTuple):
     """The adjoint of an op that is itself an adjoint, of a function that has no second derivatives here."""
 
     function: str
@@ -233,7 +232,7 @@ Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Op:
     """One operation.
 

@@ -16,7 +16,7 @@ from tracejit.util.text import count
 _MOST_GUARDS = 8  # of a trace that are told in words
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Miss:
     """A call that was not replayed.
 

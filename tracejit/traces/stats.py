@@ -23,7 +23,7 @@ OUTCOMES = ("confirmed", "audited", "replaced", "refused")
 """The outcomes of a recording besides a new trace."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stats:
     """Counts and times of an accelerated function since its cache was last cleared; dataclasses.asdict gives a dict.
 

@@ -15,7 +15,6 @@ call goes on, is_of_handler() tells them apart.
 
 import _thread
 import os
-import signal
 import sys
 import threading
 import time
@@ -171,6 +170,8 @@ def warn_of_threads(error: RuntimeError) -> None:
 
 def is_of_handler(error: BaseException) -> bool:
     """Return whether a signal handler raised an error, wherever it came through."""
+    import signal  # whose classes take as long to make as a small part of this package does
+
     codes = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     traceback = error.__traceback__
     while traceback is not None:
