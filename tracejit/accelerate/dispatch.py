@@ -19,17 +19,16 @@ from tracejit.errors import BoundsError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces import refusals
+from tracejit.traces.counters import Counters
 from tracejit.traces.placing import placed
 from tracejit.traces.record import Recording, record
-from tracejit.traces.record_on_device import record_on_device
 from tracejit.traces.report import Miss
-from tracejit.traces.stats import Counters, ms
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
 from tracejit.util.devices import registered
 from tracejit.util.room import NoRoomError
-from tracejit.util.text import count
+from tracejit.util.text import count, ms
 
 # Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
 # cache_size, while the hit rate is below this percentage.
@@ -172,6 +171,8 @@ class CallDispatcher:
     def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         if call.key.device is None:
             return record(self._name, self._function, call, recorder, self._options.write_arguments)
+        from tracejit.traces.record_on_device import record_on_device
+
         return record_on_device(self._name, self._function, call, self._options.write_arguments)
 
     def _take_in(

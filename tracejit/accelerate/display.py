@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.traces.report import Explanation
-from tracejit.traces.stats import Stats, ms
 from tracejit.util import html
-from tracejit.util.text import count
+from tracejit.util.text import count, ms
 
 if TYPE_CHECKING:
+    from tracejit.traces.stats import Stats
     from tracejit.view.live import Running
 
 _MOST_SIGNATURES = 20  # in a notebook
@@ -37,7 +37,7 @@ class Displayed(Protocol):
         """The percentage of the cache that is in use."""
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> "Stats":
         """The counts of calls, traces and kernels."""
 
     def explain(self) -> Explanation:

@@ -22,11 +22,11 @@ from tracejit.errors import ArgumentError, BoundsError, CacheError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces.report import Explanation, explain_hit, report_of
-from tracejit.traces.stats import Stats
 from tracejit.traces.variants import Variants
 from tracejit.util.text import name_of
 
 if TYPE_CHECKING:
+    from tracejit.traces.stats import Stats
     from tracejit.view.live import Running
 
 P = ParamSpec("P")
@@ -145,7 +145,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         return 100.0 * len(self._cache.variants) / self._options.cache_size
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> "Stats":
         """Counts and times since the cache was cleared."""
         cache = self._cache
         with cache.lock:

@@ -214,10 +214,11 @@ class Sample(NamedTuple):
     integer_high: int | None = None  # integer inputs are drawn from [0, integer_high)
 
 
-class OnlyOnce(NamedTuple):
+class OnlyOnce:
     """The adjoint of an op that is itself an adjoint, of a function that has no second derivatives here."""
 
-    function: str
+    def __init__(self, function: str) -> None:
+        self.function = function
 
     def __call__(self, b: Any, node: Any, ct: Any) -> Sequence[Any]:
         raise GradientError(

@@ -2,7 +2,6 @@
 """Reports for explain(): the last call in words, and the traces of each key, in words and as data."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tracejit.call.explain import describe, who_needs_what_varies, why_missed
@@ -16,7 +15,6 @@ from tracejit.util.text import count
 _MOST_GUARDS = 8  # of a trace that are told in words
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Miss:
     """A call that was not replayed.
 
@@ -27,11 +25,14 @@ class Miss:
     why         how it differs from the traces of its key, if there were any
     """
 
-    key: Key
-    cached: list[Key]
-    evicted: bool
-    outcome: str = "raised"
-    why: str | None = None
+    __slots__ = ("cached", "evicted", "key", "outcome", "why")
+
+    def __init__(self, key: Key, cached: list[Key], evicted: bool, outcome: str = "raised") -> None:
+        self.key = key
+        self.cached = cached
+        self.evicted = evicted
+        self.outcome = outcome
+        self.why: str | None = None
 
 
 class GuardReport(NamedTuple):

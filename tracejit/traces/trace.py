@@ -8,7 +8,6 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.call.device_path import generate_for_device
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultLayout
@@ -21,8 +20,6 @@ from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import NOTHING, State
-from tracejit.traces import device_arrays
-from tracejit.traces.device_replay import DeviceReplay
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
@@ -92,6 +89,8 @@ class Replayable:
 
     def _run_on_device(self, call: Call, read: Sequence[Any], objects: Sequence[Any]) -> Any:
         """Return the result as run() does, given the captured arrays and the objects that are stored to."""
+        from tracejit.traces import device_arrays
+
         inputs = device_arrays.inputs_of([*[a._data for a in call.arrays], *read], len(call.arrays))
         outputs = self._launched([*call.memory, *read], inputs)
         if outputs is None:
@@ -110,6 +109,8 @@ class Replayable:
             memory: of the caller, for each input.
             inputs: of the program, on the device.
         """
+        from tracejit.traces import device_arrays
+
         effects = self.effects
         if effects.targets and not device_arrays.fit(effects, memory, inputs):
             return None
@@ -160,7 +161,9 @@ class Replayable:
         return self.effects.numbers or any(not aval.ndim for aval in captured)
 
     def _generate_for_device(self, launch: Any) -> Callable[[Any], Any] | None:
+        from tracejit.call.device_path import generate_for_device
         from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray
+        from tracejit.traces import device_arrays
 
         parts = [part for part in self.key.parts if isinstance(part, (ArrayPart, NumberPart))]
         has_numbers = any(isinstance(part, NumberPart) for part in parts)
@@ -241,6 +244,8 @@ class Trace(Replayable):
                 graph, title, [*layouts(key), *state.layouts], guard=guard, writes=writes
             )
         else:  # captured arrays are copied to the device, or lie there one after the other
+            from tracejit.traces.device_replay import DeviceReplay
+
             self.replay = DeviceReplay(graph, title, layouts(key), guard=guard, writes=writes)
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = new_lock()

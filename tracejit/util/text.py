@@ -127,3 +127,8 @@ def brief(value: Any) -> str:
 def printable(text: str) -> str:
     """Return a line of text without characters that control a terminal: a file in a shared folder may hold any."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+
+
+def ms(nanoseconds: int) -> str:
+    """Return a time in words."""
+    return f"{nanoseconds / 1e6:.1f} ms"

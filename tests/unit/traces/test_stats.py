@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.traces.stats import REASONS
+from tracejit.traces.counters import REASONS
 
 
 def branching(x):

@@ -15,7 +15,7 @@ import tracejit as tj
 from tracejit import config
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import SUFFIX, KernelStore, store
-from tracejit.traces.stats import defined_at
+from tracejit.traces.counters import defined_at
 from tracejit.util import logs
 
 
