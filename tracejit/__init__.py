@@ -7,7 +7,7 @@ Long because each public name is imported and listed.
 import importlib
 import typing
 
-from tracejit import cache, errors, testing, tree
+from tracejit import errors, tree
 from tracejit.accelerate.function import AcceleratedFunction, clear_cache, dlaccelerate
 from tracejit.accelerate.policy import set_policy
 from tracejit.array import dlarray
@@ -471,7 +471,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import interpolate, linalg, nn, signal, special, stats, xp
+    from tracejit import cache, interpolate, linalg, nn, signal, special, stats, testing, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -603,7 +603,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("interpolate", "linalg", "nn", "signal", "special", "stats", "xp")
+    _NAMESPACES = ("cache", "interpolate", "linalg", "nn", "signal", "special", "stats", "testing", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

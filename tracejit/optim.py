@@ -11,7 +11,7 @@ learnable and its moments stay as they are.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import is_real, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

@@ -20,8 +20,8 @@ MARKS = frozenset({
 })  # fmt: skip
 _BY_TEXT = frozenset({"globals", "eval", "exec"})
 _FORMATTING = frozenset({"format", "format_map"})
-_FIELD = re.compile(r"\.([A-Za-z_]\w*)[^{]*}")  # an attribute in a format
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_FIELD = r"\.([A-Za-z_]\w*)[^{]*}"  # an attribute in a format
+_WORD = r"[A-Za-z_]\w*"
 
 
 @lru_cache(maxsize=4096)
@@ -37,7 +37,7 @@ def reads_of(code: types.CodeType) -> Reads:
     if scanner.catches:
         probes |= names
     if not _BY_TEXT.isdisjoint(code.co_names):
-        words = {word for text in _strings(code) for word in _WORD.findall(text)}
+        words = {word for text in _strings(code) for word in re.findall(_WORD, text)}
         names |= words
         line, place = code.co_firstlineno, (code.co_firstlineno, None, None, None)
         scanner.uses += [Use(AccessPath("global", word), READ, line, place) for word in sorted(words)]
@@ -84,7 +84,7 @@ def _texts(code: types.CodeType) -> set[str]:
 def _fields(code: types.CodeType) -> set[str]:
     """Return the attributes that formats among the constants of a function name."""
     is_formatting = not _FORMATTING.isdisjoint(code.co_names)
-    return {name for text in _strings(code) for name in _FIELD.findall(text)} if is_formatting else set()
+    return {name for text in _strings(code) for name in re.findall(_FIELD, text)} if is_formatting else set()
 
 
 def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:

@@ -34,7 +34,6 @@ from tracejit.util.text import count, printable
 Origins = dict[str, dict[str, Node]]
 
 COMMIT = "commit"
-_NO_NAME = re.compile(r"\W+")
 
 
 def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> Program:
@@ -163,7 +162,8 @@ class _Emission:
         key = node.op, str(node.params), inputs
         kernel = self.hosts.get(key)
         if kernel is None:
-            name = f"{_NO_NAME.sub('_', node.op.name)}_host_{len(self.hosts)}"
+            op = re.sub(r"\W+", "_", node.op.name)
+            name = f"{op}_host_{len(self.hosts)}"
             text = f"def {name}(args):\n    call_python({name!r}, args)\n"
             emission = node.op.emit
             function = emission.function if isinstance(emission, PythonCall) else node.op.numpy

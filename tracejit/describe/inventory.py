@@ -33,7 +33,6 @@ from tracejit.store.programs import Programs
 
 _MOST = 200  # rows, operations, pairs and buffers
 _LONGEST = 200  # characters of an argument or parameter
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Called(Protocol):
@@ -138,7 +137,7 @@ def _buffer(buffer: Buffer) -> dict[str, Any]:
 
 def _text(text: str) -> str:
     """Return the text of a value without memory addresses, which differ between processes."""
-    text = _ADDRESS.sub("", text)
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 

@@ -15,7 +15,6 @@ from tracejit.util.frames import user_location
 from tracejit.util.locks import new_lock
 
 SUFFIX = ".kernel"
-_NAME = re.compile(r"[0-9a-f]{64}")
 _LIST_AGAIN = 16  # a process lists the folder again after it has written 1/16 of the limit
 _KEEP = 0.8  # the part of the limit that an eviction leaves
 _CLOCK_S = 60.0  # by which the clocks of several machines may differ
@@ -146,7 +145,7 @@ class KernelStore:
 
 def _is_entry(name: str) -> bool:
     stem, dot, _ = name.partition(SUFFIX)
-    return dot != "" and name == stem + SUFFIX and _NAME.fullmatch(stem) is not None
+    return dot != "" and name == stem + SUFFIX and re.fullmatch(r"[0-9a-f]{64}", stem) is not None
 
 
 def store() -> KernelStore | None:

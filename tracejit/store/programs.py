@@ -21,7 +21,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 SCHEMA = 4
 PROGRAM, USES = ".program", ".uses"
-_NAME = re.compile(r"([0-9a-f]{64})\.program")
+_NAME = r"([0-9a-f]{64})\.program"
 _USES_BYTES = 1 << 16  # of the file of uses of one program
 _MOST = 2000  # programs in the folder
 _LARGEST = 2.0**62  # the largest number in a line of uses
@@ -147,7 +147,7 @@ class Programs:
             RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be opened.
         """
-        if not _NAME.fullmatch(name + PROGRAM):
+        if not re.fullmatch(_NAME, name + PROGRAM):
             return False
         self._folder.remove(name + USES)
         return self._folder.remove(name + PROGRAM)
@@ -159,7 +159,7 @@ class Programs:
             RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
-        return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
+        return [file for file in self._folder.files() if re.fullmatch(_NAME, file.name)]
 
     def _described(self, name: str) -> StoredProgram:
         program = check(name, self._folder.read(name + PROGRAM, use=False) or b"")

@@ -4,7 +4,6 @@
 import math
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 
@@ -52,7 +51,6 @@ class Candidate:
             yield cut
 
 
-@dataclass
 class Surroundings:
     """The launches around a section.
 
@@ -62,10 +60,11 @@ class Surroundings:
     deferred_ns     about how long the launches take that the last section deferred
     """
 
-    external: Container[Value]
-    readers: Counter[Value]
-    earlier: dict[Value, Partition] = field(default_factory=dict)
-    deferred_ns: float = 0.0
+    def __init__(self, external: Container[Value], readers: Counter[Value]) -> None:
+        self.external = external
+        self.readers = readers
+        self.earlier: dict[Value, Partition] = {}
+        self.deferred_ns = 0.0
 
 
 class BandGrid(NamedTuple):
