@@ -7,7 +7,6 @@ and a slot that holds something else at the end was changed by the call itself.
 
 import abc
 import functools
-import logging
 import os
 import sys
 import types
@@ -237,8 +236,8 @@ class Snapshot:
             for name in sorted(names):
                 self.read_whole(self.read(root, ModuleSlot, name))
         if "getLogger" in self._marks:
-            for name in names & logging.root.manager.loggerDict.keys():
-                logger = logging.root.manager.loggerDict[name]
+            for name in names & _loggers().keys():
+                logger = _loggers()[name]
                 self.add_root(logger)
                 self.observe(logger).note_state(self)
 
@@ -360,3 +359,10 @@ def _function_in(raw: Any) -> types.FunctionType | None:
         if type(raw) is not types.FunctionType and hasattr(raw, name) and not isinstance(raw, type):
             raw = getattr(raw, name)
     return raw if type(raw) is types.FunctionType else None
+
+
+def _loggers() -> dict[str, Any]:
+    """Return the loggers of the process by their names."""
+    import logging
+
+    return logging.root.manager.loggerDict

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from queue import SimpleQueue
 from typing import Any, Protocol
 
 from tracejit.compile.key import key_of
@@ -185,6 +184,8 @@ class _NoThreadError(Exception):
 def _compile_in_two_threads(
     missing: Sequence[_Request], stopping: Stopping
 ) -> Iterator[tuple[_Request, StoredKernel]]:
+    from queue import SimpleQueue
+
     lowered: SimpleQueue[tuple[_Request, Any, int] | None] = SimpleQueue()
     done: list[tuple[_Request, StoredKernel]] = []
     failures: list[Exception] = []

@@ -233,7 +233,8 @@ Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+# Not frozen: that takes 4.5 million instructions more at each import.
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Op:
     """One operation.
 
@@ -307,7 +308,7 @@ class Op:
                 "because operands may be vectors"
             )
         if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
-            object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
+            self.infer = _of_real_numbers(self.title, self.infer)
         if not self.doc or not (self.samples or self.kind in (Kind.LOOP, Kind.HOST)):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 

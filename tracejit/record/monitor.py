@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import stack
-from tracejit.record.side_effects import LOG, NAMES, SideEffects
+from tracejit.record.side_effects import NAMES, SideEffects, is_log
 from tracejit.util.frames import PACKAGE
 from tracejit.util.locks import new_lock
 
@@ -208,7 +208,7 @@ class Watch:
                     _start(frame)
                 elif file in _IMPORTS:
                     current.has_imported = True
-                elif frame.f_code is LOG:
+                elif is_log(frame.f_code):
                     _logged(frame)
             elif event == "c_call" and arg.__name__ in NAMES:
                 _called(frame, arg)
@@ -314,7 +314,7 @@ class _Monitor:
         if code.co_filename in _IMPORTS:
             current.has_imported = True
             return None
-        if code is LOG:
+        if is_log(code):
             _logged(sys._getframe(1))
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls whose effects a replay does not repeat: printing, logging, keeping traced values in a list of the caller."""
 
-import logging
+import sys
 import types
 from collections import deque
 from typing import Any
@@ -11,12 +11,19 @@ from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
 _PRINT = print
-LOG = logging.Logger._log.__code__
-"""The code that runs when something is logged, rather than left out for its level."""
 NAMES = frozenset({"print", "append", "appendleft", "extend", "insert", "setdefault", "update"})
 """The names of functions that are looked at."""
 _KEEPERS = (list, dict, deque)
 _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looked for
+
+
+def is_log(code: types.CodeType) -> bool:
+    """Return whether a code is what runs when something is logged, rather than left out for its level."""
+    if code.co_name != "_log" or "logging" not in sys.modules:
+        return False
+    import logging
+
+    return code is logging.Logger._log.__code__
 
 
 class SideEffect(NamedTuple):

@@ -18,20 +18,29 @@ Lines that nobody reads must not slow a replay down, and even asking whether som
 small one. So the code that is generated for a trace never logs. While a line for each call is asked for, no call path
 is kept, and all calls go the general way, which logs. A function that already has call paths stays silent until its
 next audit, or until clear_cache().
+
+Note [late logging]
+The module `logging` takes as long to import as a thirtieth of this package and NumPy. While nobody has imported it,
+nobody reads what is logged, and nothing is.
 """
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from logging import DEBUG, INFO, WARNING
+from typing import TYPE_CHECKING, Final
 
 from tracejit import config
+
+if TYPE_CHECKING:
+    import logging
 
 __all__ = [
     "DEBUG", "EVENTS", "INFO", "SLOW_S", "WARNING", "each_call", "enabled", "silent", "tell_of_slow_build", "write",
 ]  # fmt: skip
 
+DEBUG: Final = 10  # as in logging
+INFO: Final = 20
+WARNING: Final = 30
 EVENTS = (
     "miss", "hit", "evict", "warning",  # calls
     "build", "kernels", "compile", "load",  # programs and their kernels
@@ -43,44 +52,69 @@ SLOW_S = 2.0
 _told = False
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-_logger = logging.getLogger("tracejit")
-_logger.addHandler(logging.NullHandler())  # what nobody asked for is not printed
+_logger: "logging.Logger | None" = None
+
+
+def _made() -> "logging.Logger":
+    """Return the logger; this imports `logging`."""
+    global _logger
+    if _logger is None:
+        import logging
+
+        logger = logging.getLogger("tracejit")
+        logger.addHandler(logging.NullHandler())  # what nobody asked for is not printed
+        _logger = logger
+    return _logger
+
+
+def _found() -> "logging.Logger | None":
+    """Return the logger, None while nobody has imported `logging` (Note [late logging])."""
+    return _made() if _logger is not None or "logging" in sys.modules else None
 
 
 def set_up(level: str) -> None:
     """Print log records of a level and above to standard error; nothing happens for "off"."""
     if level != "off":
+        import logging
+
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter(_FORMAT))
-        _logger.addHandler(handler)
-        _logger.setLevel(level.upper())
+        _made().addHandler(handler)
+        _made().setLevel(level.upper())
 
 
 def enabled(level: int) -> bool:
     """Return whether anybody reads records of a level."""
-    return _logger.isEnabledFor(level)
+    logger = _found()
+    return logger is not None and logger.isEnabledFor(level)
 
 
 def each_call() -> bool:
     """Return whether anybody reads a line for each call."""
-    return 0 < _logger.level <= DEBUG and enabled(DEBUG)
+    logger = _found()
+    return logger is not None and 0 < logger.level <= DEBUG and logger.isEnabledFor(DEBUG)
 
 
 def write(level: int, event: str, text: str) -> None:
     """Log a line."""
-    _logger.log(level, "%s", text, extra={"event": event})
+    logger = _found()
+    if logger is not None:
+        logger.log(level, "%s", text, extra={"event": event})
 
 
 def tell_of_slow_build(text: str) -> None:
     """Log, at the first call in a process, a line that shows on a terminal even if no log is set up."""
+    import logging
+
     global _told
-    if _told or _logger.disabled:
+    logger = _made()
+    if _told or logger.disabled:
         return
     _told = True
     write(INFO, "build", text)
-    if _logger.level > INFO or _is_shown() or not (sys.stderr is not None and sys.stderr.isatty()):
+    if logger.level > INFO or _is_shown() or not (sys.stderr is not None and sys.stderr.isatty()):
         return
-    record = _logger.makeRecord(_logger.name, INFO, "", 0, "%s", (text,), None, extra={"event": "build"})
+    record = logger.makeRecord(logger.name, INFO, "", 0, "%s", (text,), None, extra={"event": "build"})
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     handler.handle(record)
@@ -88,7 +122,9 @@ def tell_of_slow_build(text: str) -> None:
 
 def _is_shown() -> bool:
     """Return whether a handler takes records of level INFO."""
-    logger: logging.Logger | None = _logger
+    import logging
+
+    logger: logging.Logger | None = _made()
     while logger is not None and enabled(INFO):
         if any(
             handler.level <= INFO for handler in logger.handlers if type(handler) is not logging.NullHandler
@@ -101,11 +137,13 @@ def _is_shown() -> bool:
 @contextmanager
 def silent() -> Iterator[None]:
     """Log nothing within the block."""
-    before, _logger.disabled = _logger.disabled, True
+    logger = _made()
+    before, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
-        _logger.disabled = before
+        logger.disabled = before
 
 
+_found()  # a handler of a user that imported `logging` before this package comes behind ours
 set_up(config.settings.log)
