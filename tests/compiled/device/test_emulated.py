@@ -182,6 +182,7 @@ PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
     (lambda x: (tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 1))), ((4, 12, 4, 2),)),
     (lambda x: (tj.exp(x).sum(axis=(0, 1)), tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 2))), ((7, 9, 40),)),
     (lambda x: tuple([(tj.exp(x) * k).sum() for k in range(9)]), ((7, 30),)),
+    (lambda x: ((x > 0).all(axis=1), tj.exp(x).prod(), tj.exp(x).sum(axis=0)), ((0, 8, 5),)),
 ]
 
 

@@ -292,10 +292,10 @@ def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]
         access = writes[k]
         memory = Value(Aval((counts[kind], *access.root.shape), None, access.root.dtype), None)
         writes[k] = access._replace(root=memory)
-        if k in sums:
+        size = access.root.aval.size
+        if k in sums and size:  # a launch of no blocks is an error
             start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
             total = combination(sums[k].node, memory, access.root, start)
-            size = access.root.aval.size
             combining.append(Spread(total, COLUMNS, -(-size // columns_of(size))))
 
     def without_start(line: Line) -> Line:
