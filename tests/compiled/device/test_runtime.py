@@ -383,6 +383,17 @@ def test_the_callers_stream(fake: FakeLibrary) -> None:
     assert Counter(fake.calls)["cuStreamWaitEvent"] == 1
 
 
+def test_a_stream_that_is_gone_is_not_used(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, x = tj.dlaccelerate(lambda x: x * 2), tj.gpu(np.ones(3, F32))
+    used: list[int] = []
+    with stream(77):
+        for _ in range(3):
+            function(x)
+    monkeypatch.setattr(FakeLibrary, "_cuEventRecord", lambda self, event, on: used.append(on))
+    assert function(x).tolist() == [2.0] * 3
+    assert 77 not in used
+
+
 # Faults.
 
 
