@@ -4,9 +4,11 @@
 import ctypes
 import gc
 import pickle
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -26,7 +28,7 @@ from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.runtime.cuda import graph
-from tracejit.runtime.cuda.arrays import DeviceArray, uploaded
+from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, uploaded
 from tracejit.runtime.cuda.driver import driver, stream
 from tracejit.runtime.cuda.executable import DeviceExecutable
 from tracejit.traces.devices import compute
@@ -381,6 +383,20 @@ def test_the_callers_stream(fake: FakeLibrary) -> None:
     fake.calls.clear()
     tj.dlarray(foreign(x, stream=5))
     assert Counter(fake.calls)["cuStreamWaitEvent"] == 1
+
+
+def test_threads_that_make_a_kind_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program refuses arrays of another kind than its own, and equal kinds are one object."""
+    made = ArrayKind.__init__
+
+    def slowly(self: ArrayKind, *arguments: Any) -> None:
+        time.sleep(0.002)
+        made(self, *arguments)
+
+    monkeypatch.setattr(ArrayKind, "__init__", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        kinds = [*pool.map(lambda _: ArrayKind.of((3, 12345), np.dtype(F32)), range(4))]
+    assert len({*map(id, kinds)}) == 1
 
 
 def test_a_stream_that_is_gone_is_not_used(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
