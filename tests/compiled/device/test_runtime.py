@@ -204,6 +204,25 @@ def test_writes_reach_the_callers_arrays(target: str, fake: FakeLibrary) -> None
     assert function.hit_rate == 60.0
 
 
+def test_vectors_are_read_where_they_are_written(fake: FakeLibrary) -> None:
+    """By the pointer and the strides of what is written: of rows in registers, and of elements of two axes."""
+
+    def halve(x: Any, y: Any) -> Any:
+        x *= 0.5
+        return (x * y).sum(axis=0)
+
+    def scale(x: Any, y: Any) -> Any:
+        x *= y[0]
+        return y
+
+    rng = np.random.default_rng(0)
+    for program in (halve, scale):
+        function, want = tj.dlaccelerate(program), rng.standard_normal((3, 32)).astype(F32)
+        x, y = tj.gpu(want.copy()), rng.standard_normal((3, 32)).astype(F32)
+        for _ in range(3):
+            agree([np.asarray(function(x, tj.gpu(y))), np.asarray(x)], [program(want, y), want])
+
+
 def test_an_array_whose_elements_lie_between_others_is_written(fake: FakeLibrary) -> None:
     """Such as a field of records: float32 that are 6 bytes apart, the first of them at an odd place."""
     memory = tj.gpu(np.arange(40, dtype=np.uint8))
