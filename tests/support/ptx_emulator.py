@@ -154,6 +154,8 @@ class Kernel:
         self, words: Sequence[int], memory: Memory, blocks: int, threads: int, most: int = 2_000_000
     ) -> int:
         """Run the kernel to its end; return how many steps its threads took together."""
+        if blocks < 1:  # the driver's error: CUDA_ERROR_INVALID_VALUE
+            raise PtxError("a launch of no blocks")
         run = _Run(self, words, memory, blocks, threads)
         for step in range(most):
             if not run.step():

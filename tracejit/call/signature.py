@@ -268,6 +268,8 @@ def _strides(data: np.ndarray) -> tuple[int, ...] | None:
 
 
 def _packed(data: np.ndarray) -> np.ndarray:
+    if isinstance(data, OnDevice):
+        return data.copy()
     packed = np.empty(data.shape, data.dtype)
     packed[...] = data
     return packed

@@ -22,10 +22,16 @@ def record_on_device(name: str, function: Callable[..., Any], call: Call, write:
         WriteError: if it writes into an array whose memory another argument shows in another way.
     """
     copies = _Copies(name)
-    leaves = [copies.of(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
+    there = {number: data for number, data in call.originals.items() if isinstance(data, OnDevice)}
+    leaves = [
+        copies.of(leaf, there.get(number, leaf._data)) if type(leaf) is dlarray else leaf
+        for number, leaf in enumerate(call.leaves)
+    ]
     by_array = {id(old): new for old, new in zip(call.leaves, leaves, strict=True) if type(old) is dlarray}
     arrays = [by_array.get(id(array), array) for array in call.arrays]  # numbers that vary are the host's
-    recording = record(name, function, call._replace(leaves=leaves, arrays=arrays), None, write)
+    here = {number: data for number, data in call.originals.items() if number not in there}
+    copied = call._replace(leaves=leaves, arrays=arrays, originals=here)
+    recording = record(name, function, copied, None, write)
     copies.write_back()
     return recording._replace(result=_there(recording.result))
 
@@ -50,9 +56,8 @@ class _Copies:
         self._name = name
         self._copies: list[tuple[Any, np.ndarray, bytes]] = []
 
-    def of(self, array: dlarray) -> dlarray:
-        """Return the copy of an array."""
-        data: Any = array._data
+    def of(self, array: dlarray, data: Any) -> dlarray:
+        """Return the copy of an array, given the caller's memory of it."""
         for other, copy, _ in self._copies:
             same = (other.address, other.shape, other.strides, other.dtype)
             if same == (data.address, data.shape, data.strides, data.dtype):

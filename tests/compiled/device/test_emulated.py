@@ -178,6 +178,11 @@ PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
     (lambda x: (x.sum(), (x > 0).all(), x.max(axis=0)), ((5000,),)),
     (lambda x: ((x * x).sum(axis=0), x.sum(), tj.tanh(x)), ((9, 2050),)),
     (lambda x, y: (x * y, (x * y).sum(axis=0), (x * y).max(axis=-1)), ((3, 5, 12), (3, 1, 12))),
+    # Sums that reduce all axes between them, and more totals than each thread may have copies of.
+    (lambda x: (tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 1))), ((4, 12, 4, 2),)),
+    (lambda x: (tj.exp(x).sum(axis=(0, 1)), tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 2))), ((7, 9, 40),)),
+    (lambda x: tuple([(tj.exp(x) * k).sum() for k in range(9)]), ((7, 30),)),
+    (lambda x: ((x > 0).all(axis=1), tj.exp(x).prod(), tj.exp(x).sum(axis=0)), ((0, 8, 5),)),
 ]
 
 

@@ -4,9 +4,12 @@
 import ctypes
 import gc
 import pickle
+import time
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -26,7 +29,7 @@ from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.runtime.cuda import graph
-from tracejit.runtime.cuda.arrays import DeviceArray, uploaded
+from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, uploaded
 from tracejit.runtime.cuda.driver import driver, stream
 from tracejit.runtime.cuda.executable import DeviceExecutable
 from tracejit.traces.devices import compute
@@ -199,6 +202,42 @@ def test_writes_reach_the_callers_arrays(target: str, fake: FakeLibrary) -> None
         assert total.item() == count(want, y)
         assert np.asarray(x).tolist() == want.tolist()
     assert function.hit_rate == 60.0
+
+
+def test_vectors_are_read_where_they_are_written(fake: FakeLibrary) -> None:
+    """By the pointer and the strides of what is written: of rows in registers, and of elements of two axes."""
+
+    def halve(x: Any, y: Any) -> Any:
+        x *= 0.5
+        return (x * y).sum(axis=0)
+
+    def scale(x: Any, y: Any) -> Any:
+        x *= y[0]
+        return y
+
+    rng = np.random.default_rng(0)
+    for program in (halve, scale):
+        function, want = tj.dlaccelerate(program), rng.standard_normal((3, 32)).astype(F32)
+        x, y = tj.gpu(want.copy()), rng.standard_normal((3, 32)).astype(F32)
+        for _ in range(3):
+            agree([np.asarray(function(x, tj.gpu(y))), np.asarray(x)], [program(want, y), want])
+
+
+def test_an_array_whose_elements_lie_between_others_is_written(fake: FakeLibrary) -> None:
+    """Such as a field of records: float32 that are 6 bytes apart, the first of them at an odd place."""
+    memory = tj.gpu(np.arange(40, dtype=np.uint8))
+    field: Any = {"data": (address(memory) + 3, False), "shape": (5,), "strides": (6,), "typestr": "<f4"}
+
+    def count(x: Any) -> Any:
+        x += 1.0
+        return x.sum()
+
+    function, want = tj.dlaccelerate(count), np.arange(40, dtype=np.uint8)
+    shown = np.ndarray((5,), F32, want, 3, (6,))
+    for _ in range(4):
+        result = function(foreign(memory, **field))
+        assert result.device == "cuda:0" and result.item() == count(shown)
+        assert memory.tolist() == want.tolist()
 
 
 def test_a_guard_is_read_once(fake: FakeLibrary) -> None:
@@ -381,6 +420,36 @@ def test_the_callers_stream(fake: FakeLibrary) -> None:
     fake.calls.clear()
     tj.dlarray(foreign(x, stream=5))
     assert Counter(fake.calls)["cuStreamWaitEvent"] == 1
+
+
+def test_threads_that_make_a_kind_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program refuses arrays of another kind than its own, and equal kinds are one object."""
+
+    class Kinds(weakref.WeakValueDictionary[Any, ArrayKind]):
+        """As those of Python, where another thread comes in between."""
+
+        def setdefault(self, key: Any, default: Any = None) -> Any:
+            found = self.get(key)
+            time.sleep(0.005)
+            if found is None:
+                self[key] = found = default
+            return found
+
+    monkeypatch.setattr("tracejit.runtime.cuda.arrays._kinds", Kinds())
+    with ThreadPoolExecutor(4) as pool:
+        kinds = [*pool.map(lambda _: ArrayKind.of((3, 12345), np.dtype(F32)), range(4))]
+    assert len({*map(id, kinds)}) == 1
+
+
+def test_a_stream_that_is_gone_is_not_used(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, x = tj.dlaccelerate(lambda x: x * 2), tj.gpu(np.ones(3, F32))
+    used: list[int] = []
+    with stream(77):
+        for _ in range(3):
+            function(x)
+    monkeypatch.setattr(FakeLibrary, "_cuEventRecord", lambda self, event, on: used.append(on))
+    assert function(x).tolist() == [2.0] * 3
+    assert 77 not in used
 
 
 # Faults.

@@ -48,7 +48,8 @@ class ThreadMemory(NestMemory):
     def load(self, pointer: str, strides: tuple[int, ...]) -> str:
         if not self.differs(strides):
             return super().load(pointer, strides)
-        return f"load_{self.width}({self.in_place.get(pointer, pointer)}, {self.index(pointer, strides)})"
+        pointer = self.in_place.get(pointer, pointer)
+        return f"load_{self.width}({pointer}, {self.index(pointer, strides)})"
 
     def store(self, pointer: str, strides: tuple[int, ...], value: str) -> str:
         if not self.differs(strides):

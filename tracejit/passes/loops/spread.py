@@ -158,7 +158,7 @@ def _spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
     if not all(_can_be_copied(nest, line) for line in sums.values()):
         return [Spread(nest, ALONE)]
     if nest.split is None:
-        if sum(nest.writes[k].root.aval.size for k in sums) <= FEW:
+        if sum(nest.writes[k].root.aval.size for k in sums if not _is_one_number(nest, k)) <= FEW:
             return _elements_with_copies(nest, sums)
         nest = _reduced_axes_first(nest, sums)
     return _rows(nest, sums, is_scratch)
@@ -205,15 +205,18 @@ def _is_one_number(nest: Nest, write: int) -> bool:
 
 
 def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
-    """Return a nest whose rows are the axes that its sums reduce."""
-    large = [k for k in sums if nest.writes[k].root.aval.size > FEW] or [
-        *sums
-    ]  # each thread has a copy of others
-    reduced = [
-        axis
+    """Return a nest whose rows are the axes that its sums reduce, but one if they reduce all of them."""
+    sizes = {k: nest.writes[k].root.aval.size for k in sums if not _is_one_number(nest, k)}
+    large = [k for k, size in sizes.items() if size > FEW] or [*sizes]  # each thread has a copy of others
+    reducing = {
+        axis: [k for k in large if nest.writes[k].strides[axis] == 0]
         for axis, extent in enumerate(nest.extents)
-        if extent > 1 and any(nest.writes[k].strides[axis] == 0 for k in large)
-    ]
+        if extent > 1
+    }
+    reduced = [axis for axis, writes in reducing.items() if writes]
+    if len(reduced) == len(reducing):
+        # Threads of a group share one axis: each of them has a copy of what that reduces.
+        reduced.remove(min(reversed(reduced), key=lambda axis: sum(sizes[k] for k in reducing[axis])))
     axes = [*reduced, *[axis for axis in range(len(nest.extents)) if axis not in reduced]]
 
     def moved(access: Access) -> Access:
@@ -289,10 +292,10 @@ def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]
         access = writes[k]
         memory = Value(Aval((counts[kind], *access.root.shape), None, access.root.dtype), None)
         writes[k] = access._replace(root=memory)
-        if k in sums:
+        size = access.root.aval.size
+        if k in sums and size:  # a launch of no blocks is an error
             start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
             total = combination(sums[k].node, memory, access.root, start)
-            size = access.root.aval.size
             combining.append(Spread(total, COLUMNS, -(-size // columns_of(size))))
 
     def without_start(line: Line) -> Line:

@@ -14,6 +14,7 @@ from tracejit.errors import ArgumentError, DeviceError
 from tracejit.runtime.cuda.dlpack import CUDA, capsule_of
 from tracejit.runtime.cuda.driver import DEFAULT_STREAM, UNIT, Driver, driver, stream_of
 from tracejit.util.devices import OnDevice, registered
+from tracejit.util.locks import new_lock
 
 _LEGACY_STREAM = 1  # the name of the default stream in the interface
 _CONTIGUOUS, _ALIGNED, _OWNED, _WRITEABLE = 0x1, 0x100, 0x4, 0x400  # flags of an ndarray
@@ -59,7 +60,8 @@ class ArrayKind:
             plain = contiguous_strides(shape, dtype.itemsize)
             if strides is not None and (_is_contiguous(shape, strides, plain) or not math.prod(shape)):
                 return cls.of(shape, dtype)
-            kind = _kinds.setdefault(key, cls(shape, dtype, strides or plain, strides is None))
+            with _lock:  # two threads that make the same kind get one
+                kind = _kinds.setdefault(key, cls(shape, dtype, strides or plain, strides is None))
         return kind
 
     def __init__(
@@ -73,6 +75,7 @@ class ArrayKind:
 
 
 _kinds: "weakref.WeakValueDictionary[Any, ArrayKind]" = weakref.WeakValueDictionary()
+_lock = new_lock()
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], plain: tuple[int, ...]) -> bool:

@@ -154,7 +154,6 @@ class DeviceExecutable:
         self._graph = _Launches(on, plan, functions, fixed, moving)
         self._commits = _Launches(on, commits, functions, fixed, moving)
         self._is_checked = program.guard is not None or bool(program.checked)
-        self._stream = on.stream
 
     def __call__(self, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -171,9 +170,6 @@ class DeviceExecutable:
         outputs = [empty_of(on, kind) for kind in self._outputs]
         addresses = [array.address for array in inputs]
         with self._lock:
-            if self._stream != on.stream:  # the arena is used by one call at a time
-                on.wait(self._stream, on=on.stream)
-                self._stream = on.stream
             copies = {}
             if [address for address in addresses if address % _ALIGNMENT]:
                 copies = {
