@@ -55,6 +55,16 @@ class TestEnvironment:
         code = f"import logging\nlogging.basicConfig(level='INFO', format='%(event)s')\n{PROGRAM}"
         assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
 
+    def test_configured_between_two_calls(self, tmp_path):
+        later = "import logging\nlogging.basicConfig(level='INFO', format='%(event)s')\nstep(np.ones(1))\n"
+        code = PROGRAM.replace("range(4)", "range(2)") + later
+        assert run(None, tmp_path, code).stderr == "build\nhit\n"
+
+    def test_imported_later_without_configuration(self, tmp_path):
+        warned = PROGRAM.replace("x * 2", "x * np.random.rand()")
+        code = f"import warnings\nwarnings.simplefilter('ignore')\nimport tracejit\nimport logging\n{warned}"
+        assert run(None, tmp_path, code).stderr == ""
+
     def test_a_program_that_wants_all_of_its_own_lines_is_not_slowed_down(self, tmp_path):
         code = f"import logging\nlogging.basicConfig(level='DEBUG', format='%(event)s')\n{PROGRAM}"
         assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
