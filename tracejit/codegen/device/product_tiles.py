@@ -77,8 +77,8 @@ class _Tile(NamedTuple):
         return [(i, j) for i in range(self.own) for j in range(self.over // _VECTOR)]
 
 
-HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1, 48.0)
-LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1, 42.0)
+HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1, 47.0)
+LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1, 40.0)
 MEDIUM = _Tile("product_medium", 64, 64, 4, 8, 16, 1, 27.0)
 SMALL = _Tile("product_small", 32, 32, 4, 8, 32, 8, 14.0)
 
