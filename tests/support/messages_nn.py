@@ -9,7 +9,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit import nn
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError
 
 X = tj.dlarray(np.ones((2, 3), np.float32), "BC")
 IMAGE = tj.dlarray(np.ones((2, 4, 4, 3), np.float32), "BSSC")
@@ -552,6 +552,17 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "backward: layer 'layer' (Backward) returned 2 gradients; expected one for each of 1 input and 0 learnables, "
         "in this order.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(net(Backward(None)).predict(x).sum(), x), X),
+        GradientError,
+        "backward: layer 'layer' (Backward) returned no gradient by input 1, which is 3x2 float32 and whose gradient "
+        "is needed; return an array of its size, zeros if no output depends on it.",
+    ),
+    (
+        lambda: DENSE.tie(("fc", "weights"), ("fc", "weights")),
+        ArgumentError,
+        "tie: fc/weights is given twice; pass two rows of net.learnables.",
     ),
     (
         lambda: tj.checklayer(nn.Relu),
