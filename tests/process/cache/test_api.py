@@ -119,8 +119,12 @@ def test_verified_in_words() -> None:
 
 
 def test_importing_tracejit_does_not_load_the_cache_tools() -> None:
-    code = "import sys, json, tracejit; print(json.dumps([m for m in sys.modules if m.startswith('tracejit.cache')]))"
+    code = (
+        "import sys, json, tracejit; before = [*sys.modules]; tracejit.cache; "
+        "print(json.dumps([[m for m in some if m.startswith('tracejit.')] for some in (before, [*sys.modules])]))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout)
-    assert "tracejit.cache" in loaded
-    assert not {"tracejit.cache.inspect", "tracejit.cache.diff", "tracejit.store.kernels"} & {*loaded}
+    before, after = json.loads(done.stdout)
+    assert not [name for name in before if name.startswith("tracejit.cache")]
+    assert "tracejit.cache" in after
+    assert not {"tracejit.cache.inspect", "tracejit.cache.diff", "tracejit.store.kernels"} & {*after}
