@@ -150,12 +150,9 @@ class _KeptRowEmitter(DeviceEmitter):
 
     def emit_pass(self, lines: list[Line], rows: list[str], hoisted: Hoisted) -> None:
         split, values = self.order.row_depth, self.values
-        folds = [line for line in lines if isinstance(line, RowFold)]
+        folds = self.folds_of(lines)
         for line in folds:
-            name = values.in_row[line.result] = values.fresh()
-            values.levels[name] = split
-            values.origins[name] = line.node
-            start = self.initial(line.node)
+            name, start = values.in_row[line.result], self.initial(line.node)
             rows.append(f"{name} = {self.as_vector(start, line.node.output.dtype)}")
             if self.width > 1:
                 values.vectors.add(name)
@@ -172,10 +169,6 @@ class _KeptRowEmitter(DeviceEmitter):
                 values.vectors.discard(name)
         if folds:
             rows += self.folded_lanes(folds)
-
-    def total(self, node: Node, vector: str) -> str:
-        """Return the expression of what a vector folds to."""
-        return f"total_{FAST_FOLDS[node.op.name]}({vector}, {WIDE})"
 
     def emit_lines(self, lines: list[Line], depth: int, out: list[str], hoisted: Hoisted) -> None:
         for line in lines:

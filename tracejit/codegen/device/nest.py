@@ -241,7 +241,7 @@ class DeviceEmitter(NestEmitter):
         for name, line in sorted(self.totals.items()):  # a number before the vectors of the same sum
             of_number = name.rstrip(_OF_VECTORS)
             if name != of_number:
-                total = f"total_{FAST_FOLDS[line.node.op.name]}({name}, {WIDE})"
+                total = self.total(line.node, name)
                 is_alone = of_number not in numbers
                 lines.append(f"{of_number} = {total if is_alone else combine(line.node, of_number, total)}")
             numbers[of_number] = line
@@ -252,6 +252,10 @@ class DeviceEmitter(NestEmitter):
         for name, line in numbers.items():
             lines.append(INDENT + self.memory.store(f"o{line.write}", (0,) * self.order.depth, name))
         return lines
+
+    def total(self, node: Node, vector: str) -> str:
+        """Return the expression of what a vector folds to."""
+        return f"total_{FAST_FOLDS[node.op.name]}({vector}, {WIDE})"
 
     def first_values(self, line: Accumulate) -> list[str]:
         """Return the lines that give the copy of a sum its first values."""
@@ -268,11 +272,7 @@ class DeviceEmitter(NestEmitter):
             super().emit_pass(lines, rows, hoisted)
             return
         depth, split, values = self.order.depth, self.order.row_depth, self.values
-        folds = [line for line in lines if isinstance(line, RowFold)]
-        for line in folds:
-            name = values.in_row[line.result] = values.fresh()
-            values.levels[name] = split
-            values.origins[name] = line.node
+        folds = self.folds_of(lines)
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
         rows += [f"{values.in_row[line.result]} = {self.initial(line.node)}" for line in folds]
@@ -284,6 +284,15 @@ class DeviceEmitter(NestEmitter):
         if folds and self.inner:
             rows += self.folded_lanes(folds)
         values.in_pass.clear()  # the next pass loads and computes anew
+
+    def folds_of(self, lines: list[Line]) -> list[RowFold]:
+        """Return the reductions among the lines of a pass, each of which gets the name of its variable."""
+        values, folds = self.values, [line for line in lines if isinstance(line, RowFold)]
+        for line in folds:
+            name = values.in_row[line.result] = values.fresh()
+            values.levels[name] = self.order.row_depth
+            values.origins[name] = line.node
+        return folds
 
     def folded_lanes(self, folds: list[RowFold]) -> list[str]:
         """Return the lines that combine what the threads of a group have folded, in each of them."""

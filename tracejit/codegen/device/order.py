@@ -14,11 +14,12 @@ import re
 from collections.abc import Container, Iterable, Sequence
 
 from tracejit.codegen.nest import Emitted
+from tracejit.ir import Value
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Memory
-from tracejit.program import Place
 from tracejit.util.named_tuples import NamedTuple
 
+_READ = re.compile(r"\bread_\w+\(args\[(\d+)\]")  # an argument whose memory is only read
 _END = 1 << 62  # behind all memory
 _LARGE_BYTES = 1 << 23  # that a launch touches: a sixth of the cache of a large device
 
@@ -41,29 +42,27 @@ def touches_of(emitted: Emitted, memory: Memory, writes_inputs: bool) -> list[To
         writes_inputs: whether the program writes inputs, of which two may then be the same memory.
     """
     touches = []
+    read = {int(number) for number in _READ.findall(emitted.kernel.text)}
     for number, argument in enumerate(emitted.arguments):
         if not isinstance(argument, Access):
             continue
-        is_read = re.search(rf"\bread_\w+\(args\[{number}\]", emitted.kernel.text) is not None
-        touch = _touch(memory.places[argument.root], argument, not is_read)
-        if touch.memory[0] == "input":
-            touch = Touch(("input", 0), 0, _END, touch.is_written)
-            if not writes_inputs:
-                continue
-        if touch.memory[0] != "constant":
-            touches.append(touch)
+        kind, place, offset = memory.places[argument.root]
+        if kind == "input" and writes_inputs:
+            touches.append(Touch((kind, 0), 0, _END, number not in read))
+        elif kind not in ("input", "constant"):
+            end = offset + _bytes(argument.root)
+            touches.append(Touch((kind, place), offset, end, number not in read))
     return touches
 
 
-def _touch(place: Place, access: Access, is_written: bool) -> Touch:
-    size = access.root.aval.size * access.root.dtype.itemsize
-    return Touch((place.kind, place.number), place.offset, place.offset + size, is_written)
+def _bytes(root: Value) -> int:
+    return root.aval.size * root.dtype.itemsize
 
 
 def is_large(emitted: Emitted) -> bool:
     """Return whether a launch touches much memory."""
     roots = {argument.root for argument in emitted.arguments if isinstance(argument, Access)}
-    return sum(root.aval.size * root.dtype.itemsize for root in roots) >= _LARGE_BYTES
+    return sum(map(_bytes, roots)) >= _LARGE_BYTES
 
 
 def needed(launches: Sequence[Iterable[Touch]], large: Container[int] = ()) -> list[tuple[int, ...]]:

@@ -72,7 +72,7 @@ class _Launches:
                     self._moving.append((number, patch.slot, moving[place], patch.offset))
             function = functions[node.kernel.name]
             self._parameters.append(NodeParameters(function, node.grid.blocks, node.grid.threads, words))
-        self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one used longest ago is first
+        self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
         self._seen: set[tuple[int, ...]] = set()
 
     def launch(self, addresses: tuple[int, ...]) -> None:
