@@ -106,7 +106,7 @@ def _emit_elements(
 
 
 def _tile(own: int, positions: int, others: int, itemsize: int) -> tuple[int, int]:
-    """Return how many filters and positions a thread takes: the most of which there are enough tiles.
+    """Return how many filters and positions a thread takes: as many as leave enough threads.
 
     Args:
         own: how many filters there are.

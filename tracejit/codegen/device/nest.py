@@ -2,7 +2,7 @@
 """Emission of a nest whose work many threads share (Note [spreading] in passes/loops/spread.py)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tracejit.codegen import lanes
 from tracejit.codegen.expressions import FAST_FOLDS, combine
@@ -11,7 +11,7 @@ from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.ir import Node
-from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, RowFold, Store
+from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Nest, RowFold, Store
 from tracejit.passes.loops.spread import (
     ALONE,
     BY_GROUP,
@@ -64,11 +64,16 @@ def _is_wide(spread: Spread, order: LoopOrder) -> bool:
         return False
     if order.depth > 1 and order.extents[-1] % WIDE:
         return False
+    return are_vectors(nest, order, lanes.has_vector_form)
+
+
+def are_vectors(nest: Nest, order: LoopOrder, has_vector_form: Callable[[Line], bool]) -> bool:
+    """Return whether WIDE neighbours of the innermost loop can be accessed and computed at once."""
     accesses = [*nest.reads, *nest.writes]
     if len({access.dtype for access in accesses}) > 1:
         return False  # a function of vectors takes vectors of one dtype
-    are_vectors = map(lies_in_vectors, accesses, map(order.strides, accesses))
-    return all(map(lanes.has_vector_form, nest.lines)) and all(are_vectors)
+    lie = map(lies_in_vectors, accesses, map(order.strides, accesses))
+    return all(map(has_vector_form, nest.lines)) and all(lie)
 
 
 def lies_in_vectors(access: Access, strides: tuple[int, ...]) -> bool:
