@@ -243,7 +243,7 @@ def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Con
 
 def _held(fun: Callable[..., Any]) -> tuple[Any, ...]:
     """Return what makes a function: its code and the objects that it holds; itself if these cannot be told."""
-    if type(fun) is types.MethodType:  # of which there is a new one at each access
+    if type(fun) is types.MethodType:  # each access makes a new one
         return fun.__func__, fun.__self__
     if type(fun) is not types.FunctionType:
         return (fun,)
