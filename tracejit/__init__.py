@@ -7,186 +7,189 @@ Long because each public name is imported and listed.
 import importlib
 import typing
 
-from tracejit import errors, tree
-from tracejit.accelerate.function import AcceleratedFunction, clear_cache, dlaccelerate
-from tracejit.accelerate.policy import set_policy
-from tracejit.array import dlarray
-from tracejit.errors import (
-    ArgumentError,
-    BoundsError,
-    CacheError,
-    CacheWarning,
-    ChangedTraceWarning,
-    CodegenError,
-    DeviceError,
-    DeviceMemoryError,
-    DimsError,
-    DTypeError,
-    ExportError,
-    GradientError,
-    LostChangeWarning,
-    NotAcceleratedWarning,
-    OutputsDifferWarning,
-    RetraceError,
-    RetraceWarning,
-    TraceError,
-    TraceJitError,
-    TraceJitWarning,
-    WriteError,
-)
-from tracejit.functions.contraction import einsum
-from tracejit.functions.creation import (
-    arange,
-    eye,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from tracejit.functions.elementwise import (
-    abs,
-    add,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    cast,
-    cbrt,
-    ceil,
-    clip,
-    cos,
-    cosh,
-    divide,
-    equal,
-    erf,
-    exp,
-    exp2,
-    expm1,
-    floor,
-    floor_divide,
-    greater,
-    greater_equal,
-    invert,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    log,
-    log1p,
-    log2,
-    log10,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    positive,
-    power,
-    reciprocal,
-    remainder,
-    rint,
-    round,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    stop_gradient,
-    subtract,
-    tan,
-    tanh,
-    trunc,
-    where,
-)
-from tracejit.functions.evaluate import dlfeval, dlgradient
-from tracejit.functions.joining import array_split, concatenate, hstack, split, stack, vstack
-from tracejit.functions.labels import (
-    dims,
-    extractdata,
-    finddim,
-    isdlarray,
-    stripdims,
-)
-from tracejit.functions.layers.activations import (
-    gelu,
-    leakyrelu,
-    logsoftmax,
-    relu,
-    sigmoid,
-    softmax,
-    softplus,
-)
-from tracejit.functions.layers.dense import fullyconnect
-from tracejit.functions.layers.encoding import onehotdecode, onehotencode
-from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
-from tracejit.functions.linear import diag, dot, inner, matmul, outer, tensordot, tril, triu, vdot
-from tracejit.functions.movement import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_to,
-    expand_dims,
-    flatten,
-    flip,
-    moveaxis,
-    permute,
-    permute_dims,
-    ravel,
-    reshape,
-    roll,
-    squeeze,
-    swapaxes,
-    transpose,
-)
-from tracejit.functions.norms import norm
-from tracejit.functions.numpy_api import buffers, methods
-from tracejit.functions.numpy_function import NumpyFunction, numpy_function
-from tracejit.functions.padding import pad, repeat, tile
-from tracejit.functions.random import (
-    dropout,
-    rand,
-    randi,
-    randn,
-    randperm,
-    rng,
-)
-from tracejit.functions.reductions import (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    cumsum,
-    logsumexp,
-    max,
-    mean,
-    min,
-    prod,
-    ptp,
-    std,
-    sum,
-    var,
-)
-from tracejit.functions.rng import Generator, RngState
-from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
-from tracejit.traces.devices import gather, gpu
+from tracejit.util import memory
 
-methods.install()
-buffers.install()
+with memory.collector_paused():  # which would scan the new modules thirty times, and find nothing to free
+    from tracejit import errors, tree
+    from tracejit.accelerate.function import AcceleratedFunction, clear_cache, dlaccelerate
+    from tracejit.accelerate.policy import set_policy
+    from tracejit.array import dlarray
+    from tracejit.errors import (
+        ArgumentError,
+        BoundsError,
+        CacheError,
+        CacheWarning,
+        ChangedTraceWarning,
+        CodegenError,
+        DeviceError,
+        DeviceMemoryError,
+        DimsError,
+        DTypeError,
+        ExportError,
+        GradientError,
+        LostChangeWarning,
+        NotAcceleratedWarning,
+        OutputsDifferWarning,
+        RetraceError,
+        RetraceWarning,
+        TraceError,
+        TraceJitError,
+        TraceJitWarning,
+        WriteError,
+    )
+    from tracejit.functions.contraction import einsum
+    from tracejit.functions.creation import (
+        arange,
+        eye,
+        full,
+        full_like,
+        ones,
+        ones_like,
+        zeros,
+        zeros_like,
+    )
+    from tracejit.functions.elementwise import (
+        abs,
+        add,
+        arccos,
+        arccosh,
+        arcsin,
+        arcsinh,
+        arctan,
+        arctan2,
+        arctanh,
+        bitwise_and,
+        bitwise_or,
+        bitwise_xor,
+        cast,
+        cbrt,
+        ceil,
+        clip,
+        cos,
+        cosh,
+        divide,
+        equal,
+        erf,
+        exp,
+        exp2,
+        expm1,
+        floor,
+        floor_divide,
+        greater,
+        greater_equal,
+        invert,
+        isfinite,
+        isinf,
+        isnan,
+        less,
+        less_equal,
+        log,
+        log1p,
+        log2,
+        log10,
+        logical_and,
+        logical_not,
+        logical_or,
+        logical_xor,
+        maximum,
+        minimum,
+        multiply,
+        negative,
+        not_equal,
+        positive,
+        power,
+        reciprocal,
+        remainder,
+        rint,
+        round,
+        sign,
+        sin,
+        sinh,
+        sqrt,
+        square,
+        stop_gradient,
+        subtract,
+        tan,
+        tanh,
+        trunc,
+        where,
+    )
+    from tracejit.functions.evaluate import dlfeval, dlgradient
+    from tracejit.functions.joining import array_split, concatenate, hstack, split, stack, vstack
+    from tracejit.functions.labels import (
+        dims,
+        extractdata,
+        finddim,
+        isdlarray,
+        stripdims,
+    )
+    from tracejit.functions.layers.activations import (
+        gelu,
+        leakyrelu,
+        logsoftmax,
+        relu,
+        sigmoid,
+        softmax,
+        softplus,
+    )
+    from tracejit.functions.layers.dense import fullyconnect
+    from tracejit.functions.layers.encoding import onehotdecode, onehotencode
+    from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
+    from tracejit.functions.linear import diag, dot, inner, matmul, outer, tensordot, tril, triu, vdot
+    from tracejit.functions.movement import (
+        atleast_1d,
+        atleast_2d,
+        atleast_3d,
+        broadcast_to,
+        expand_dims,
+        flatten,
+        flip,
+        moveaxis,
+        permute,
+        permute_dims,
+        ravel,
+        reshape,
+        roll,
+        squeeze,
+        swapaxes,
+        transpose,
+    )
+    from tracejit.functions.norms import norm
+    from tracejit.functions.numpy_api import buffers, methods
+    from tracejit.functions.numpy_function import NumpyFunction, numpy_function
+    from tracejit.functions.padding import pad, repeat, tile
+    from tracejit.functions.random import (
+        dropout,
+        rand,
+        randi,
+        randn,
+        randperm,
+        rng,
+    )
+    from tracejit.functions.reductions import (
+        all,
+        any,
+        argmax,
+        argmin,
+        count_nonzero,
+        cumsum,
+        logsumexp,
+        max,
+        mean,
+        min,
+        prod,
+        ptp,
+        std,
+        sum,
+        var,
+    )
+    from tracejit.functions.rng import Generator, RngState
+    from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
+    from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
+    from tracejit.traces.devices import gather, gpu
+
+    methods.install()
+    buffers.install()
 
 __all__ = [
     "AcceleratedFunction",

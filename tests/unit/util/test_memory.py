@@ -2,6 +2,7 @@
 """Memory between the stages."""
 
 import gc
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -49,3 +50,28 @@ def test_the_collector_is_on_again() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """No frozen objects during a test; the suite freezes what it imports."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_was_created_is_old_when_the_collector_goes_on() -> None:
+    with memory.collector_paused():
+        kept = [[i] for i in range(5000)]
+    oldest = {id(held) for held in gc.get_objects(generation=2)}
+    assert all(id(held) in oldest for held in kept)
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("thawed")
+def test_objects_that_the_user_froze_stay_frozen() -> None:
+    gc.freeze()
+    with memory.collector_paused():
+        pass
+    assert gc.get_freeze_count() > 0
