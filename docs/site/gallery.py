@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ARGUMENTS = {
@@ -25,7 +26,9 @@ def pages(root: Path, run: bool = True) -> dict[str, str]:
         run: whether the examples are run, to show what they print.
     """
     files = [path for path in sorted((root / "examples").glob("*.py")) if path.stem != "__init__"]
-    found = {f"examples/{path.stem}.md": page(path, run) for path in files}
+    with ThreadPoolExecutor(os.cpu_count()) as workers:  # each waits for a process
+        texts = workers.map(lambda path: page(path, run), files)
+        found = {f"examples/{path.stem}.md": text for path, text in zip(files, texts, strict=True)}
     rows = "".join(f"| [{path.stem}]({path.stem}.md) | {about(path)[0]} |\n" for path in files)
     entries = "\n".join(path.stem for path in files)
     found["examples/index.md"] = (

@@ -142,6 +142,17 @@ def test_nothing_is_there_before_somebody_waits(fake: FakeLibrary) -> None:
     assert not fake.waiting
 
 
+def test_memory_is_not_freed_while_the_process_ends(fake: FakeLibrary) -> None:
+    """The names of modules are None by then, and the driver frees the memory of a process that ends."""
+    from tracejit.runtime.cuda.arrays import DeviceMemory
+
+    memory = DeviceMemory(driver(), 1000)  # of a size that is not kept for later
+    memory.__del__(lambda: True)
+    assert "cuMemFreeAsync" not in fake.calls
+    del memory
+    assert "cuMemFreeAsync" in fake.calls
+
+
 def test_memory_is_freed(fake: FakeLibrary) -> None:
     def run() -> None:
         function = tj.dlaccelerate(step)

@@ -3,7 +3,9 @@
 
 import math
 import operator
+import sys
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,8 +32,9 @@ class DeviceMemory:
         self.size = size
         self.address = on.allocate(size) if size else 0
 
-    def __del__(self) -> None:
-        if getattr(self, "address", 0):
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        # When the process ends the driver frees all memory, and names of modules are None.
+        if getattr(self, "address", 0) and not ends():
             self.driver.free(self.address, self.size)
 
 
