@@ -45,7 +45,15 @@ def main(argv: list[str]) -> int:
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir(parents=True)
     assemble(source)
-    options = ["--fail-on-warning", "--fresh-env", "--quiet", "--jobs", "auto", "-d", str(ROOT / "build" / "site-doctrees")]
+    options = [
+        "--fail-on-warning",
+        "--fresh-env",
+        "--quiet",
+        "--jobs",
+        "auto",
+        "-d",
+        str(ROOT / "build" / "site-doctrees"),
+    ]
     status = sphinx([*options, "-c", str(HERE), str(source), str(target)])
     if not status:
         print(target / "index.html")
