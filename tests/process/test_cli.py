@@ -81,9 +81,10 @@ def test_demo_cannot_write(capsys, tmp_path):
 
 def test_demo_fails_if_losses_differ(capsys, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
-    from tracejit.examples import digits
+    from tracejit.examples import digits, digits_convolution
 
     monkeypatch.setattr(digits, "TOLERANCE", -1.0)
+    monkeypatch.setattr(digits_convolution, "run", lambda epochs: None)
     assert cli.main(["demo", "--epochs", "1", "--out", str(tmp_path)]) == 1
     assert "accelerated and uncompiled steps gave different losses" in capsys.readouterr().err
 

@@ -2,6 +2,7 @@
 """tracejit doctor --cuda, through the stand-in for the driver."""
 
 import json
+from functools import cache
 
 import llvmlite.binding as llvm
 import pytest
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.slow
 def test_the_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    examine = cuda.examine_cuda
+    examine = cache(cuda.examine_cuda)
     monkeypatch.setattr(cuda, "_CALLS", 2)
     monkeypatch.setattr(cuda, "_KERNELS", 3)
     monkeypatch.setattr(cuda, "examine_cuda", lambda: examine(elements=2048))
