@@ -141,11 +141,14 @@ class RangeCut(NamedTuple):
     """The division of a kernel's work into calls on ranges of its rows, whose pointers stay where they are.
 
     The first two integers of the kernel are the rows where a call starts and stops. There are `rows(numbers)` of them,
-    which take about `ns(numbers)` together. A call writes nothing outside its rows.
+    which take about `ns(numbers)` together. A call writes nothing outside its rows. If `images` is given, all operands
+    and results of a node consist of `images(node)` equal parts, and a part of the results needs the rows of this part
+    and the same part of the operands only.
     """
 
     ns: Callable[[Sequence[int]], float]
     rows: Callable[[Sequence[int]], int]
+    images: Callable[[Any], int] | None = None
 
 
 class KernelCall(NamedTuple):

@@ -163,6 +163,11 @@ def _is_pairs(x: Shape, y: Shape, axis: int, size: Shape, stride: Shape, padding
     )  # fmt: skip
 
 
+def _images(node: Any) -> int:
+    """Return how many arrays are pooled apart."""
+    return prod(node.outputs[0].shape[: node.params["axis"]])
+
+
 def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
     """Return the call of a kernel that writes windows, or the elements of the array."""
 
@@ -203,7 +208,8 @@ def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
             return rows * ow * inner * prod(window[:3]) * _NS_PER_TAP
         return rows * w * inner * max(2.0, prod(window[:3]) / prod(window[3:6])) * _NS_PER_TAP
 
-    return KernelCall(name, numbers, cut=RangeCut(ns, lambda numbers: numbers[1]), variant=variant)
+    cut = RangeCut(ns, lambda numbers: numbers[1], _images)
+    return KernelCall(name, numbers, cut=cut, variant=variant)
 
 
 def _promote(x: np.dtype, *places: np.dtype) -> tuple[np.dtype, ...]:

@@ -9,30 +9,26 @@ one after the other, each without looking at other bands, depends on how their r
 from collections.abc import Iterator
 
 from tracejit.ir import Value
+from tracejit.ops.op import RangeCut
+from tracejit.passes import cost
 from tracejit.passes.loops import multiplier, products
-from tracejit.passes.loops.launches import KernelLaunch, Single, product_launch
+from tracejit.passes.loops.launches import Blocks, KernelLaunch, Single, product_launch
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.parts import Divisible
 from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.spans import RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_BANDS = 8
 BAND_ROWS = 16  # of a product, at least, where that leaves two bands
 LEAST_ROWS = 8  # of any product: the rows of a tile
+LONGEST_NS = 40 * cost.PART_NS  # of a launch that is cut by images: longer ones take more parts than bands
 
-Inner = tuple[int, int]  # extent and stride of an axis within a row
 
+class ByImages(NamedTuple):
+    """A kernel whose first two integers are the units of work that it does; each image has as many."""
 
-class RowSpan(NamedTuple):
-    """The memory of rows in `root`: they lie `stride` elements apart, all within `period` elements, which may repeat.
-
-    The period is None if rows overlap.
-    """
-
-    root: Value
-    stride: int
-    period: int | None
-    is_written: bool
+    units: int
 
 
 class RowCut(NamedTuple):
@@ -43,7 +39,7 @@ class RowCut(NamedTuple):
     most            how many bands there may be
     spans           how rows lie in memory
     wholly_read     the roots that each band reads beyond its own rows
-    source          the nest or the product
+    source          the nest, the product, or a kernel whose rows are images
     axis            of a product, what its rows are: "rows" or "columns" of the result, the products of a "batch", or
                     the "depth" along which it sums
     """
@@ -53,13 +49,13 @@ class RowCut(NamedTuple):
     most: int
     spans: tuple[RowSpan, ...]
     wholly_read: frozenset[Value]
-    source: Divisible | Product
+    source: Divisible | Product | ByImages
     axis: str = "rows"
 
     def only_adds_to(self, root: Value) -> bool:
         """Return whether the launch reads the sum `root` only to add to it."""
         source = self.source
-        if isinstance(source, Product):
+        if not isinstance(source, Divisible):
             return False
         starts = source.starts.values()
         return all(k in starts for k, access in enumerate(source.nest.reads) if access.root is root)
@@ -88,19 +84,6 @@ def span_of(nest: Nest, access: Access, is_written: bool) -> RowSpan | None:
     if strides[0] == 0:
         return None
     return row_span(access, extents[0], strides[0], is_written, *zip(extents[1:], strides[1:], strict=True))
-
-
-def row_span(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> RowSpan:
-    """Return the span of `extent` rows that each have `inner` axes."""
-    period = stride * extent
-    if stride > 0:
-        reach = access.offset % period
-        for count, step in inner:
-            if count > 1 and step % period:
-                reach += step * (count - 1) if step > 0 else stride
-        if reach < stride:
-            return RowSpan(access.root, stride, period, is_written)
-    return RowSpan(access.root, stride, None, is_written)
 
 
 def cuts_of_product(product: Product, panels: bool, writers: int) -> Iterator[RowCut]:
@@ -151,6 +134,37 @@ def _cut_of_batch(product: Product) -> RowCut:
     ]
     wholly_read = frozenset([side.access.root for side, _, _ in sides if not side.batch])
     return RowCut(count, 1, count, tuple(spans), wholly_read, product, "batch")
+
+
+def cuts_by_images(launch: KernelLaunch) -> tuple[float, list[RowCut]]:
+    """Return about how long a kernel takes, and the ways to cut it by the images of a batch: one, or none."""
+    cut = launch.whole
+    if isinstance(cut, Blocks):
+        ns, units, images, spans = cut.ns, cut.total, cut.images, cut.spans
+    elif isinstance(cut, RangeCut) and cut.images is not None:
+        assert launch.node is not None
+        ns, units, images = cut.ns(launch.numbers), cut.rows(launch.numbers), cut.images(launch.node)
+        first_written = len(launch.pointers) - launch.written
+        spans = tuple([
+            row_span(access, images, access.root.aval.size // max(1, images), k >= first_written)
+            for k, access in enumerate(launch.pointers)
+        ])  # fmt: skip
+    else:
+        return 0.0, []
+    if images < 2 or units % images or not spans or ns > LONGEST_NS:
+        return ns, []
+    spanned = {span.root for span in spans}
+    wholly_read = frozenset([root for root in launch.reads if root not in spanned])
+    return ns, [RowCut(images, 1, images, spans, wholly_read, ByImages(units // images))]
+
+
+def bands_of_images(launch: KernelLaunch, source: ByImages, ranges: list[tuple[int, int]]) -> list[Single]:
+    """Return the launches of the bands of a kernel that is cut by images."""
+    numbers = launch.numbers[2:]
+    return [
+        launch._replace(numbers=(start * source.units, stop * source.units, *numbers))
+        for start, stop in ranges
+    ]
 
 
 def bands_of_product(launch: KernelLaunch, cut: RowCut, ranges: list[tuple[int, int]]) -> list[Single]:

@@ -200,7 +200,10 @@ def _launch(
     """Launch a convolution whose filters can be read."""
     assert convolution.w is not None
     count = convolution.blocks
-    blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
+    ns = convolution.ns
+    blocks = Blocks(
+        count, cost.count_of_parts(ns, count), ns=ns, images=convolution.images, spans=convolution.spans
+    )
     pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
     numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
     name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"

@@ -8,6 +8,7 @@ from tracejit.ir import Node, Value, Where
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.spans import RowSpan
 from tracejit.program import Place, Program
 from tracejit.util.named_tuples import NamedTuple
 
@@ -20,12 +21,18 @@ class Blocks(NamedTuple):
     parts       the number of calls
     unit        a call begins at a multiple of it
     step        the elements between the results of two calls, 0 if all write to one
+    ns          about how long all blocks take
+    images      of a batch, if each has as many blocks as another, one after the other
+    spans       how images lie in what is read and written; none if they cannot be computed apart
     """
 
     total: int
     parts: int
     unit: int = 1
     step: int = 0
+    ns: float = 0.0
+    images: int = 1
+    spans: tuple[RowSpan, ...] = ()
 
 
 class NestLaunch(NamedTuple):

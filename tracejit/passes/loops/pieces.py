@@ -35,6 +35,7 @@ from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops import bands, parts, products, tiles
 from tracejit.passes.loops.nest import MOST_WRITES, Access, Nest, storing_also
 from tracejit.passes.loops.products import Matrices, Product
+from tracejit.passes.loops.spans import row_span
 from tracejit.util.named_tuples import NamedTuple
 
 _STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
@@ -214,7 +215,7 @@ def result_in_place(product: Product, destination: Destination, kernel: str) -> 
         row = batch if shape[-2] == 1 else row
     access = Access(destination.node.output, layout.offset, (), product.out.access.dtype)
     extent, stride, *inner = (count, batch, (m, row)) if count > 1 else (m, row)
-    if extent > 1 and bands.row_span(access, extent, stride, True, *inner, (n, column)).period is None:
+    if extent > 1 and row_span(access, extent, stride, True, *inner, (n, column)).period is None:
         return None
     return Matrices(access, row, column, batch)
 

@@ -5,6 +5,7 @@ from math import prod
 
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.spans import RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
 
 PATCH_BYTES = (
@@ -101,6 +102,18 @@ class Convolution(NamedTuple):
             self.groups * self.channels * self.filters * self.images * prod(self.taps) * prod(self.size)
         )
         return cost.product_ns(multiplications, self.itemsize)
+
+    @property
+    def spans(self) -> tuple[RowSpan, ...]:
+        """The memory of images, in x and in the result."""
+        spans = []
+        for side, extents, channels in (
+            (self.x, self.extents, self.channels),
+            (self.out, self.size, self.filters),
+        ):
+            inner = [*zip(extents, side.steps, strict=True), (self.groups * channels, side.last)]
+            spans.append(row_span(side.access, self.images, side.first, side is self.out, *inner))
+        return tuple(spans)
 
     def with_full_lanes(self) -> "Convolution":
         """Return the convolution with windows in lanes if that is faster.

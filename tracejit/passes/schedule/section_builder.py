@@ -12,7 +12,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.passes import cost
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.bands import RowCut, bands_of_product, sums_of_product
+from tracejit.passes.loops.bands import ByImages, RowCut, bands_of_images, bands_of_product, sums_of_product
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.parts import Divisible, PartialSum
@@ -174,6 +174,7 @@ class SectionBuilder:
         self.edges: list[int] = []  # of the bands, in granules
         self.ns = 0.0
         self.band_ns: list[float] = []
+        self.in_order = 0  # launches before the first that was deferred
         self.before: list[Candidate] = []
         self.launches: list[list[Single]] = []  # each in bands
         self.memory = _SectionMemory()
@@ -218,6 +219,11 @@ class SectionBuilder:
 
     def add(self, candidate: Candidate) -> None:
         """Add a launch to the section if it can join, otherwise before or after it."""
+        self._place(candidate)
+        if not self.deferred.launches:
+            self.in_order += 1
+
+    def _place(self, candidate: Candidate) -> None:
         is_tiny = candidate.ns < cost.TINY_NS and isinstance(candidate.launch, NestLaunch)
         if is_tiny and self._may_precede(candidate):
             self.before.append(candidate)
@@ -356,7 +362,9 @@ class SectionBuilder:
             self.launches.append(self._bands_of_nest(source, ranges))
             return
         assert isinstance(launch, KernelLaunch)
-        if cut.axis == "depth":
+        if isinstance(source, ByImages):
+            self.launches.append(bands_of_images(launch, source, ranges))
+        elif cut.axis == "depth":
             self.launches.append(self._sums_of_product(launch, source, ranges))
         else:
             self.launches.append(bands_of_product(launch, cut, ranges))

@@ -30,7 +30,7 @@ from tracejit.ir import Value
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes import cost
 from tracejit.passes.loops import bands, parts, products
-from tracejit.passes.loops.bands import cuts_of_product, rows_of_nest
+from tracejit.passes.loops.bands import cuts_by_images, cuts_of_product, rows_of_nest
 from tracejit.passes.loops.launches import (
     Blocks,
     KernelLaunch,
@@ -44,6 +44,8 @@ from tracejit.passes.loops.launches import (
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.products import Product
 from tracejit.passes.schedule.section_builder import BandGrid, Candidate, SectionBuilder, Surroundings
+
+_STEPS = 8  # tries to begin a section with the launches of a window, at most
 
 
 def schedule(launches: Sequence[Single], external: Container[Value]) -> list[Launch]:
@@ -94,8 +96,10 @@ class _Scheduler:
             self.waiting.extendleft(reversed(window))
         if builder.is_worth_it:
             return builder
-        # The later half of a window may still begin a section.
-        count = max(1, len(window) // 2) if self.waiting and builder.launches else len(window)
+        count = len(window)
+        if builder.launches and (self.waiting or _ns(window) >= cost.LEAST_SECTION_NS):
+            # What follows the first launch that was deferred may still begin a section.
+            count = max(1, builder.in_order, len(window) // _STEPS)
         self.waiting.extendleft(reversed(window[count:]))
         for candidate in window[:count]:
             self.scheduled += self.alone(candidate.launch)
@@ -109,9 +113,11 @@ class _Scheduler:
             return Candidate(
                 launch, launch.nest.ns, [] if is_one or divisible is None else [rows_of_nest(divisible)]
             )
-        product = launch.whole
-        if isinstance(launch, LoopLaunch) or not isinstance(product, Product):
+        if isinstance(launch, LoopLaunch):
             return Candidate(launch)
+        product = launch.whole
+        if not isinstance(product, Product):
+            return Candidate(launch, *cuts_by_images(launch))
         writers = self.writers[product.out.access.root]
         return Candidate(launch, product.ns, cuts_of_product(product, launch.name == "panels", writers))
 
@@ -137,6 +143,10 @@ class _Scheduler:
         elif launch.whole is not None:
             pieces = _parts_of_kernel(launch, launch.whole)
         return [launch] if len(pieces) == 1 else [Section([[piece] for piece in pieces])]
+
+
+def _ns(window: Sequence[Candidate]) -> float:
+    return sum([candidate.ns for candidate in window])
 
 
 def _parts_of_blocks(launch: KernelLaunch, blocks: Blocks) -> list[Single]:
