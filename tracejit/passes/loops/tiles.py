@@ -16,12 +16,14 @@ elements, float32, AVX-512:
     sum over rows      23  1.2     14  1.5       6 1.2     3.4 1.2     2.3 1.4     2.2 1.4
 """
 
+import math
+
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import Access, Accumulate, Line, Load, Nest, RowFold, Store, copy_nest
-from tracejit.passes.loops.parts import combines
+from tracejit.passes.loops.parts import combines, outer_joined
 
 LEAST = 1024  # elements of all rows together, for which copies pay
 _TILE = 512  # elements of a tile, at most
@@ -30,7 +32,11 @@ _SMALLEST = 96  # elements of a tile, at least
 
 def tile(nest: Nest) -> list[Nest] | None:
     """Return the nests that replace a nest over short rows (Note [tiles]), or None if its rows are not short."""
-    if nest.split not in (None, 0) or len(nest.extents) != 2:
+    if nest.split not in (None, 0):
+        return None
+    if len(nest.extents) > 2:
+        nest = outer_joined(nest, math.prod(nest.extents))
+    if len(nest.extents) != 2:
         return None
     rows, row = nest.extents
     if row >= cost.LONG_ROW or rows * row < LEAST:

@@ -70,6 +70,16 @@ def test_short_rows_run_several_at_a_time(function, launches, columns):
         assert tiled[1] > 96
 
 
+def test_rows_along_several_axes_run_several_at_a_time():
+    rng = np.random.default_rng(0)
+    images, bias = rng.standard_normal((6, 4, 20, 10)), rng.standard_normal(10)
+    program = program_of(layer, images, bias)
+    assert names(program) == ["copy", "add_tanh"]
+    assert program.rows[1].arguments[1] % 64 == 0
+    apart = program_of(lambda x, bias: tj.tanh(x[:, ::2] + bias), images, bias)
+    assert names(apart) == ["add_tanh"]
+
+
 def test_few_rows_and_long_rows_stay_as_they_are():
     assert names(program_of(layer, *arrays(100, 10))) == ["add_tanh"]
     assert names(program_of(layer, *arrays(100, 64))) == ["add_tanh"]
