@@ -11,8 +11,9 @@ and only taps of the last axis are copies. k runs over the taps and the channels
 windows, and one number for each filter.
 
 Lines are written by masked stores, because a vector that goes beyond its line would spoil lines that are written
-already. Lanes beyond the last window of a block compute with whatever lies there, and are not stored. A tile of 12
-filters has two vectors, one of few filters four, so that there are enough sums that do not wait for each other.
+already. The zeros around an image are written for the first one, and stay, if an image is one block. Lanes beyond the
+last window of a block compute with whatever lies there, and are not stored. A tile of 12 filters has two vectors, one
+of few filters four, so that there are enough sums that do not wait for each other.
 """
 
 from collections.abc import Sequence
@@ -88,6 +89,9 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
     return kernel_of(lines, "laid_out")
 
 
+FRESH = "if count > 1 or item == first"
+"""The condition under which a block has not the places of the block before: it is the first, or one of several."""
+
 BLOCKS = (
     "count1 = (size1 + block1 - 1) // block1",
     "count2 = (size2 + block2 - 1) // block2",
@@ -109,7 +113,7 @@ def each_block(tables: list[str], bring_in: list[str]) -> list[str]:
         "    seen = high1 + (taps1 - 1) * dilation1",
         "    plane = seen * high2",
         "    sheet = taps0 * plane",
-        "    if count > 1 or item == first:",
+        f"    {FRESH}:",
         *indent(2, tables),
         "    begin0 = start0 * stride0 - before0",
         "    low0 = max(0, (dilation0 - 1 - begin0) // dilation0)",
@@ -168,15 +172,16 @@ def bring_in(kind: str, lanes: int, near: str) -> list[str]:
 
 
 def _zeros(kind: str, lanes: int, first: str, last: str) -> list[str]:
-    """Return the lines that write zeros to some lines of all sheets."""
+    """Return the lines that write zeros to some lines of all sheets, where they do not stay from the image before."""
     return [
-        f"size = ({last} - {first}) * high2",
-        "at = k0 * plane + " + f"{first} * high2",
-        "for k in range(taps2 * channels):",
-        f"    for t in range(0, size, {lanes}):",
-        f"        store_tile_{kind}(patch, at + t, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, "
+        f"{FRESH}:",
+        f"    size = ({last} - {first}) * high2",
+        f"    at = k0 * plane + {first} * high2",
+        "    for k in range(taps2 * channels):",
+        f"        for t in range(0, size, {lanes}):",
+        f"            store_tile_{kind}(patch, at + t, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, "
         f"min({lanes}, size - t))",
-        "    at += sheet",
+        "        at += sheet",
     ]
 
 
