@@ -21,17 +21,14 @@ float32, AVX-512, 16000 elements, row by row and side by side:
 import math
 
 from tracejit.codegen.target import vector_bytes
-from tracejit.ir import Node
-from tracejit.ops.op import Scalar
 from tracejit.passes import cost
-from tracejit.passes.loops.nest import Accumulate, Compute, Line, Nest, Reload
+from tracejit.passes.loops.nest import Accumulate, Compute, Nest, Reload
+from tracejit.passes.loops.vector_forms import has_vector_form
 
 SHORT = 64  # elements: the longest row that runs in lanes
 SHORT_IF_CHEAP = 8  # the same if its elements go through arithmetic only
 _LARGEST_STRIDE = 2**26  # elements: the places of lanes have 32 bits
 _MOST_SCRATCH = 16  # values of a row in scratch memory
-_CALLS = frozenset({"floordiv", "mod"})  # of floats they call the C library, number by number
-_FOLDS = frozenset({"sum", "sum_add", "max", "min"})
 
 
 def count() -> int:
@@ -80,23 +77,6 @@ def _is_by_columns(nest: Nest) -> bool:
 def _is_dear(nest: Nest) -> bool:
     """Return whether the elements of rows go through functions such as exp."""
     return any(cost.is_dear(line.node) for lines in nest.full for line in lines if isinstance(line, Compute))
-
-
-def has_vector_form(line: Line) -> bool:
-    """Return whether a line can be written for vectors."""
-    if isinstance(line, Accumulate):
-        source, result = line.node.inputs[0].dtype, line.node.output.dtype
-        return line.node.op.name in _FOLDS and result.kind == "f" and source == result
-    return not isinstance(line, Compute) or _op_has_vector_form(line.node)
-
-
-def _op_has_vector_form(node: Node) -> bool:
-    emit, source, target = node.op.emit, node.inputs[0].dtype, node.output.dtype
-    assert isinstance(emit, Scalar)
-    if node.op.name == "cast":
-        return target.kind in "fb" or source.kind != "f"
-    calls = "_{T}(" in emit.template
-    return not calls or (source.kind == "f" and node.op.name not in _CALLS)
 
 
 def is_reloaded(nest: Nest, write: int) -> bool:

@@ -12,7 +12,7 @@ from tracejit.passes.loops.nest import Access, Literal, Nest, is_of_part, read_i
 
 
 class Emissions:
-    """Emits nests, and products with an epilogue. Launches of equal sizes and lines share their text."""
+    """Emits nests, and kernels with an epilogue. Launches of equal sizes and lines share their text."""
 
     def __init__(self) -> None:
         # By the ids of a nest's lists of lines, which bands share; the nest keeps them alive.
@@ -24,16 +24,22 @@ class Emissions:
         """Return the kernel and the arguments of a launch.
 
         Args:
-            launch: of a nest, or of a product with an epilogue.
+            launch: of a nest, or of a product or a convolution with an epilogue.
         """
+        own: Hashable = None
+        range_numbers: tuple[int, ...] = ()
+        accesses: list[Access] = []
         if isinstance(launch, NestLaunch):
-            nest, product, accesses = launch.nest, None, []
+            nest = launch.nest
         else:
             assert launch.epilogue is not None
             nest, product_read = launch.epilogue
-            product, accesses = (launch.numbers, product_read), [*launch.pointers]
+            if launch.name != "product":
+                range_numbers = launch.numbers[:2]  # of a convolution, in which alone its bands differ
+            accesses = [*launch.pointers]
+            own = launch.name, launch.numbers[len(range_numbers) :], len(accesses), product_read
         key = (
-            product,
+            own,
             nest.extents,
             nest.split,
             tuple([(access.dtype, access.strides) for access in nest.reads]),
@@ -46,7 +52,7 @@ class Emissions:
         accesses += [*nest.reads, *nest.writes]
         memo = self._emitted.get(key)
         if memo is None:
-            emitted = emit_nest(nest) if isinstance(launch, NestLaunch) else emit_product(launch)
+            emitted = _emitted(launch)
             numbers = {id(access): number for number, access in enumerate(accesses)}
             places = [numbers[id(a)] if isinstance(a, Access) else None for a in emitted.arguments]
             self._emitted[key] = emitted, places
@@ -56,6 +62,7 @@ class Emissions:
             argument if place is None else accesses[place]
             for argument, place in zip(emitted.arguments, places, strict=True)
         ]
+        arguments[: len(range_numbers)] = range_numbers
         return Emitted(emitted.kernel, arguments, emitted.origins)
 
     def _key_of_lines(self, nest: Nest) -> Hashable:
@@ -68,6 +75,17 @@ class Emissions:
             ops = tuple([node.op.name for node in nest.nodes])  # the name of the kernel comes from them
             self._keys_of_lines[ids] = nest, (len(nest.row), lines, ops)
         return self._keys_of_lines[ids][1]
+
+
+def _emitted(launch: NestLaunch | KernelLaunch) -> Emitted:
+    if isinstance(launch, NestLaunch):
+        return emit_nest(launch.nest)
+    if launch.name == "product":
+        return emit_product(launch)
+    # Imported here, because few programs have convolutions.
+    from tracejit.codegen.convolution_epilogue import emit_convolution
+
+    return emit_convolution(launch)
 
 
 def _places_of_parts(accesses: Sequence[Access]) -> Hashable:

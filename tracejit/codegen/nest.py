@@ -211,7 +211,7 @@ class NestEmitter:
         header += self.frame.scratch_lines()
         header += self.memory.scratch_lines()
         text = "\n".join([f"def {NAME}(args):", *header, *body]) + "\n"
-        return Emitted(named(text, self.frame.prefix + _stem(self.nest)), arguments, self.values.origins)
+        return Emitted(named(text, self.frame.prefix + stem(self.nest)), arguments, self.values.origins)
 
     def header_sizes(self) -> list[Binding]:
         """Return the sizes that are arguments."""
@@ -415,7 +415,7 @@ class NestEmitter:
         out.append(memory.store(pointer, strides, total))
 
 
-def _stem(nest: Nest) -> str:
+def stem(nest: Nest) -> str:
     """Return the beginning of the kernel's name: the names of up to three ops."""
     names = list(dict.fromkeys(node.op.name for node in nest.nodes))
     if len(names) == 1 and not any(isinstance(line, Compute) for line in nest.lines):

@@ -263,7 +263,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
         "total_min": lambda vector, count: vector[:count].min(),
     }
     for suffix, dtype in DTYPES.items():
-        for lanes in _ROWS:
+        for lanes in (*_ROWS, 32, 64):
             names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
     for lanes in _LANES:
         names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}

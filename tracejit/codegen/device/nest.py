@@ -4,7 +4,6 @@
 import math
 from collections.abc import Callable, Mapping
 
-from tracejit.codegen import lanes
 from tracejit.codegen.expressions import FAST_FOLDS, combine
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
@@ -23,6 +22,7 @@ from tracejit.passes.loops.spread import (
     WIDE,
     Spread,
 )
+from tracejit.passes.loops.vector_forms import has_vector_form
 
 _OF_VECTORS = "s"  # the name of a sum of vectors ends so
 _LEAST_BYTES = 4  # of elements that are accessed side by side
@@ -64,7 +64,7 @@ def _is_wide(spread: Spread, order: LoopOrder) -> bool:
         return False
     if order.depth > 1 and order.extents[-1] % WIDE:
         return False
-    return are_vectors(nest, order, lanes.has_vector_form)
+    return are_vectors(nest, order, has_vector_form)
 
 
 def are_vectors(nest: Nest, order: LoopOrder, has_vector_form: Callable[[Line], bool]) -> bool:

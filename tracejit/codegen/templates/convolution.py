@@ -18,7 +18,7 @@ import numpy as np
 
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.kernel_text import TILE_ROWS, header, indent, kernel_of
+from tracejit.codegen.templates.kernel_text import TILE_ROWS, Finish, header, indent, kernel_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import PATCH_BYTES, WINDOWS
 from tracejit.program import Kernel
@@ -35,7 +35,9 @@ WINDOWS_ARGUMENTS = (
 _TABLES = ("places", "outs", "planes", "lows0", "tops0", "lows1", "tops1")
 
 
-def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool, biased: bool) -> Kernel:
+def windows(
+    dtype: np.dtype, numbers: Sequence[int], channelwise: bool, biased: bool, finish: Finish | None = None
+) -> Kernel:
     """Return the kernel of a convolution (Note [windows]) for numbers of its launch.
 
     Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w, a bias of each filter if it is `biased`, and out.
@@ -48,10 +50,16 @@ def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool, biased: 
     x_near = near(given["channels"], given["x_channel"], given["x2"])
     out_near = near(filters, given["out_filter"], given["out2"])
     lanes = vector_bytes() // dtype.itemsize
-    wide = lanes if filters <= lanes else 2 * lanes
+    wide = tile_width(filters, lanes)
     return _windows(
-        dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, (x_near, out_near), channelwise, biased
-    )
+        dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, (x_near, out_near), channelwise, biased,
+        finish,
+    )  # fmt: skip
+
+
+def tile_width(filters: int, lanes: int) -> int:
+    """Return of how many filters a tile is."""
+    return lanes if filters <= lanes else 2 * lanes
 
 
 def near(channels: int, channel: int, step: int) -> str:
@@ -70,11 +78,12 @@ def _windows(
     nears: tuple[str, str],
     channelwise: bool,
     biased: bool,
+    finish: Finish | None,
 ) -> Kernel:
     x_near, out_near = nears
     suffix = SUFFIXES[dtype]
     lines = [
-        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w")),
+        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w"), finish),
         *patch_of(dtype),
         *[f"{table} = scratch_i64({WINDOWS})" for table in _TABLES],
         *([] if out_near == "c" else [f"result = scratch_{suffix}({WINDOWS * wide})"]),
@@ -87,9 +96,10 @@ def _windows(
         "    for g in range(groups):",
         *indent(2, bring_in(dtype, x_near)),
         "        base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
-        *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise, biased)),
+        *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise, biased, finish)),
     ]
-    return kernel_of(lines, "channelwise" if channelwise else "windows")
+    stem = "channelwise" if channelwise else "windows"
+    return kernel_of(lines, stem if finish is None else f"{stem}_{finish.stem}")
 
 
 def patch_of(dtype: np.dtype) -> list[str]:
@@ -256,8 +266,9 @@ def _sums(kind: str, wide: int, whole: bool, channelwise: bool) -> list[str]:
 
 
 def _tiles(
-    suffix: str, height: int, wide: int, whole: bool, out_near: str, channelwise: bool, biased: bool
-) -> list[str]:
+    suffix: str, height: int, wide: int, whole: bool, out_near: str, channelwise: bool, biased: bool,
+    finish: Finish | None,
+) -> list[str]:  # fmt: skip
     """Return the lines that multiply the windows in the patch by filters."""
     kind = f"{suffix}x{wide}"
     sums = [
@@ -268,6 +279,7 @@ def _tiles(
         "    for k1 in range(low1, top1):",
         "        at_x = k0 * dilation0 * plane + k1 * dilation1 * line",
         *indent(2, _sums(kind, wide, whole, channelwise)),
+        *([] if finish is None else finish.lines(height)),
     ]
     start = f"start = load_{kind}(bias, g * filters + j)"
     if not whole:
@@ -347,8 +359,7 @@ def _store_any(suffix: str, wide: int) -> list[str]:
     ]
 
 
-def kernel(launch: KernelLaunch) -> Kernel:
+def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "windows" or "channelwise"."""
-    return windows(
-        launch.pointers[-1].dtype, launch.numbers, launch.name == "channelwise", len(launch.pointers) > 3
-    )
+    is_channelwise, is_biased = launch.name == "channelwise", len(launch.pointers) > 3
+    return windows(launch.pointers[-1].dtype, launch.numbers, is_channelwise, is_biased, finish)

@@ -24,7 +24,7 @@ import numpy as np
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import WINDOWS_ARGUMENTS, block, patch_of
-from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
+from tracejit.codegen.templates.kernel_text import Finish, header, indent, kernel_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import LAID_OUT_TAPS, LAID_OUT_WINDOWS
 from tracejit.program import Kernel
@@ -35,23 +35,29 @@ _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes
 _MOST_ACROSS = 4  # of them side by side
 
 
-def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool) -> Kernel:
+def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a convolution whose lanes are windows (Note [windows laid out]) for numbers of its launch.
 
     Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w, a bias of each filter if it is `biased`, and out.
     Filters are neighbours in w, and windows move by one element along the last two axes. There is a kernel for each
-    height of a tile.
+    height of a tile. With a `finish`, its operands come before out, and its constants after it.
     """
     given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
     lanes = vector_bytes() // dtype.itemsize
     nears = lanes_near(given["x_channel"], given["x2"]), lanes_near(given["out_filter"], given["out2"])
-    return _laid_out(dtype, lanes, tile_height(given["filters"], lanes), nears, biased)
+    return _laid_out(dtype, lanes, tile_height(given["filters"], lanes), nears, biased, finish)
 
 
 def tile_height(filters: int, lanes: int) -> int:
     """Return of how many filters a tile is, so that the last tile computes as few as possible again."""
     most = min(_TILE_VECTORS[vector_bytes()] // 2, lanes)
     return -(-filters // -(-filters // most))
+
+
+def tile_width(height: int, lanes: int) -> int:
+    """Return of how many windows a tile is that has as many filters as its height."""
+    across = min(_MOST_ACROSS, _TILE_VECTORS[vector_bytes()] // height)
+    return lanes << across.bit_length() - 1
 
 
 def lanes_near(channel: int, step: int) -> str:
@@ -62,17 +68,18 @@ def lanes_near(channel: int, step: int) -> str:
 
 
 @cache
-def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], biased: bool) -> Kernel:
+def _laid_out(
+    dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], biased: bool, finish: Finish | None
+) -> Kernel:
     suffix = SUFFIXES[dtype]
     kind = f"{suffix}x{lanes}"
     x_near, out_near = nears
-    across = min(_MOST_ACROSS, _TILE_VECTORS[vector_bytes()] // height)
-    width = lanes << across.bit_length() - 1
+    width = tile_width(height, lanes)
     lines = [
-        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w")),
+        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w"), finish),
         *patch_of(dtype),
         *([] if out_near == "s" else [f"outs = scratch_i64({LAID_OUT_WINDOWS})"]),
-        *([] if out_near == "s" else [f"square = scratch_{suffix}({height * width})"]),
+        *([f"square = scratch_{suffix}({height * width})"] if out_near != "s" else []),
         *(_ones(suffix, width) if biased else []),
         *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in _TABLES],
         *BLOCKS,
@@ -84,9 +91,9 @@ def _laid_out(dtype: np.dtype, lanes: int, height: int, nears: tuple[str, str], 
         *indent(3, _taps_inside()),
         f"            for j_next in range(0, filters, {height}):",
         f"                j = min(j_next, filters - {height})",
-        *indent(4, _tile(suffix, lanes, height, width, out_near, biased)),
+        *indent(4, _tile(suffix, lanes, height, width, out_near, biased, finish)),
     ]
-    return kernel_of(lines, "laid_out")
+    return kernel_of(lines, "laid_out" if finish is None else f"laid_out_{finish.stem}")
 
 
 FRESH = "if count > 1 or item == first"
@@ -279,7 +286,9 @@ def _taps_inside() -> list[str]:
     ]
 
 
-def _tile(suffix: str, lanes: int, height: int, width: int, out_near: str, biased: bool) -> list[str]:
+def _tile(
+    suffix: str, lanes: int, height: int, width: int, out_near: str, biased: bool, finish: Finish | None
+) -> list[str]:
     """Return the lines that compute a tile of filters from j on and windows from i on."""
     kind = f"{suffix}x{width}"
     zero = f"zero_{kind}(rows)"
@@ -292,6 +301,7 @@ def _tile(suffix: str, lanes: int, height: int, width: int, out_near: str, biase
         "        at_w = g * w_group + filter_at[k] + j",
         f"        tile = add_outer_{kind}(tile, w, at_w, rows, 1, load_{kind}(patch, seen_at[k] + i))",
         "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + (g * filters + j) * out_filter",
+        *([] if finish is None else finish.lines(height)),
         *_STORES[out_near](suffix, lanes, height, width),
     ]
 
@@ -331,6 +341,6 @@ def _store_any(suffix: str, lanes: int, height: int, width: int) -> list[str]:
 _STORES = {"s": _store_lines, "c": _store_turned, "": _store_any}
 
 
-def kernel(launch: KernelLaunch) -> Kernel:
+def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "laid_out"."""
-    return laid_out(launch.pointers[-1].dtype, launch.numbers, len(launch.pointers) > 3)
+    return laid_out(launch.pointers[-1].dtype, launch.numbers, len(launch.pointers) > 3, finish)

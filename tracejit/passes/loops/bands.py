@@ -141,6 +141,11 @@ def cuts_by_images(launch: KernelLaunch) -> tuple[float, list[RowCut]]:
     cut = launch.whole
     if isinstance(cut, Blocks):
         ns, units, images, spans = cut.ns, cut.total, cut.images, cut.spans
+        if launch.epilogue is not None:
+            ns += launch.epilogue.nest.ns
+            (written,) = launch.epilogue.nest.writes
+            (_, stride), *inner = cut.result
+            spans = (*spans[:-1], row_span(written, images, stride, True, *inner))
     elif isinstance(cut, RangeCut) and cut.images is not None:
         assert launch.node is not None
         ns, units, images = cut.ns(launch.numbers), cut.rows(launch.numbers), cut.images(launch.node)

@@ -5,7 +5,7 @@ from tracejit.aval import Aval, part_dtype
 from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.fusion.fuse import Fused
-from tracejit.passes.loops import products, tiles
+from tracejit.passes.loops import products
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Single
 from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
@@ -31,15 +31,10 @@ class LaunchBuilder:
         self.launches.append(launch)
 
     def add_nest(self, nest: Nest) -> None:
-        """Append the launch of a nest, or of the nests that run over several of its short rows at a time."""
-        if not any(access.root.aval.size for access in nest.writes):
-            return  # a number that all elements have in common would be read although there is none
-        tiled = None if self.for_device else tiles.tile(nest)  # threads share short rows in another way
-        if tiled is None:
+        """Append the launch of a nest."""
+        if any(access.root.aval.size for access in nest.writes):
+            # Otherwise a number that all elements have in common would be read although there is none.
             self.add(NestLaunch(nest))
-            return
-        for part in tiled:
-            self.add_nest(part)
 
     def copy(self, source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> None:
         """Append the copy of an array, or of a number, to a layout of another array."""

@@ -201,9 +201,9 @@ def _launch(
     assert convolution.w is not None
     count = convolution.blocks
     ns = convolution.ns
-    blocks = Blocks(
-        count, cost.count_of_parts(ns, count), ns=ns, images=convolution.images, spans=convolution.spans
-    )
+    parts_count = cost.count_of_parts(ns, count)
+    images, spans, result = convolution.images, convolution.spans, convolution.result
+    blocks = Blocks(count, parts_count, ns=ns, images=images, spans=spans, result=result)
     pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
     numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
     name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"

@@ -8,7 +8,7 @@ from tracejit.ir import Node, Value, Where
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
-from tracejit.passes.loops.spans import RowSpan
+from tracejit.passes.loops.spans import Inner, RowSpan
 from tracejit.program import Place, Program
 from tracejit.util.named_tuples import NamedTuple
 
@@ -24,6 +24,7 @@ class Blocks(NamedTuple):
     ns          about how long all blocks take
     images      of a batch, if each has as many blocks as another, one after the other
     spans       how images lie in what is read and written; none if they cannot be computed apart
+    result      extents and strides of the result of a convolution: images, three spatial axes, filters
     """
 
     total: int
@@ -33,6 +34,7 @@ class Blocks(NamedTuple):
     ns: float = 0.0
     images: int = 1
     spans: tuple[RowSpan, ...] = ()
+    result: tuple[Inner, ...] = ()
 
 
 class NestLaunch(NamedTuple):
@@ -58,14 +60,14 @@ class NestLaunch(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """A loop nest over the rows of a product, whose result is the nest's read number `product_read`."""
+    """A loop nest over the result of a product or a convolution, which is the nest's read number `product_read`."""
 
     nest: Nest
     product_read: int
 
 
 class KernelLaunch(NamedTuple):
-    """A kernel that is not a loop nest, name(*numbers, *pointers), or a product with an epilogue."""
+    """A kernel that is not a loop nest, name(*numbers, *pointers), or a product or a convolution with an epilogue."""
 
     name: str
     numbers: tuple[int, ...]
@@ -74,7 +76,7 @@ class KernelLaunch(NamedTuple):
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
     whole: Product | Cut | RangeCut | Blocks | None = None  # how it can be cut into parts
-    epilogue: Epilogue | None = None  # with one, the result of the product is not in memory
+    epilogue: Epilogue | None = None  # with one, the result is not in memory
 
     @property
     def reads(self) -> list[Value]:

@@ -16,8 +16,10 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
+from tracejit.passes.loops import tiles
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
+from tracejit.passes.loops.convolution_epilogues import join_convolutions
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Literal
@@ -103,7 +105,8 @@ class _Selector:
             copy(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
-            return Selection(self.builder.launches, self.external, self.checked, outputs)
+            launches = self.finished(self.builder.launches)
+            return Selection(launches, self.external, self.checked, outputs)
         from tracejit.passes.loops.inputs import write_inputs
 
         contents = self.contents()
@@ -113,8 +116,21 @@ class _Selector:
         if self.writes.guarded:
             condition += [root for root, place in self.external.items() if place == self.guard]
         launches, commits = write_inputs(self.builder, contents, condition, self.external)
+        launches, commits = self.finished(launches, commits), self.finished(commits, launches)
         written = tuple(sorted(self.writes.targets.values()))
         return Selection(launches, self.external, self.checked, outputs, commits, written)
+
+    def finished(self, launches: list[Single], others: Sequence[Single] = ()) -> list[Single]:
+        """Return launches in which those that are faster as one are one, and short rows run several at a time.
+
+        Args:
+            launches: in order.
+            others: those before or after them.
+        """
+        if self.builder.for_device:
+            return launches  # threads share short rows in another way
+        kept = self.external.keys() | {root for launch in others for root in launch.touched}
+        return tiles.in_tiles(join_convolutions(launches, kept))
 
     @property
     def guard(self) -> Place:

@@ -17,17 +17,28 @@ elements, float32, AVX-512:
 """
 
 import math
+from collections.abc import Iterable
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
+from tracejit.passes.loops.launches import NestLaunch, Single
 from tracejit.passes.loops.nest import Access, Accumulate, Line, Load, Nest, RowFold, Store, copy_nest
 from tracejit.passes.loops.parts import combines, outer_joined
 
 LEAST = 1024  # elements of all rows together, for which copies pay
 _TILE = 512  # elements of a tile, at most
 _SMALLEST = 96  # elements of a tile, at least
+
+
+def in_tiles(launches: Iterable[Single]) -> list[Single]:
+    """Return launches in which loops over short rows run over several rows at a time (Note [tiles])."""
+    result: list[Single] = []
+    for launch in launches:
+        nests = tile(launch.nest) if isinstance(launch, NestLaunch) else None
+        result += [launch] if nests is None else in_tiles(map(NestLaunch, nests))
+    return result
 
 
 def tile(nest: Nest) -> list[Nest] | None:

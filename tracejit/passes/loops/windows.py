@@ -5,7 +5,7 @@ from math import prod
 
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.loops.spans import RowSpan, row_span
+from tracejit.passes.loops.spans import Inner, RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
 
 PATCH_BYTES = (
@@ -102,6 +102,12 @@ class Convolution(NamedTuple):
             self.groups * self.channels * self.filters * self.images * prod(self.taps) * prod(self.size)
         )
         return cost.product_ns(multiplications, self.itemsize)
+
+    @property
+    def result(self) -> tuple[Inner, ...]:
+        """Extents and strides of the result: images, three spatial axes, filters."""
+        extents = (self.images, *self.size, self.groups * self.filters)
+        return tuple(zip(extents, self.out.strides, strict=True))
 
     @property
     def spans(self) -> tuple[RowSpan, ...]:

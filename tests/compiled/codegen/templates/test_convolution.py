@@ -2,11 +2,16 @@
 """Compiled convolutions against their references, with more filters than a vector has lanes, and fewer."""
 
 import random
+import re
+from collections.abc import Callable
 
+import convolved
 import effort
+import numpy as np
 import pytest
 from convolutions import assert_same, graph_of, operands_of
 
+import tracejit as tj
 from tracejit.pipeline import build
 from tracejit.runtime.cpu import CpuExecutable
 
@@ -45,3 +50,15 @@ def test_windows_laid_out(order: str) -> None:
         operands = operands_of(rnd, (1, 3, 20), (1, 20), LABELS[order], strides=(1,))
         graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2], seed)
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
+
+
+@pytest.mark.parametrize("order", ["BSSC", "BCSS"])
+@pytest.mark.parametrize("filters", [5, 20, 24, 64])
+@pytest.mark.parametrize("layer", [convolved.normalised, convolved.bent])
+def test_epilogues(order: str, filters: int, layer: Callable[[str], convolved.Function]) -> None:
+    arrays = convolved.operands(order, filters, channels=20)
+    accelerated = tj.dlaccelerate(layer(order))
+    for _ in range(3):
+        found = accelerated(*arrays)
+    np.testing.assert_allclose(np.asarray(found), np.asarray(layer(order)(*arrays)), rtol=2e-4, atol=2e-5)
+    assert re.search("def (laid_out|windows)_.*_(relu|where)_", accelerated.source())
