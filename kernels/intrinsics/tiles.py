@@ -15,6 +15,10 @@ lanes, such as ``load_f32x16``; a vector longer than a register of the CPU takes
     load_tile_f32x16(x, at, rows, stride, first, last), store_tile_f32x16(out, at, rows, stride, tile, first, last)
                                                 of the lanes from `first` to before `last`; the others are 0 and touch
                                                 no memory; stores begin with the last row
+    load_where_f32x16(x, at, rows, stride, table, i, first, last, width)
+    store_where_f32x16(out, at, rows, stride, tile, table, i, first, last, width)
+                                                of those of the first `width` lanes for which the numbers of a table of
+                                                int32, from its place i on, are from `first` to before `last`
     add_tiles_f32x16(tile, tile)
     transpose_f32x16(tile)                      of as many rows as lanes
     turn_f32x16(tile)                           of no more rows than lanes: as many rows as there are lanes, each begins
@@ -51,6 +55,11 @@ from .vectors import (
 
 _LANES = {"f32": (4, 8, 16, 32, 64), "f64": (2, 4, 8, 16, 32)}
 _ROWS = tuple(range(1, 17))
+_WORD = ir.IntType(32)
+
+
+def _is_table(pointer: Any, dtype: Any) -> bool:
+    return isinstance(pointer, TypedPointer) and pointer.dtype == dtype
 
 
 def _rows(count: int) -> Any:
@@ -103,7 +112,8 @@ class _TileFunctions:
             "load": load_function(self.lanes, lambda vector: vector.alignment, self.dtype),
             "store": store_function(self.lanes, lambda vector: vector.alignment, self.dtype),
             "load_first": load_first_function(self.lanes, self.dtype),
-            "load_tile": self.load_tile(), "store_tile": self.store_tile(), "add_tiles": self.add_tiles(),
+            "load_tile": self.load_tile(), "store_tile": self.store_tile(), "load_where": self.load_where(),
+            "store_where": self.store_where(), "add_tiles": self.add_tiles(),
             "zero": self.zero(), "filled": self.filled(), "add_outer": self.add_outer(), "transpose": self.transpose(),
             "turn": self.turn(), "add_dots": self.add_dots(), "sum_lanes": self.sum_lanes(),
         }  # fmt: skip
@@ -190,6 +200,58 @@ class _TileFunctions:
             return (signature(types.none, pointer, *numbers), codegen) if self.owns(pointer) else None
 
         return store_tile
+
+    def listed_inside(self, builder: Any, table: Any, args: Any, scope: int) -> Any:
+        """Return the mask of the lanes below a width whose numbers in a table are from one to before another one."""
+        at, *numbers = args
+        first, last, _ = (builder.trunc(number, _WORD) for number in numbers)
+        listed = Vector(types.int32, self.lanes)
+        found = builder.load(address(builder, listed, table, at), align=4)
+        annotate(builder.module, found, scope)
+        # Unsigned, numbers before `first` are beyond any limit.
+        beyond = builder.sub(found, splat(builder, first, self.lanes))
+        limit = splat(builder, builder.sub(last, first), self.lanes)
+        inside = builder.icmp_unsigned("<", beyond, limit)
+        return builder.and_(inside, mask(builder, self.lanes, numbers[-1]))
+
+    def load_where(self) -> Any:
+        @intrinsic
+        def load_where(
+            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, table: Any, place: Any, first: Any,
+            last: Any, width: Any,
+        ) -> Any:  # fmt: skip
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                inside = self.listed_inside(builder, args[4], args[5:], table.scope)
+                places = _places(builder, *args[1:4])
+                vectors = [self.load_masked(builder, args[0], at, inside, pointer.scope) for at in places]
+                return context.make_tuple(builder, sig.return_type, vectors)
+
+            numbers = [types.intp] * 4
+            typed = signature(self.tile(rows), pointer, types.intp, rows, types.intp, table, *numbers)
+            return (typed, codegen) if self.owns(pointer) and _is_table(table, types.int32) else None
+
+        return load_where
+
+    def store_where(self) -> Any:
+        @intrinsic
+        def store_where(
+            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any, table: Any, place: Any,
+            first: Any, last: Any, width: Any,
+        ) -> Any:  # fmt: skip
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                inside = self.listed_inside(builder, args[5], args[6:], table.scope)
+                vectors = cgutils.unpack_tuple(builder, args[4])
+                for row, value in reversed(list(zip(_places(builder, *args[1:4]), vectors, strict=True))):
+                    at = address(builder, self.vector, args[0], row)
+                    store_masked(builder, self.vector, value, at, inside, pointer.scope)
+                return context.get_dummy_value()
+
+            numbers = [types.intp] * 4
+            given = (types.intp, rows, types.intp, self.tile(rows), table, *numbers)
+            is_typed = self.owns(pointer) and _is_table(table, types.int32)
+            return (signature(types.none, pointer, *given), codegen) if is_typed else None
+
+        return store_where
 
     def add_tiles(self) -> Any:
         @intrinsic

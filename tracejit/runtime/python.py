@@ -239,6 +239,26 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
         for row, vector in reversed(list(zip(rows, tile, strict=True)) if first < last else []):
             out.span(at + row * stride + first, last - first)[:] = vector[first:last]
 
+    def where(table: CheckedPointer, place: int, first: int, last: int, width: int) -> list[int]:
+        return [lane for lane in range(width) if first <= table[place + lane] < last]
+
+    def load_where(
+        x: CheckedPointer, at: int, rows: list[int], stride: int, table: CheckedPointer, *numbers: int
+    ) -> list[np.ndarray]:
+        tile = [np.zeros(lanes, dtype) for _ in rows]
+        for row, vector in zip(rows, tile, strict=True):
+            for lane in where(table, *numbers):
+                vector[lane] = x[at + row * stride + lane]
+        return tile
+
+    def store_where(
+        out: CheckedPointer, at: int, rows: list[int], stride: int, tile: list[np.ndarray], table: CheckedPointer,
+        *numbers: int,
+    ) -> None:  # fmt: skip
+        for row, vector in reversed(list(zip(rows, tile, strict=True))):
+            for lane in where(table, *numbers):
+                out[at + row * stride + lane] = vector[lane]
+
     def add_dots(
         tile: list[np.ndarray], x: CheckedPointer, at_x: int, rows: list[int], x_stride: int,
         y: CheckedPointer, at_y: int, columns: list[int], y_stride: int, width: int,
@@ -250,7 +270,8 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
 
     return {
         "load": lambda x, at: load_first(x, at, lanes), "store": store, "load_first": load_first,
-        "load_tile": load_tile, "store_tile": store_tile, "add_dots": add_dots,
+        "load_tile": load_tile, "store_tile": store_tile, "load_where": load_where, "store_where": store_where,
+        "add_dots": add_dots,
     }  # fmt: skip
 
 

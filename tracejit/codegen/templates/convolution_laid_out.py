@@ -11,9 +11,11 @@ and only taps of the last axis are copies. k runs over the taps and the channels
 windows, and one number for each filter.
 
 Lines are written by masked stores, because a vector that goes beyond its line would spoil lines that are written
-already. The zeros around an image are written for the first one, and stay, if an image is one block. Lanes beyond the
-last window of a block compute with whatever lies there, and are not stored. A tile of 12 filters has two vectors, one
-of few filters four, so that there are enough sums that do not wait for each other.
+already. Lines of x that follow each other, and are as long as those of windows, are one: of images 8 elements wide a
+vector holds two lines. Which of its elements a tap sees depends on their columns, which a table lists. The zeros around
+an image are written for the first one, and stay, if an image is one block. Lanes beyond the last window of a block
+compute with whatever lies there, and are not stored. A tile of 12 filters has two vectors, one of few filters four, so
+that there are enough sums that do not wait for each other.
 """
 
 from collections.abc import Sequence
@@ -33,6 +35,7 @@ _TABLES = ("seen_at", "filter_at")
 _GATHERED = (4, 8, 16)  # lanes for which kernels/intrinsics/lanes.py gathers
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile, at most, by bytes of a vector
 _MOST_ACROSS = 4  # of them side by side
+_IS_ONE = f"high2 == extent2 and seen * high2 <= {LAID_OUT_WINDOWS}"
 
 
 def laid_out(dtype: np.dtype, numbers: Sequence[int], biased: bool, finish: Finish | None = None) -> Kernel:
@@ -82,10 +85,11 @@ def _laid_out(
         *([f"square = scratch_{suffix}({height * width})"] if out_near != "s" else []),
         *(_ones(suffix, width) if biased else []),
         *[f"{table} = scratch_i64({LAID_OUT_TAPS})" for table in _TABLES],
+        *columns_of(lanes),
         *BLOCKS,
         "each = taps2 * channels",
         f"rows = rows_{height}(0, {height})",
-        *each_block(tables(_TABLES, out_near != "s"), bring_in(kind, lanes, x_near)),
+        *each_block(tables(_TABLES, lanes, out_near != "s"), bring_in(kind, lanes, x_near)),
         f"        for i in range(0, windows, {width}):",
         f"            end = min(i + {width}, windows)",
         *indent(3, _taps_inside()),
@@ -139,9 +143,14 @@ def _ones(suffix: str, width: int) -> list[str]:
     ]
 
 
-def tables(names: Sequence[str], with_outs: bool = False) -> list[str]:
-    """Return the lines that list where taps and channels lie: "seen_at" in the sheets, "filter_at" in a filter; and
-    where windows lie in the result."""
+def columns_of(lanes: int) -> list[str]:
+    """Return the line that makes the list of columns."""
+    return [f"column_of = scratch_i32({LAID_OUT_WINDOWS + 2 * lanes})"]
+
+
+def tables(names: Sequence[str], lanes: int, with_outs: bool = False) -> list[str]:
+    """Return the lines that list where taps and channels lie: "seen_at" in the sheets, "filter_at" in a filter; where
+    windows lie in the result; and the columns of lanes, from the first on, and where lines follow each other."""
     outs = [
         "i = 0",
         "for t1 in range(high1):",
@@ -162,6 +171,14 @@ def tables(names: Sequence[str], with_outs: bool = False) -> list[str]:
         *[f"                {name}[k] = {places[name]}" for name in names],
         "                k += 1",
         *(outs if with_outs else []),
+        f"for i in range({lanes}):",
+        "    column_of[i] = i32(i)",
+        "t2 = 0",
+        f"for i in range({lanes}, 2 * {lanes} + min({LAID_OUT_WINDOWS}, seen * high2)):",
+        "    column_of[i] = i32(t2)",
+        "    t2 += 1",
+        "    if t2 == high2:",
+        "        t2 = 0",
     ]
 
 
@@ -197,20 +214,37 @@ def _copy_lines(kind: str, lanes: int) -> list[str]:
     return [
         *_zeros(kind, lanes, "0", "first1"),
         *_zeros(kind, lanes, "last1", "seen"),
-        f"for t in range(0, high2, {lanes}):",
-        f"    few = min({lanes}, high2 - t)",
-        "    for k2 in range(taps2):",
-        "        i2 = begin2 + k2 * dilation2 + t",
-        "        low = max(0, -i2)",
-        "        high = min(few, extent2 - i2)",
-        "        for c in range(channels):",
-        "            at_x = source + c * x_channel + first1 * x1 + i2",
-        "            at = (k2 * channels + c) * sheet + k0 * plane + first1 * high2 + t",
-        "            for h1 in range(last1 - first1):",
-        f"                tile = load_tile_{kind}(x, at_x, rows_1(0, 1), 0, low, high)",
-        f"                store_tile_{kind}(patch, at, rows_1(0, 1), 0, tile, 0, few)",
-        "                at_x += x1",
-        "                at += high2",
+        "lines = last1 - first1",
+        "long = high2",
+        f"is_one = x1 == extent2 and {_IS_ONE}",
+        "if is_one:",
+        "    long = lines * high2",
+        "    lines = min(lines, 1)",
+        "for k2 in range(taps2):",
+        "    i2 = begin2 + k2 * dilation2",
+        "    for c in range(channels):",
+        "        at_x = source + c * x_channel + first1 * x1 + i2",
+        "        at = (k2 * channels + c) * sheet + k0 * plane + first1 * high2",
+        "        for h1 in range(lines):",
+        f"            for t in range(0, long, {lanes}):",
+        f"                few = min({lanes}, long - t)",
+        *indent(4, _place(lanes, "t")),
+        f"                tile = load_where_{kind}(x, at_x + t, rows_1(0, 1), 0, column_of, place, -i2 - begun, "
+        "extent2 - i2 - begun, few)",
+        f"                store_tile_{kind}(patch, at + t, rows_1(0, 1), 0, tile, 0, few)",
+        "            at_x += x1",
+        "            at += high2",
+    ]
+
+
+def _place(lanes: int, first: str) -> list[str]:
+    """Return the lines that find the columns of lanes from an element on, of a line or of all lines as one."""
+    return [
+        "place = 0",
+        f"begun = {first}",
+        "if is_one:",
+        f"    place = {lanes} + {first}",
+        "    begun = 0",
     ]
 
 
@@ -223,10 +257,19 @@ def _copy_turned(kind: str, lanes: int) -> list[str]:
     return [
         "if begin2 < 0 or stop > extent2 or last1 - first1 < seen:",
         *indent(1, _zeros(kind, lanes, "0", "seen")),
+        "lines = last1 - first1",
+        "first2 = max(0, begin2)",
+        "last2 = min(extent2, stop)",
+        f"is_one = x1 == extent2 * x2 and {_IS_ONE}",
+        "if is_one:",
+        "    first2 = 0",
+        "    last2 = lines * high2",
+        "    lines = min(lines, 1)",
         f"left = channels - channels % {lanes}",
-        "for h1 in range(first1, last1):",
-        f"    for q in range(max(0, begin2), min(extent2, stop), {lanes}):",
-        f"        few = min({lanes}, min(extent2, stop) - q)",
+        "for h1 in range(first1, first1 + lines):",
+        f"    for q in range(first2, last2, {lanes}):",
+        f"        few = min({lanes}, last2 - q)",
+        *indent(2, _place(lanes, "q")),
         "        at_x = source + h1 * x1 + q * x2",
         "        to = k0 * plane + h1 * high2 + q - begin2",
         f"        for c in range(0, left, {lanes}):",
@@ -251,9 +294,9 @@ def _taps_of(kind: str, rows: str, tile: str) -> list[str]:
     """Return the lines that store elements of channels from c on, from element q of a line on, for all taps."""
     return [
         "at = to + c * sheet",
-        "i2 = begin2 - q",
+        "i2 = begin2 - begun",
         "for k2 in range(taps2):",
-        f"    store_tile_{kind}(patch, at, {rows}, sheet, {tile}, max(0, i2), min(few, i2 + high2))",
+        f"    store_where_{kind}(patch, at, {rows}, sheet, {tile}, column_of, place, i2, i2 + high2, few)",
         "    at += channels * sheet - dilation2",
         "    i2 += dilation2",
     ]
