@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks a plan for races: the elements that each launch reads and writes, and all orders of threads."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.ir import Value
-from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
+from tracejit.codegen.templates.convolution import WINDOWS_ARGUMENTS
+from tracejit.ir import Node, Value
+from tracejit.ops.op import KernelCall, RangeCut
+from tracejit.passes.loops.launches import Blocks, KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
@@ -23,6 +25,10 @@ class Touch(NamedTuple):
 
 def touches(launch: Single, stop: int | None = None) -> list[Touch]:
     """Return the elements that a launch touches, reads first; `stop` is the end of a part of a kernel's output."""
+    if isinstance(launch, KernelLaunch) and isinstance(launch.whole, Blocks) and launch.whole.result:
+        return list(_of_convolution(launch, launch.whole))
+    if isinstance(launch, KernelLaunch) and isinstance(launch.whole, RangeCut) and launch.whole.images:
+        return list(_of_images(launch, launch.whole.images))
     if isinstance(launch, KernelLaunch) and launch.epilogue is not None:
         nest, product_read = launch.epilogue
         rest = nest._replace(reads=[access for k, access in enumerate(nest.reads) if k != product_read])
@@ -73,6 +79,39 @@ def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
     if add:
         yield Touch(out.root, written, False)
     yield Touch(out.root, written, True)
+
+
+def _of_convolution(launch: KernelLaunch, blocks: Blocks) -> Iterator[Touch]:
+    """Yield what a range of images of a convolution touches; of its operands, filters and biases as a whole."""
+    first, last = (number * blocks.images // blocks.total for number in launch.numbers[:2])
+    given = dict(zip(WINDOWS_ARGUMENTS, launch.numbers, strict=True))
+    x, *others, out = launch.pointers
+    axes = [(given[f"extent{i}"], given[f"x{i}"]) for i in range(3)]
+    axes.append((given["groups"] * given["channels"], given["x_channel"]))
+    at = x.offset + first * given["x_image"]
+    yield Touch(x.root, _spanned(at, (last - first, given["x_image"]), *axes), False)
+    if launch.epilogue is not None:
+        nest, read = launch.epilogue
+        others += [access for k, access in enumerate(nest.reads) if k != read]
+        (out,) = nest.writes
+    for access in others:
+        yield Touch(access.root, np.arange(access.root.aval.size), False)
+    (_, stride), *inner = blocks.result
+    yield Touch(out.root, _spanned(out.offset + first * stride, (last - first, stride), *inner), True)
+
+
+def _of_images(launch: KernelLaunch, images: Callable[[Node], int]) -> Iterator[Touch]:
+    """Yield what a range of rows touches of arrays that consist of images, one after the other."""
+    node = launch.node
+    assert node is not None and isinstance(node.op.emit, KernelCall)
+    results = [value.aval for value in node.outputs]
+    result = results[0] if len(results) == 1 else tuple(results)
+    total = node.op.emit.numbers(result, *[value.aval for value in node.inputs], **node.params)[1]
+    first, last = (number * images(node) // total for number in launch.numbers[:2])
+    for k, access in enumerate(launch.pointers):
+        size = access.root.aval.size // images(node)
+        elements = access.offset + np.arange(first * size, last * size)
+        yield Touch(access.root, elements, k >= len(launch.pointers) - launch.written)
 
 
 class Checker:

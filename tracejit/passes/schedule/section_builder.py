@@ -13,7 +13,7 @@ from tracejit.ops import OPS
 from tracejit.passes import cost
 from tracejit.passes.loops import parts
 from tracejit.passes.loops.bands import ByImages, RowCut, bands_of_images, bands_of_product, sums_of_product
-from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
+from tracejit.passes.loops.launches import Blocks, KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.parts import Divisible, PartialSum
 from tracejit.passes.loops.products import Product
@@ -180,6 +180,8 @@ class SectionBuilder:
         self.memory = _SectionMemory()
         self.deferred = _Deferred()
         self.sums = _Sums()
+        # Fewer bands for what follows the layers of a network that take images is not worth their balance.
+        self.is_of_images = False
 
     @property
     def count(self) -> int:
@@ -329,7 +331,7 @@ class SectionBuilder:
         if bounds is not None and fewest >= cut.least and self.count <= cut.most:
             return bounds
         fit = min(cut.most, cut.extent // cut.least)
-        if fit > 1 and self.memory.written.keys().isdisjoint(cut.wholly_read):
+        if fit > 1 and not self.is_of_images and self.memory.written.keys().isdisjoint(cut.wholly_read):
             # With fewer bands, or bands that begin elsewhere, it could join.
             most = min(1 << fit.bit_length() - 1, self.grid.most)
             grid = BandGrid(most, math.gcd(self.grid.granules, cut.extent))
@@ -363,6 +365,7 @@ class SectionBuilder:
             return
         assert isinstance(launch, KernelLaunch)
         if isinstance(source, ByImages):
+            self.is_of_images = self.is_of_images or isinstance(launch.whole, Blocks)
             self.launches.append(bands_of_images(launch, source, ranges))
         elif cut.axis == "depth":
             self.launches.append(self._sums_of_product(launch, source, ranges))
