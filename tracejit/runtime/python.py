@@ -239,6 +239,24 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
         for row, vector in reversed(list(zip(rows, tile, strict=True)) if first < last else []):
             out.span(at + row * stride + first, last - first)[:] = vector[first:last]
 
+    def add_dots(
+        tile: list[np.ndarray], x: CheckedPointer, at_x: int, rows: list[int], x_stride: int,
+        y: CheckedPointer, at_y: int, columns: list[int], y_stride: int, width: int,
+    ) -> list[np.ndarray]:  # fmt: skip
+        left = [load_first(x, at_x + row * x_stride, width) for row in rows]
+        right = [load_first(y, at_y + column * y_stride, width) for column in columns]
+        pairs = [a * b for a in left for b in right]
+        return [pair + before for pair, before in zip(pairs, tile, strict=True)]
+
+    return {
+        "load": lambda x, at: load_first(x, at, lanes), "store": store, "load_first": load_first,
+        "load_tile": load_tile, "store_tile": store_tile, "add_dots": add_dots, **_listed_memory(dtype, lanes),
+    }  # fmt: skip
+
+
+def _listed_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return those of _vectors() that access the lanes that a table says."""
+
     def where(table: CheckedPointer, place: int, first: int, last: int, width: int) -> list[int]:
         return [lane for lane in range(width) if first <= table[place + lane] < last]
 
@@ -259,20 +277,7 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
             for lane in where(table, *numbers):
                 out[at + row * stride + lane] = vector[lane]
 
-    def add_dots(
-        tile: list[np.ndarray], x: CheckedPointer, at_x: int, rows: list[int], x_stride: int,
-        y: CheckedPointer, at_y: int, columns: list[int], y_stride: int, width: int,
-    ) -> list[np.ndarray]:  # fmt: skip
-        left = [load_first(x, at_x + row * x_stride, width) for row in rows]
-        right = [load_first(y, at_y + column * y_stride, width) for column in columns]
-        pairs = [a * b for a in left for b in right]
-        return [pair + before for pair, before in zip(pairs, tile, strict=True)]
-
-    return {
-        "load": lambda x, at: load_first(x, at, lanes), "store": store, "load_first": load_first,
-        "load_tile": load_tile, "store_tile": store_tile, "load_where": load_where, "store_where": store_where,
-        "add_dots": add_dots,
-    }  # fmt: skip
+    return {"load_where": load_where, "store_where": store_where}
 
 
 def _lanes() -> dict[str, Callable[..., Any]]:
