@@ -180,8 +180,9 @@ class SectionBuilder:
         self.memory = _SectionMemory()
         self.deferred = _Deferred()
         self.sums = _Sums()
-        # Fewer bands for what follows the layers of a network that take images is not worth their balance.
-        self.is_of_images = False
+        self.is_of_images = (
+            False  # a product of few rows after convolutions is not worth fewer bands of these
+        )
 
     @property
     def count(self) -> int:
@@ -331,7 +332,8 @@ class SectionBuilder:
         if bounds is not None and fewest >= cut.least and self.count <= cut.most:
             return bounds
         fit = min(cut.most, cut.extent // cut.least)
-        if fit > 1 and not self.is_of_images and self.memory.written.keys().isdisjoint(cut.wholly_read):
+        is_worth_it = not (self.is_of_images and isinstance(cut.source, Product))
+        if fit > 1 and is_worth_it and self.memory.written.keys().isdisjoint(cut.wholly_read):
             # With fewer bands, or bands that begin elsewhere, it could join.
             most = min(1 << fit.bit_length() - 1, self.grid.most)
             grid = BandGrid(most, math.gcd(self.grid.granules, cut.extent))

@@ -8,6 +8,9 @@ of them while another thread takes the other rows: they share no memory that is 
 what it wrote itself. Such a run of launches is a section, a thread's share of it a band. Sums over rows (the gradients
 of weights and biases) wait until the section is done; their launches form the next section.
 
+Rows are images too: a convolution or a pooling computes some images of a batch by itself, if they lie one after the
+other. Convolutions that take long have parts of their own, which balance better and may be more than bands.
+
 A launch can join a section if each band of it touches, of the memory that the section writes, only the part that
 belongs to this band: its rows have the same period in memory, and bands meet in the same places. A launch that cannot
 join is deferred until after the section, with all launches that depend on it, or runs before the section if it depends
