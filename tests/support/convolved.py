@@ -41,6 +41,6 @@ def bent(order: str) -> Function:
 
     def layer(x: Any, w: Any, b: Any, *others: Any) -> Any:
         y = tj.dlconv(x, w, b, padding="same", data_format=order, weights_format=WEIGHTS)
-        return tj.where(y > 0.25, tj.tanh(y) * 0.3, tj.exp(y) - 1)
+        return tj.where(y > 0, tj.tanh(y) * 0.3, tj.exp(y) - 1)  # without a jump
 
     return layer
