@@ -142,6 +142,14 @@ def test_what_follows_a_deferred_launch_may_begin_a_section() -> None:
     assert ["8", "sub", "laid_out"] in sections(graph)
 
 
+def test_other_numbers_of_images_need_no_other_kernel() -> None:
+    def kernels(images: int) -> set[str]:
+        program = pipeline.build(graph_of(network("BSSC"), *arrays_of("BSSC", images)))
+        return {row.kernel.name for row in program.rows}
+
+    assert all(kernels(images) == kernels(8) for images in (2, 3, 16, 31))
+
+
 def trained(order: str, pooling: bool) -> Callable[..., Any]:
     """Return the mean of squares of what a network computes, and gradients."""
     layers = network(order, pooling)
