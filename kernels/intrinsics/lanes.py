@@ -475,5 +475,6 @@ for _lanes in SEVERAL:
 for _lanes in LANES:
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _memory(_lanes).items()})
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
+for _lanes in (*LANES, *SEVERAL):
     for _suffix, _dtype in DTYPES.items():
         FUNCTIONS[f"{_suffix}x{_lanes}"] = _conversion(_dtype, _lanes)

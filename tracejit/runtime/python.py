@@ -28,7 +28,6 @@ from tracejit.util.text import printable
 # A template that is one call: the function is the op's reference. In longer templates it is that of another op.
 _FUNCTION = re.compile(r"(\w+)_\{T\}\(\{0\}(?:, \{1\})?\)")
 _LANES = (2, 4, 8, 16, 32, 64)
-_ROWS = (4, 8, 16)
 _TILE_ROWS = range(1, 17)
 
 
@@ -263,10 +262,11 @@ def _lanes() -> dict[str, Callable[..., Any]]:
         "total_min": lambda vector, count: vector[:count].min(),
     }
     for suffix, dtype in DTYPES.items():
-        for lanes in _ROWS:
+        for lanes in _LANES:
             names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
     for lanes in _LANES:
         names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
+        names |= {f"{name}_x{lanes}": function for name, function in _pairs(lanes).items()}
     return names
 
 
@@ -301,6 +301,29 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
             [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]
         ),
         "places_in_order": lambda value, places: places[np.lexsort((places, value))],
+    }
+
+
+def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return the functions of tracejit.kernels.intrinsics.pairs on arrays of `lanes` numbers."""
+
+    def load_between(x: CheckedPointer, at: int, first: int, last: int, rest: Any) -> np.ndarray:
+        vector = np.full(lanes, rest, x.dtype)
+        for lane in range(max(first, 0), min(last, lanes)):
+            vector[lane] = x[at + lane]
+        return vector
+
+    def store_between(out: CheckedPointer, at: int, value: Any, first: int, last: int) -> None:
+        for lane in range(max(first, 0), min(last, lanes)):
+            out[at + lane] = np.broadcast_to(value, (lanes,))[lane]
+
+    return {
+        "load_between": load_between,
+        "store_between": store_between,
+        "even": lambda v, w: np.concatenate([v, w])[::2],
+        "odd": lambda v, w: np.concatenate([v, w])[1::2],
+        "zipped_low": lambda v, w: np.stack([v, w], 1).reshape(-1)[:lanes],
+        "zipped_high": lambda v, w: np.stack([v, w], 1).reshape(-1)[lanes:],
     }
 
 

@@ -27,13 +27,16 @@ TEXTS = {
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
     "fft_lines": "fourier",
+    "maxpool": "pooling",
+    "maxpool_adjoint": "pooling",
+    "maxpool_adjoint_planes": "pooling",
     "order": "sorting",
     "sort": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
-BESIDE_LOOPS = ("order", "sort")
-"""Those that have a function in kernels/loops/ too, for other CPUs and devices."""
+BESIDE_LOOPS = ("maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "order", "sort")
+"""Those that have a function in kernels/loops/ too, for other CPUs, sizes and devices."""
 
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
