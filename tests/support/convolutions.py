@@ -85,3 +85,22 @@ def assert_same(graph: Graph, arrays: list[np.ndarray], found: list[np.ndarray],
         eps = np.finfo(want.dtype).eps
         scale = max(1.0, float(np.abs(want).max(initial=0)))
         np.testing.assert_allclose(have, want, rtol=0, atol=40 * eps * scale, err_msg=str(what))
+
+
+def three_by_three(
+    rnd: random.Random, channels: tuple[int, ...], filters: tuple[int, ...], labels: tuple[str, str, str],
+    extents: tuple[int, ...] = (3, 5, 8, 9, 21, 30),
+) -> Operands:  # fmt: skip
+    """Return a random convolution with windows of 3 by 3 that move by one element."""
+    sizes = {"B": rnd.choice((1, 2, 7))}
+    inputs = rnd.choice(extents), rnd.choice(extents)
+    before = rnd.choice((-1, 0, 1, 1, 5)), rnd.choice((0, 1, 2))
+    windows = tuple([max(1, n + 2 * p - 2) for n, p in zip(inputs, before, strict=True)])
+    groups, count, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
+    shapes = (
+        shape_of(labels[0], inputs, C=groups * count, **sizes),
+        shape_of(labels[1], (3, 3), U=groups * each, C=count),
+        shape_of(labels[2], windows, U=groups * each, **sizes),
+    )
+    params = {"labels": labels, "strides": (1, 1), "before": before, "dilation": (1, 1), "groups": groups}
+    return Operands(shapes, (inputs, (3, 3), windows), params)

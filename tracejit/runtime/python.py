@@ -17,6 +17,7 @@ from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
+from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
@@ -205,6 +206,10 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         "transpose": lambda tile: list(np.stack(tile).T),
         "turn": turn,
         "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
+        **{
+            name: lambda tile, matrix=matrix: list(np.array(matrix, dtype) @ np.stack(tile))
+            for name, matrix in TRANSFORMS.items()
+        },
         **_vector_memory(dtype, lanes),
     }
 

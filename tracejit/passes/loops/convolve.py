@@ -17,7 +17,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops.convolution import W, X, Y
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
-from tracejit.passes.loops import parts
+from tracejit.passes.loops import parts, winograd
 from tracejit.passes.loops.bands import MOST_BANDS
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.convolution_operands import (
@@ -36,7 +36,7 @@ from tracejit.passes.loops.convolution_parts import sum_in_parts
 from tracejit.passes.loops.launches import Blocks, KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.products import ROWS
-from tracejit.passes.loops.windows import Convolution
+from tracejit.passes.loops.windows import Convolution, ReadyFilters
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
@@ -78,11 +78,11 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
     target, weights = result_apart(y), filters_of(w, groups)
     convolution = Convolution(
         x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
-        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.apart(), None,
         target.operand(),
     )  # fmt: skip
     convolution, weights = channelwise(convolution, weights)
-    convolution = convolution.with_full_lanes()
+    convolution = convolution.with_fewest_multiplications().with_full_lanes()
     if convolution.block() is None:
         return False
     seen = images_apart(builder, x)
@@ -151,7 +151,7 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             continue
         weights = _turned(w, groups, phases)
         convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
-        convolutions.append((convolution.with_full_lanes(), weights))
+        convolutions.append((convolution.with_fewest_multiplications().with_full_lanes(), weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -189,7 +189,7 @@ def _convolution_of_phase(
     before, dilation = [phase.before for phase in phases], [phase.dilation for phase in phases]
     return Convolution(
         y.shape[0], groups, channels, filters, triple(tuple(taps), 1), result.spatial, (1, 1, 1),
-        triple(tuple(before), 0), triple(tuple(dilation), 1), y.spatial, y.operand(), None,
+        triple(tuple(before), 0), triple(tuple(dilation), 1), y.spatial, y.apart(), None,
         result.operand(),
     )  # fmt: skip
 
@@ -198,13 +198,36 @@ def _launch(
     builder: LaunchBuilder, node: Node, convolution: Convolution, bias: Sequence[Access] = ()
 ) -> None:
     """Launch a convolution whose filters can be read."""
-    assert convolution.w is not None
+    w = convolution.w
+    assert w is not None
+    strides, others = w.strides, tuple[int, ...]()
+    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
+    if convolution.at_points:
+        name, w = "winograd", _at_points(builder, node, convolution, w)
+        strides, others = (w.group,), (convolution.images, convolution.together, len(bias))
+        bias = bias or [w.access]  # which is not read
     count = convolution.blocks
     blocks = Blocks(count, cost.count_of_parts(convolution.ns, count))
-    pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
-    numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
-    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
+    pointers = (convolution.x.access, w.access, *bias, convolution.out.access)
+    numbers = (0, count, *convolution.numbers, *strides, *convolution.out.strides, *others)
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
+
+
+def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: ReadyFilters) -> ReadyFilters:
+    """Return what filters become in Winograd's method, which a launch makes."""
+    groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
+    dtype = node.output.dtype
+    shape = (groups, winograd.VALUES, winograd.padded(filters), channels)
+    memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
+    numbers = (0, groups * channels, channels, filters, w.group, *w.steps[1:], w.channel)
+    blocks = Blocks(groups * channels, _parts_of_transform(groups * channels, filters))
+    builder.add(KernelLaunch("winograd_filters", numbers, (w.access, memory), 1, node, whole=blocks))
+    return ReadyFilters(memory, prod(shape[1:]), (0, 0, 0), 0)
+
+
+def _parts_of_transform(total: int, filters: int) -> int:
+    """Return in how many parts filters are transformed, of `total` channels."""
+    return cost.count_of_parts(total * winograd.padded(filters) * winograd.TRANSFORM_NS, total)
 
 
 def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
@@ -217,11 +240,11 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     _, *taps, channels, filters = result.shape
     convolution = Convolution(
         x.shape[0], groups, channels, filters, triple(tuple(taps), 1), y.spatial, triple(params["strides"], 1),
-        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
-        y.operand(),
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.apart(), None,
+        y.apart(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
-    convolution = convolution.with_full_lanes_of_windows()
+    convolution = convolution.with_fewest_multiplications(winograd.MOST_SUMMED).with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(
@@ -232,6 +255,9 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         return True
     if convolution.dotted:
         _dotted_weights(builder, node, convolution, w)
+        return True
+    if convolution.at_points:
+        _weights_at_points(builder, node, convolution, w)
         return True
     runs, run = convolution.runs
     shape = (groups, *taps[:2], runs, filters, run)
@@ -279,6 +305,28 @@ def _dotted_weights(builder: LaunchBuilder, node: Node, convolution: Convolution
     )
 
 
+def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: FilterArray) -> None:
+    """Launch the gradient by filters by Winograd's method."""
+    groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
+    dtype = node.output.dtype
+    shape = (groups, winograd.VALUES, channels, winograd.padded(filters))
+    most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
+    blocks = _parts_of_images(convolution, prod(shape), most)
+    images = convolution.images, convolution.together
+    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides, *images)
+    total = _summed(builder, node, "winograd_weights", convolution, numbers, blocks, shape)
+    found = Value(Aval((groups, 3, 3, channels, filters), None, dtype), None)
+    numbers = (0, groups * channels, channels, filters)
+    pointers = (Access(total, 0, (), dtype), Access(found, 0, (), dtype))
+    whole = Blocks(groups * channels, _parts_of_transform(groups * channels, filters))
+    builder.add(KernelLaunch("winograd_sums", numbers, pointers, 1, node, whole=whole))
+    group, _, s1, s2, channel, own = w.strides
+    builder.copy(
+        (found, contiguous(found.shape)),
+        (w.root, Layout(w.offset, found.shape, (group, s1, s2, channel, own))),
+    )
+
+
 def _summed(
     builder: LaunchBuilder, node: Node, name: str, convolution: Convolution, numbers: tuple[int, ...], blocks: Blocks,
     shape: tuple[int, ...],
@@ -305,8 +353,9 @@ def _blocks_of_weights(convolution: Convolution, size: int) -> Blocks:
     return Blocks(convolution.filters, min(count, rows), unit=ROWS)
 
 
-def _parts_of_images(convolution: Convolution, size: int) -> Blocks:
-    """Return parts that each take some of the images."""
+def _parts_of_images(convolution: Convolution, size: int, most: int | None = None) -> Blocks:
+    """Return parts that each take some of the images, `most` of them if that is given."""
     total = convolution.blocks
-    count = min(cost.count_of_parts(convolution.ns, MOST_BANDS), total, MOST_SUMS // size)
+    most = MOST_SUMS // size if most is None else most
+    count = min(cost.count_of_parts(convolution.ns, MOST_BANDS), total, most)
     return Blocks(total, max(1, count), step=size)
