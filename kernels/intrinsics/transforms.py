@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Products of the matrices of Winograd's method (kernels/winograd.py) and tiles, whose rows are vectors.
 
-    winograd_seen_f32x16(tile)              6 rows for 6; winograd_filter 6 for 3, winograd_sums 4 for 6
-    winograd_sums_adjoint_f32x16(tile)      by the transposed matrix: 6 rows for 4; winograd_filter_adjoint 3 for 6
+    winograd_seen_f32x16(tile)              6 rows for 6
+    winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
+    winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
 
 Points come in pairs p and -p, so that two rows of such a matrix have the same even columns, and odd columns that differ
 in sign; or two columns the same even rows. What both have in common is computed once.

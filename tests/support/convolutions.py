@@ -87,20 +87,23 @@ def assert_same(graph: Graph, arrays: list[np.ndarray], found: list[np.ndarray],
         np.testing.assert_allclose(have, want, rtol=0, atol=40 * eps * scale, err_msg=str(what))
 
 
-def three_by_three(
+def square_windows(
     rnd: random.Random, channels: tuple[int, ...], filters: tuple[int, ...], labels: tuple[str, str, str],
     extents: tuple[int, ...] = (3, 5, 8, 9, 21, 30),
 ) -> Operands:  # fmt: skip
-    """Return a random convolution with windows of 3 by 3 that move by one element."""
-    sizes = {"B": rnd.choice((1, 2, 7))}
-    inputs = rnd.choice(extents), rnd.choice(extents)
-    before = rnd.choice((-1, 0, 1, 1, 5)), rnd.choice((0, 1, 2))
-    windows = tuple([max(1, n + 2 * p - 2) for n, p in zip(inputs, before, strict=True)])
-    groups, count, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
+    """Return a random convolution with 3 by 3 or 5 by 5 taps, perhaps of several planes, and stride 1."""
+    batch = rnd.choice((1, 2, 7))
+    count = labels[0].count("S")
+    taps = (rnd.choice((1, 2, 3)), *[rnd.choice((3, 3, 5))] * 2)[3 - count :]
+    inputs = (rnd.choice((1, 4, 7)), rnd.choice(extents), rnd.choice(extents))[3 - count :]
+    before = (rnd.choice((0, 1)), rnd.choice((-1, 0, 1, 1, 5)), rnd.choice((0, 1, 2)))[3 - count :]
+    windows = tuple([max(1, n + 2 * p - k + 1) for n, p, k in zip(inputs, before, taps, strict=True)])
+    groups, own, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
     shapes = (
-        shape_of(labels[0], inputs, C=groups * count, **sizes),
-        shape_of(labels[1], (3, 3), U=groups * each, C=count),
-        shape_of(labels[2], windows, U=groups * each, **sizes),
+        shape_of(labels[0], inputs, C=groups * own, B=batch),
+        shape_of(labels[1], taps, U=groups * each, C=own),
+        shape_of(labels[2], windows, U=groups * each, B=batch),
     )
-    params = {"labels": labels, "strides": (1, 1), "before": before, "dilation": (1, 1), "groups": groups}
-    return Operands(shapes, (inputs, (3, 3), windows), params)
+    ones = (1,) * count
+    params = {"labels": labels, "strides": ones, "before": before, "dilation": ones, "groups": groups}
+    return Operands(shapes, (inputs, taps, windows), params)

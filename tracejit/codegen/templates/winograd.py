@@ -2,15 +2,17 @@
 """Emission of convolutions of 3 by 3 taps by Winograd's method (kernels/winograd.py), and of their gradient by filters.
 
 Note [products at points]
-A tile is 4 by 4 windows. A block of windows of an image, or of several small images, is padded to whole tiles and
-brought into scratch memory as in Note [windows] in convolution.py. The 6 by 6 elements that a tile sees become 36
-values (`near`, one matrix of tiles by channels for each value). Each matrix is multiplied by that of the filters, which
-a kernel before has made: panels as wide as a tile of registers, channel by channel. The 36 products of a tile become 16
-results. Blocks are so small that all of it stays in the second cache. Matrices are a vector more apart than they have
-elements, because lines whose distance is a power of two would share a few places of the first cache.
+A tile is 4 by 4 windows of 3 by 3 taps, or 2 by 2 of 5 by 5. A block of windows of an image, or of several small
+images, is padded to whole tiles and brought into scratch memory as in Note [windows] in convolution.py. The 6 by 6
+elements that a tile sees become 36 values (`near`, one matrix of tiles by channels for each value). Each matrix is
+multiplied by that of the filters, which a kernel before has made: panels as wide as a tile of registers, channel by
+channel. The 36 products of a tile become its results. Taps of the axis before are planes, whose products are summed:
+what the next plane sees is further on. Blocks are so small that all of it stays in the second cache. Matrices are a
+vector more apart than they have elements, because lines whose distance is a power of two would share a few places of
+the first cache.
 
-The gradient by the filters goes the same way back: what a tile sees becomes 36 values as before, 16 cotangents become
-36, and their products are summed over tiles, blocks and images. At the end, a kernel makes filters of the sums.
+The gradient by the filters goes the same way back: what a tile sees becomes 36 values as before, cotangents become 36,
+and their products are summed over tiles, blocks and images. At the end, a kernel makes filters of the sums.
 """
 
 from functools import cache
@@ -21,7 +23,7 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import MOST_TILES, SIDE, VALUES_BYTES, panel_of
+from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, panel_of, side_of
 from tracejit.program import Kernel
 
 WINOGRAD_ARGUMENTS = (
@@ -29,8 +31,8 @@ WINOGRAD_ARGUMENTS = (
     "biased",
 )  # fmt: skip
 WEIGHTS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter", "images", "together")
-FILTERS_ARGUMENTS = ("first", "last", "channels", "filters", "w_group", "w1", "w2", "w_channel")
-SUMS_ARGUMENTS = ("first", "last", "channels", "filters")
+SUMS_ARGUMENTS = ("first", "last", "planes", "taps", "channels", "filters")
+FILTERS_ARGUMENTS = (*SUMS_ARGUMENTS, "w_group", "w0", "w1", "w2", "w_channel")
 
 _COUNTS = """
 deep = (channels + LANES - 1) // LANES * LANES
@@ -40,55 +42,61 @@ broad = (filters + PANEL - 1) // PANEL * PANEL
 _TILES = """
 real1 = high1
 real2 = high2
-across = (high2 + 3) // 4
-each = (high1 + 3) // 4 * across
-high1 = (high1 + 3) // 4 * 4
-high2 = across * 4
+across = (high2 + SIDE - 1) // SIDE
+each = (high1 + SIDE - 1) // SIDE * across
+high1 = (high1 + SIDE - 1) // SIDE * SIDE
+high2 = across * SIDE
 begin = image * together
 end = min(begin + together, images)
-tiles = (end - begin) * each
-apart = tiles * deep + LANES
+tiles = (end - begin) * high0 * each
+apart = (tiles + (taps0 - 1) * each) * deep + LANES
 apart_products = tiles * broad + LANES
 products = 36 * apart
 """
 
 _SEE = """
-for t in range(each):
-    at = t // across * 4 * line + t % across * 4 * channels
-    for c in range(0, channels, LANES):
-        for j in range(6):
-            six = winograd_seen_V(load_tile_V(patch, at + j * channels + c, rows_6(0, 6), line, 0, LANES))
-            store_tile_V(half, j * LANES, rows_6(0, 6), 6 * LANES, six, 0, LANES)
-        for i in range(6):
-            six = winograd_seen_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
-            store_tile_V(near, i * 6 * apart + (skipped + t) * deep + c, rows_6(0, 6), apart, six, 0, LANES)
+for plane0 in range(high0 + taps0 - 1):
+    seen = (skipped + plane0 * each) * deep
+    for t in range(each):
+        at = plane0 * plane + t // across * SIDE * line + t % across * SIDE * channels
+        for c in range(0, channels, LANES):
+            for j in range(6):
+                six = load_tile_V(patch, at + j * channels + c, rows_6(0, 6), line, 0, LANES)
+                store_tile_V(half, j * LANES, rows_6(0, 6), 6 * LANES, winograd_seen_V(six), 0, LANES)
+            for i in range(6):
+                six = load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES)
+                store_tile_V(near, i * 6 * apart + seen + c, rows_6(0, 6), apart, winograd_seen_V(six), 0, LANES)
+        seen += deep
 """
 
 _MULTIPLY = """
 for value in range(36):
     for f in range(0, broad, WIDE):
-        at_w = g * w_group + (value * broad + f // PANEL * PANEL) * channels + f % PANEL
+        start_w = g * w_group + (value * broad + f // PANEL * PANEL) * channels + f % PANEL
         for i in range(0, tiles, HIGH):
             rows = rows_HIGH(i, tiles)
             tile = zero_W(rows)
-            for k in range(channels):
-                tile = add_outer_W(tile, near, value * apart + k, rows, deep, load_W(w, at_w + k * PANEL))
+            for k0 in range(taps0):
+                at_w = start_w + k0 * 36 * broad * channels
+                at_x = value * apart + k0 * each * deep
+                for k in range(channels):
+                    tile = add_outer_W(tile, near, at_x + k, rows, deep, load_W(w, at_w + k * PANEL))
             store_tile_W(near, products + value * apart_products + f, rows, broad, tile, 0, WIDE)
 """
 
 # A launch without a bias has the same kernel: it takes 0.7 s to compile.
 _RESULTS = """
 start = load_first_V(bias, g * filters + f, biased * min(LANES, filters - f))
-at = products + (skipped + t) * broad + f
+at = products + (skipped + t0 * each + t) * broad + f
 for j in range(6):
-    four = winograd_sums_V(load_tile_V(near, at + j * apart_products, rows_6(0, 6), 6 * apart_products, 0, LANES))
-    store_tile_V(half, j * LANES, rows_4(0, 4), 6 * LANES, four, 0, LANES)
-down = t // across * 4
-right = t % across * 4
-rows_across = rows_4(0, min(4, real2 - right))
-for i in range(min(4, real1 - down)):
-    part = winograd_sums_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
-    part = add_tiles_V(part, filled_V(rows_4(0, 4), start))
+    six = load_tile_V(near, at + j * apart_products, rows_6(0, 6), 6 * apart_products, 0, LANES)
+    store_tile_V(half, j * LANES, rows_SIDE(0, SIDE), 6 * LANES, winograd_sums_TAPS_V(six), 0, LANES)
+down = t // across * SIDE
+right = t % across * SIDE
+rows_across = rows_SIDE(0, min(SIDE, real2 - right))
+for i in range(min(SIDE, real1 - down)):
+    part = winograd_sums_TAPS_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
+    part = add_tiles_V(part, filled_V(rows_SIDE(0, SIDE), start))
 """
 
 _STORE_CHANNELS = """
@@ -119,24 +127,27 @@ for f in range(0, filters, LANES):
 """
 
 _CLEAR = """
-for p in range(0, groups * 36 * channels * broad, WIDE):
+for p in range(0, groups * taps0 * 36 * channels * broad, WIDE):
     store_tile_W(out, p, rows_1(0, 1), 0, zero_W(rows_1(0, 1)), 0, WIDE)
 """
 
 _SPREAD = """
-base = image * y_image + start0 * y0 + start1 * y1 + start2 * y2 + g * filters * y_filter
-for f in range(0, filters, LANES):
-    several = min(LANES, filters - f)
-    BRING_COTANGENTS
-    for t in range(each):
-        at = (t // across * 4 * high2 + t % across * 4) * LANES
-        for j in range(4):
-            four = load_tile_V(result, at + j * LANES, rows_4(0, 4), high2 * LANES, 0, LANES)
-            store_tile_V(half, j * LANES, rows_6(0, 6), 4 * LANES, winograd_sums_adjoint_V(four), 0, LANES)
-        for i in range(6):
-            four = load_tile_V(half, i * 4 * LANES, rows_4(0, 4), LANES, 0, LANES)
-            to = products + i * 6 * apart_products + (skipped + t) * broad + f
-            store_tile_V(near, to, rows_6(0, 6), apart_products, winograd_sums_adjoint_V(four), 0, LANES)
+for t0 in range(high0):
+    base = image * y_image + (start0 + t0) * y0 + start1 * y1 + start2 * y2 + g * filters * y_filter
+    for f in range(0, filters, LANES):
+        several = min(LANES, filters - f)
+        BRING_COTANGENTS
+        for t in range(each):
+            at = (t // across * SIDE * high2 + t % across * SIDE) * LANES
+            for j in range(SIDE):
+                few_rows = load_tile_V(result, at + j * LANES, rows_SIDE(0, SIDE), high2 * LANES, 0, LANES)
+                six = winograd_sums_adjoint_TAPS_V(few_rows)
+                store_tile_V(half, j * LANES, rows_6(0, 6), SIDE * LANES, six, 0, LANES)
+            to = products + (skipped + t0 * each + t) * broad + f
+            for i in range(6):
+                few_rows = load_tile_V(half, i * SIDE * LANES, rows_SIDE(0, SIDE), LANES, 0, LANES)
+                six = winograd_sums_adjoint_TAPS_V(few_rows)
+                store_tile_V(near, to + i * 6 * apart_products, rows_6(0, 6), apart_products, six, 0, LANES)
 """
 
 # Windows beyond the image, which fill up tiles, have cotangents of 0.
@@ -159,54 +170,59 @@ for t1 in range(high1):
 }
 
 _ADD = """
-for value in range(36):
-    for f in range(0, broad, WIDE):
-        for c in range(0, channels, HIGH):
-            rows = rows_HIGH(c, channels)
-            tile = zero_W(rows)
-            at = products + value * apart_products + f
-            for t in range(tiles):
-                tile = add_outer_W(tile, near, value * apart + t * deep, rows, 1, load_W(near, at + t * broad))
-            to = (g * 36 + value) * channels * broad + f
-            tile = add_tiles_W(tile, load_tile_W(out, to, rows, broad, 0, WIDE))
-            store_tile_W(out, to, rows, broad, tile, 0, WIDE)
+for k0 in range(taps0):
+    for value in range(36):
+        for f in range(0, broad, WIDE):
+            for c in range(0, channels, HIGH):
+                rows = rows_HIGH(c, channels)
+                tile = zero_W(rows)
+                at = products + value * apart_products + f
+                at_x = value * apart + k0 * each * deep
+                for t in range(tiles):
+                    tile = add_outer_W(tile, near, at_x + t * deep, rows, 1, load_W(near, at + t * broad))
+                to = ((g * taps0 + k0) * 36 + value) * channels * broad + f
+                tile = add_tiles_W(tile, load_tile_W(out, to, rows, broad, 0, WIDE))
+                store_tile_W(out, to, rows, broad, tile, 0, WIDE)
 """
 
 _FILTERS = """
 COUNTS
-half = scratch_T(18 * LANES)
+half = scratch_T(6 * TAPS * LANES)
 for item in range(first, last):
-    g = item // channels
-    c = item - g * channels
+    g = item // (planes * channels)
+    k0 = item // channels % planes
+    c = item % channels
     for f in range(0, broad, LANES):
         few = max(0, min(LANES, filters - f))
-        at = g * w_group + c * w_channel + f
-        for j in range(3):
-            three = load_tile_V(w, at + j * w2, rows_3(0, 3), w1, 0, few)
-            store_tile_V(half, j * LANES, rows_6(0, 6), 3 * LANES, winograd_filter_V(three), 0, LANES)
+        at = g * w_group + k0 * w0 + c * w_channel + f
+        for j in range(TAPS):
+            tile = load_tile_V(w, at + j * w2, rows_TAPS(0, TAPS), w1, 0, few)
+            store_tile_V(half, j * LANES, rows_6(0, 6), TAPS * LANES, winograd_filter_TAPS_V(tile), 0, LANES)
+        to = (item // channels * 36 * broad + f // PANEL * PANEL) * channels + c * PANEL + f % PANEL
         for i in range(6):
-            three = load_tile_V(half, i * 3 * LANES, rows_3(0, 3), LANES, 0, LANES)
-            to = ((g * 36 + i * 6) * broad + f // PANEL * PANEL) * channels + c * PANEL + f % PANEL
-            store_tile_V(out, to, rows_6(0, 6), broad * channels, winograd_filter_V(three), 0, LANES)
+            tile = load_tile_V(half, i * TAPS * LANES, rows_TAPS(0, TAPS), LANES, 0, LANES)
+            six = winograd_filter_TAPS_V(tile)
+            store_tile_V(out, to + i * 6 * broad * channels, rows_6(0, 6), broad * channels, six, 0, LANES)
 """
 
 _SUMS = """
 COUNTS
-half = scratch_T(18 * LANES)
+half = scratch_T(6 * TAPS * LANES)
 apart = channels * broad
 for item in range(first, last):
-    g = item // channels
-    c = item - g * channels
+    c = item % channels
     for f in range(0, filters, LANES):
         few = min(LANES, filters - f)
-        at = (g * 36 * channels + c) * broad + f
+        at = (item // channels * 36 * channels + c) * broad + f
         for j in range(6):
             six = load_tile_V(x, at + j * apart, rows_6(0, 6), 6 * apart, 0, LANES)
-            store_tile_V(half, j * LANES, rows_3(0, 3), 6 * LANES, winograd_filter_adjoint_V(six), 0, LANES)
-        for i in range(3):
+            tile = winograd_filter_adjoint_TAPS_V(six)
+            store_tile_V(half, j * LANES, rows_TAPS(0, TAPS), 6 * LANES, tile, 0, LANES)
+        for i in range(TAPS):
             six = load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES)
-            to = ((g * 9 + i * 3) * channels + c) * filters + f
-            store_tile_V(out, to, rows_3(0, 3), channels * filters, winograd_filter_adjoint_V(six), 0, few)
+            tile = winograd_filter_adjoint_TAPS_V(six)
+            to = ((item // channels * TAPS + i) * TAPS * channels + c) * filters + f
+            store_tile_V(out, to, rows_TAPS(0, TAPS), channels * filters, tile, 0, few)
 """
 
 _BLOCKS = """
@@ -222,7 +238,7 @@ for item in range(first, last):
     TILES
     for g in range(groups):
         for image in range(begin, end):
-            skipped = (image - begin) * each
+            skipped = (image - begin) * high0 * each
             BRING_IN
             SEE
             SPREAD
@@ -232,25 +248,35 @@ for item in range(first, last):
 _FORWARD = """
 MULTIPLY
 for image in range(begin, end):
-    skipped = (image - begin) * each
-    base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter
-    STORE
+    skipped = (image - begin) * high0 * each
+    for t0 in range(high0):
+        base = image * out_image + (start0 + t0) * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter
+        STORE
 """
 
 _DTYPE = np.dtype(np.float32)
 
 
 @cache
-def _filters(lanes: int, name: str, panel: int) -> Kernel:
+def _filters(lanes: int, name: str, taps: int, panel: int) -> Kernel:
     """Return the kernel that makes values of filters, or filters of sums of products."""
-    sizes, snippets = {"PANEL": panel}, {"COUNTS": _COUNTS}
+    names, snippets = _names(taps) | {"PANEL": panel}, {"COUNTS": _COUNTS}
     if name == "winograd_filters":
-        return written(name, _FILTERS, _DTYPE, FILTERS_ARGUMENTS, "w", "out", sizes, snippets)
-    return written(name, _SUMS, _DTYPE, SUMS_ARGUMENTS, "x", "out", sizes, snippets)
+        return written(name, _FILTERS, _DTYPE, FILTERS_ARGUMENTS, "w", "out", names, snippets)
+    return written(name, _SUMS, _DTYPE, SUMS_ARGUMENTS, "x", "out", names, snippets)
+
+
+def _names(taps: int) -> dict[str, int | str]:
+    """Return what names in capitals stand for."""
+    transforms = ("winograd_sums", "winograd_filter", "winograd_sums_adjoint", "winograd_filter_adjoint")
+    return {
+        "TAPS": taps, "SIDE": side_of(taps),
+        **{f"{name}_TAPS_V": f"{name}_{taps}_{SUFFIXES[_DTYPE]}x{lanes_of(_DTYPE)}" for name in transforms},
+    }  # fmt: skip
 
 
 @cache
-def _blocks(lanes: int, panel: int, nears: tuple[str, str], weights: bool) -> Kernel:
+def _blocks(lanes: int, taps: int, panel: int, nears: tuple[str, str], weights: bool) -> Kernel:
     """Return the kernel of a convolution, or of its gradient by filters, for what is near in x and in y."""
     x_near, y_near = nears
     snippets = {
@@ -270,9 +296,9 @@ def _blocks(lanes: int, panel: int, nears: tuple[str, str], weights: bool) -> Ke
         "SEE": _SEE,
     }
     wide = min(panel, 2 * lanes)
-    names: dict[str, int | str] = {
+    names = _names(taps) | {
         "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[_DTYPE]}x{wide}",
-        "VALUES": VALUES_BYTES // _DTYPE.itemsize, "RESULT": MOST_TILES * SIDE * SIDE * lanes,
+        "VALUES": VALUES_BYTES // _DTYPE.itemsize, "RESULT": MOST_TILES * side_of(taps) ** 2 * lanes,
     }  # fmt: skip
     if weights:
         return written("winograd_weights", _BLOCKS, _DTYPE, WEIGHTS_ARGUMENTS, "x y", "out", names, snippets)
@@ -283,9 +309,9 @@ def kernel(launch: KernelLaunch) -> Kernel:
     """Return the kernel of a launch of "winograd", "winograd_weights", "winograd_filters" or "winograd_sums"."""
     lanes = lanes_of(_DTYPE)
     if launch.name in ("winograd_filters", "winograd_sums"):
-        return _filters(lanes, launch.name, panel_of(launch.numbers[3]))
+        return _filters(lanes, launch.name, launch.numbers[3], panel_of(launch.numbers[5]))
     weights = launch.name == "winograd_weights"
     given = dict(zip(WEIGHTS_ARGUMENTS if weights else WINOGRAD_ARGUMENTS, launch.numbers, strict=True))
     own, last = (given["y_filter"], given["y2"]) if weights else (given["out_filter"], given["out2"])
     nears = near(given["channels"], given["x_channel"], given["x2"]), near(given["filters"], own, last)
-    return _blocks(lanes, panel_of(given["filters"]), nears, weights)
+    return _blocks(lanes, given["taps2"], panel_of(given["filters"]), nears, weights)

@@ -216,11 +216,13 @@ def _launch(
 def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: ReadyFilters) -> ReadyFilters:
     """Return what filters become in Winograd's method, which a launch makes."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
+    planes, _, taps = convolution.taps
     dtype = node.output.dtype
-    shape = (groups, winograd.VALUES, winograd.padded(filters), channels)
+    shape = (groups, planes, winograd.VALUES, winograd.padded(filters), channels)
     memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
-    numbers = (0, groups * channels, channels, filters, w.group, *w.steps[1:], w.channel)
-    blocks = Blocks(groups * channels, _parts_of_transform(groups * channels, filters))
+    total = groups * planes * channels
+    numbers = (0, total, planes, taps, channels, filters, w.group, *w.steps, w.channel)
+    blocks = Blocks(total, _parts_of_transform(total, filters))
     builder.add(KernelLaunch("winograd_filters", numbers, (w.access, memory), 1, node, whole=blocks))
     return ReadyFilters(memory, prod(shape[1:]), (0, 0, 0), 0)
 
@@ -309,22 +311,20 @@ def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolut
     """Launch the gradient by filters by Winograd's method."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
     dtype = node.output.dtype
-    shape = (groups, winograd.VALUES, channels, winograd.padded(filters))
+    planes, _, taps = convolution.taps
+    shape = (groups, planes, winograd.VALUES, channels, winograd.padded(filters))
     most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
     blocks = _parts_of_images(convolution, prod(shape), most)
     images = convolution.images, convolution.together
     numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides, *images)
     total = _summed(builder, node, "winograd_weights", convolution, numbers, blocks, shape)
-    found = Value(Aval((groups, 3, 3, channels, filters), None, dtype), None)
-    numbers = (0, groups * channels, channels, filters)
+    found = Value(Aval((groups, planes, taps, taps, channels, filters), None, dtype), None)
+    rows = groups * planes * channels
     pointers = (Access(total, 0, (), dtype), Access(found, 0, (), dtype))
-    whole = Blocks(groups * channels, _parts_of_transform(groups * channels, filters))
+    whole = Blocks(rows, _parts_of_transform(rows, filters))
+    numbers = (0, rows, planes, taps, channels, filters)
     builder.add(KernelLaunch("winograd_sums", numbers, pointers, 1, node, whole=whole))
-    group, _, s1, s2, channel, own = w.strides
-    builder.copy(
-        (found, contiguous(found.shape)),
-        (w.root, Layout(w.offset, found.shape, (group, s1, s2, channel, own))),
-    )
+    builder.copy((found, contiguous(found.shape)), (w.root, Layout(w.offset, found.shape, w.strides)))
 
 
 def _summed(

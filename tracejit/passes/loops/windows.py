@@ -124,7 +124,7 @@ class Convolution(NamedTuple):
 
     def _winograd_block(self) -> Triple | None:
         room = PATCH_BYTES // self.itemsize - PATCH_REST
-        return winograd.block_of(self.channels, self.filters, self.size, room)
+        return winograd.block_of(self.channels, self.filters, self.taps, self.size, room)
 
     def with_full_lanes(self) -> "Convolution":
         """Return the convolution with windows in lanes if that is faster.
@@ -233,4 +233,4 @@ class Convolution(NamedTuple):
         block = self.block()
         if not self.at_points or block is None:
             return 1
-        return winograd.images_together(self.channels, self.filters, self.size, block)
+        return winograd.images_together(self.channels, self.filters, self.taps, self.size, block)

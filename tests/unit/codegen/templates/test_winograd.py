@@ -6,8 +6,8 @@ import random
 import effort
 import numpy as np
 import pytest
-from convolutions import assert_same, graph_of, three_by_three
-from tracejit.kernels.winograd import FILTER, SEEN, SUMS
+from convolutions import assert_same, graph_of, square_windows
+from tracejit.kernels.winograd import SEEN, TAPS, filter_of, sums_of
 
 from tracejit.aval import Aval
 from tracejit.codegen import target
@@ -23,6 +23,8 @@ LABELS = (
     ("SSCB", "SSCU", "SSUB"),
     ("BSSC", "UCSS", "BUSS"),
     ("CBSS", "SUSC", "BSSU"),
+    ("BCSSS", "UCSSS", "BUSSS"),
+    ("BSSSC", "SSSCU", "BSSSU"),
 )
 
 
@@ -30,14 +32,16 @@ def names(program: Program) -> set[str]:
     return {kernel.name.rpartition("_")[0] for kernel in program.kernels}
 
 
-def test_matrices_compute_a_convolution() -> None:
+@pytest.mark.parametrize("taps", TAPS)
+def test_matrices_compute_a_convolution(taps: int) -> None:
     rng = np.random.default_rng(0)
-    x, w = rng.standard_normal((6, 6)), rng.standard_normal((3, 3))
-    seen, filters, sums = map(np.array, (SEEN, FILTER, SUMS))
+    x, w = rng.standard_normal((6, 6)), rng.standard_normal((taps, taps))
+    seen, filters, sums = map(np.array, (SEEN, filter_of(taps), sums_of(taps)))
     found = sums @ ((seen @ x @ seen.T) * (filters @ w @ filters.T)) @ sums.T
-    want = sum(x[i : i + 4, j : j + 4] * w[i, j] for i in range(3) for j in range(3))
+    side = 7 - taps
+    want = sum(x[i : i + side, j : j + side] * w[i, j] for i in range(taps) for j in range(taps))
     np.testing.assert_allclose(found, want, atol=1e-13)
-    for matrix in (SEEN, SUMS):
+    for matrix in (SEEN, sums_of(taps)):
         np.testing.assert_array_equal(np.array(matrix, np.float32), matrix)  # exact
 
 
@@ -51,7 +55,7 @@ def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(convolve.cost, "LEAST_SPLIT_NS", 0.0)
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     channels, filters = (2, 5, 16, 19), (2, 7, 16, 20, 33)
-    operands = three_by_three(rnd, channels, filters, LABELS[seed % len(LABELS)], (3, 5, 8, 18))
+    operands = square_windows(rnd, channels, filters, LABELS[seed % len(LABELS)], (3, 5, 8, 18))
     graph, arrays = graph_of(operands, "float32", seed)
     with target.written_for((16, 32, 64)[seed % 3]):
         program = build(graph)
@@ -106,9 +110,14 @@ def test_new_sizes_need_no_new_kernels(channels: int, filters: int) -> None:
         assert {kernel.name for kernel in forward(batch, channels, filters, extent).kernels} <= known
 
 
-def test_small_images_share_blocks() -> None:
-    size, together = (1, 7, 7), (1, 8, 8)
-    assert winograd.block_of(16, 16, size, windows.PATCH_BYTES // 4) == together
-    assert winograd.images_together(16, 16, size, together) == winograd.ENOUGH_TILES // 4
-    assert winograd.images_together(16, 16, (1, 9, 9), together) == 1
-    assert winograd.block_of(16, 16, size, 36 * 16 - 1) is None
+def test_blocks() -> None:
+    """Small images share blocks; images of several planes are cut into blocks of some planes."""
+    taps, size, whole, room = (1, 3, 3), (1, 7, 7), (1, 8, 8), windows.PATCH_BYTES // 4
+    assert winograd.block_of(16, 16, taps, size, room) == whole
+    assert winograd.images_together(16, 16, taps, size, whole) == winograd.ENOUGH_TILES // 4
+    assert winograd.images_together(16, 16, taps, (1, 9, 9), whole) == 1
+    assert winograd.block_of(16, 16, taps, size, 36 * 16 - 1) is None
+    assert winograd.block_of(16, 16, (3, 3, 3), (10, 7, 7), room) == (10, 8, 8)
+    assert winograd.block_of(16, 16, (3, 3, 3), (10, 16, 16), room) == (4, 16, 16)
+    assert winograd.images_together(16, 16, (3, 3, 3), (1, 7, 7), whole) == 1
+    assert winograd.block_of(16, 16, (1, 5, 5), (1, 8, 8), room) == (1, 8, 8)
