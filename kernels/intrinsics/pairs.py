@@ -14,7 +14,7 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from .vectors import Vector, address, load_masked, mask, shuffle_mask, store_masked, widened
+from .vectors import Vector, address, call, load_masked, mask, shuffle_mask, store_masked, widened
 
 _LANES = (4, 8, 16)
 
@@ -64,11 +64,20 @@ def _shuffled(places: list[int]) -> Any:
     return shuffled
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _fma(typing_context: Any, first: Any, second: Any, total: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return call(builder, f"llvm.fmuladd.{total.mangled}", total.llvm, list(args))
+
+    return (signature(total, first, second, total), codegen) if first == second == total else None
+
+
 def _functions(lanes: int) -> dict[str, Any]:
     zipped = [lane // 2 + lanes * (lane % 2) for lane in range(2 * lanes)]
     return {
         "load_between": _load_between(lanes), "store_between": _store_between(lanes),
         "even": _shuffled(list(range(0, 2 * lanes, 2))), "odd": _shuffled(list(range(1, 2 * lanes, 2))),
+        "fma": _fma,
         "zipped_low": _shuffled(zipped[:lanes]), "zipped_high": _shuffled(zipped[lanes:]),
     }  # fmt: skip
 

@@ -107,3 +107,22 @@ def square_windows(
     ones = (1,) * count
     params = {"labels": labels, "strides": ones, "before": before, "dilation": ones, "groups": groups}
     return Operands(shapes, (inputs, taps, windows), params)
+
+
+def channelwise_of(rnd: random.Random) -> Operands:
+    """Return a random convolution of channels first with a filter for each channel, which moves by one along a line."""
+    axes = rnd.randint(1, 3)
+    labels = ("BC" + "S" * axes, "UC" + "S" * axes, "BU" + "S" * axes)
+
+    def some(*numbers: int) -> Sizes:
+        return tuple([rnd.choice(numbers) for _ in range(axes)])
+
+    inputs, taps, windows = some(1, 3, 5), some(1, 2, 3, 5), some(1, 2, 4)
+    inputs, windows = (*inputs[:-1], rnd.choice((2, 7, 37))), (*windows[:-1], rnd.choice((2, 17, 33)))
+    batch, groups = rnd.choice((1, 3)), rnd.choice((2, 3, 20))
+    params = {
+        "labels": labels, "strides": (*some(1, 2)[1:], 1), "before": some(-1, 0, 1, 2, 4), "dilation": some(1, 1, 2),
+        "groups": groups,
+    }  # fmt: skip
+    shapes = ((batch, groups, *inputs), (groups, 1, *taps), (batch, groups, *windows))
+    return Operands(shapes, (inputs, taps, windows), params)

@@ -325,6 +325,7 @@ def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:
     return {
         "load_between": load_between,
         "store_between": store_between,
+        "fma": lambda v, w, total: v * w + total,
         "even": lambda v, w: np.concatenate([v, w])[::2],
         "odd": lambda v, w: np.concatenate([v, w])[1::2],
         "zipped_low": lambda v, w: np.stack([v, w], 1).reshape(-1)[:lanes],

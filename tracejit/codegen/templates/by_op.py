@@ -16,6 +16,8 @@ TEXTS = {
     "window_dots": "convolution_dots",
     "channels": "convolution_channels",
     "filters": "convolution_weights",
+    "planes": "convolution_planes",
+    "plane_sums": "convolution_planes",
     "winograd": "winograd",
     "winograd_weights": "winograd",
     "winograd_filters": "winograd",

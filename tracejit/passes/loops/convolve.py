@@ -35,6 +35,7 @@ from tracejit.passes.loops.convolution_operands import (
 from tracejit.passes.loops.convolution_parts import sum_in_parts
 from tracejit.passes.loops.launches import Blocks, KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
+from tracejit.passes.loops.planes import in_planes, launch_planes, numbers_of
 from tracejit.passes.loops.products import ROWS
 from tracejit.passes.loops.windows import Convolution, ReadyFilters
 from tracejit.util.named_tuples import NamedTuple
@@ -198,6 +199,9 @@ def _launch(
     builder: LaunchBuilder, node: Node, convolution: Convolution, bias: Sequence[Access] = ()
 ) -> None:
     """Launch a convolution whose filters can be read."""
+    if in_planes(convolution):
+        launch_planes(builder, node, convolution, list(bias))
+        return
     w = convolution.w
     assert w is not None
     strides, others = w.strides, tuple[int, ...]()
@@ -289,8 +293,12 @@ def _channelwise_weights(
     """Launch the gradient by filters that have one channel each."""
     shape = (*convolution.taps, convolution.channels)
     blocks = _parts_of_images(convolution, prod(shape))
-    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
-    total = _summed(builder, node, "channels", convolution, numbers, blocks, shape)
+    name, numbers = "channels", (*convolution.numbers, *convolution.out.strides)
+    if in_planes(convolution):
+        planes = convolution.images * convolution.channels
+        name, numbers = "plane_sums", numbers_of(convolution)
+        blocks = blocks._replace(total=planes)
+    total = _summed(builder, node, name, convolution, (0, blocks.total, *numbers), blocks, shape)
     _, s0, s1, s2, _, own = w.strides
     builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
 

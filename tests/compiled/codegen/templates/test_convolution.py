@@ -5,7 +5,7 @@ import random
 
 import effort
 import pytest
-from convolutions import assert_same, graph_of, operands_of
+from convolutions import assert_same, channelwise_of, graph_of, operands_of
 
 from tracejit.pipeline import build
 from tracejit.runtime.cpu import CpuExecutable
@@ -43,5 +43,13 @@ def test_windows_laid_out(order: str) -> None:
     rnd = random.Random(order)
     for seed in range(effort.sweep(2, 60, sample=1)):
         operands = operands_of(rnd, (1, 3, 20), (1, 20), LABELS[order], strides=(1,))
+        graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2], seed)
+        assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
+
+
+def test_channelwise() -> None:
+    rnd = random.Random(0)
+    for seed in range(effort.sweep(2, 60, sample=1)):
+        operands = channelwise_of(rnd)
         graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2], seed)
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)

@@ -52,7 +52,7 @@ def test_laid_out(seed: int, vector_bytes: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     with target.written_for(vector_bytes):
         program = build(graph)
-    assert names(program) & {"laid_out", "channelwise"}
+    assert names(program) & {"laid_out", "channelwise", "planes"}
     assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
@@ -82,7 +82,7 @@ def test_dots_of_windows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     with target.written_for((16, 32, 64)[seed % 3]):
         program = build(graph)
-    assert names(program) & {"window_dots", "channels"}
+    assert names(program) & {"window_dots", "channels", "plane_sums"}
     assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
