@@ -152,6 +152,14 @@ def test_images_that_share_blocks_stay_together() -> None:
     agrees(graph_of(network("BSSC"), *arrays_of("BSSC", 8, 8, 16)), arrays_of("BSSC", 8, 8, 16))
 
 
+def test_other_numbers_of_images_need_no_other_kernel() -> None:
+    def kernels(images: int) -> set[str]:
+        program = pipeline.build(graph_of(network("BSSC"), *arrays_of("BSSC", images)))
+        return {row.kernel.name for row in program.rows}
+
+    assert all(kernels(images) == kernels(8) for images in (2, 3, 16, 31))
+
+
 def trained(order: str, pooling: bool) -> Callable[..., Any]:
     """Return the mean of squares of what a network computes, and gradients."""
     layers = network(order, pooling)
