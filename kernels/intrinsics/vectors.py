@@ -98,10 +98,10 @@ def address(builder: Any, vector: Vector, pointer: Any, at: Any) -> Any:
     return builder.bitcast(builder.gep(pointer, [at]), vector.llvm.as_pointer())
 
 
-def load_masked(builder: Any, vector: Vector, place: Any, mask: Any, scope: int) -> Any:
-    """Load the lanes of a mask; the others are 0. `place` is an address, or a vector of them."""
+def load_masked(builder: Any, vector: Vector, place: Any, mask: Any, scope: int, rest: Any = None) -> Any:
+    """Load the lanes of a mask; the others are those of `rest`, or 0. `place` is an address, or a vector of them."""
     operation, places = _variant(place, vector, "load", "gather")
-    args = [place, _WORD(vector.alignment), mask, vector.llvm(None)]
+    args = [place, _WORD(vector.alignment), mask, vector.llvm(None) if rest is None else rest]
     loaded = call(builder, f"llvm.masked.{operation}.{vector.mangled}.{places}", vector.llvm, args)
     annotate(builder.module, loaded, scope)
     return loaded

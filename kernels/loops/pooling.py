@@ -246,54 +246,6 @@ def maxpool_adjoint_planes(
                     at += 1
 
 
-def maxpool_3x3(
-    first: int, last: int, d: int, h: int, w: int, inner: int, od: int, oh: int, ow: int,
-    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, pd: int, ph: int, pw: int, x: Any, y: Any, place: Any,
-) -> None:  # fmt: skip
-    """maxpool() with windows of 3 x 3 where `inner` is 1: the rows of a window are compared side by side."""
-    oz, oy, plane = first // oh % od, first % oh - 1, first // oh // od * d
-    for row in range(first, last):
-        oy += 1
-        if oy == oh:
-            oy = 0
-            oz += 1
-            if oz == od:
-                oz = 0
-                plane += d
-        y0 = oy * sh - ph
-        ya, yb = max(0, -y0), min(3, h - y0)
-        for ox in range(ow):
-            x0 = ox * sw - pw
-            xa, xb = max(0, -x0), min(3, w - x0)
-            corner = ((plane + oz * sd) * h + y0) * w + x0
-            best = x[corner + ya * w + xa]
-            code = 3 * ya + xa
-            if xa == 0 and xb == 3:
-                for ky in range(ya, yb):
-                    one = x[corner + ky * w]
-                    two = x[corner + ky * w + 1]
-                    three = x[corner + ky * w + 2]
-                    tap = 3 * ky
-                    larger = (two > one) | (two != two)  # noqa: PLR0124 (NaN)
-                    one = two if larger else one
-                    tap = tap + 1 if larger else tap
-                    larger = (three > one) | (three != three)  # noqa: PLR0124 (NaN)
-                    one = three if larger else one
-                    tap = 3 * ky + 2 if larger else tap
-                    larger = (one > best) | (one != one)  # noqa: PLR0124 (NaN)
-                    best = one if larger else best
-                    code = tap if larger else code
-            else:
-                for ky in range(ya, yb):
-                    for kx in range(xa, xb):
-                        value = x[corner + ky * w + kx]
-                        larger = (value > best) | (value != value)  # noqa: PLR0124 (NaN)
-                        best = value if larger else best
-                        code = 3 * ky + kx if larger else code
-            y[row * ow + ox] = best
-            place[row * ow + ox] = code
-
-
 def maxpool_pick(
     first: int, last: int, d: int, h: int, w: int, inner: int, od: int, oh: int, ow: int,
     kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, pd: int, ph: int, pw: int, x: Any, place: Any, y: Any,

@@ -85,3 +85,44 @@ def assert_same(graph: Graph, arrays: list[np.ndarray], found: list[np.ndarray],
         eps = np.finfo(want.dtype).eps
         scale = max(1.0, float(np.abs(want).max(initial=0)))
         np.testing.assert_allclose(have, want, rtol=0, atol=40 * eps * scale, err_msg=str(what))
+
+
+def square_windows(
+    rnd: random.Random, channels: tuple[int, ...], filters: tuple[int, ...], labels: tuple[str, str, str],
+    extents: tuple[int, ...] = (3, 5, 8, 9, 21, 30),
+) -> Operands:  # fmt: skip
+    """Return a random convolution with 3 by 3 or 5 by 5 taps, perhaps of several planes, and stride 1."""
+    batch = rnd.choice((1, 2, 7))
+    count = labels[0].count("S")
+    taps = (rnd.choice((1, 2, 3)), *[rnd.choice((3, 3, 5))] * 2)[3 - count :]
+    inputs = (rnd.choice((1, 4, 7)), rnd.choice(extents), rnd.choice(extents))[3 - count :]
+    before = (rnd.choice((0, 1)), rnd.choice((-1, 0, 1, 1, 5)), rnd.choice((0, 1, 2)))[3 - count :]
+    windows = tuple([max(1, n + 2 * p - k + 1) for n, p, k in zip(inputs, before, taps, strict=True)])
+    groups, own, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
+    shapes = (
+        shape_of(labels[0], inputs, C=groups * own, B=batch),
+        shape_of(labels[1], taps, U=groups * each, C=own),
+        shape_of(labels[2], windows, U=groups * each, B=batch),
+    )
+    ones = (1,) * count
+    params = {"labels": labels, "strides": ones, "before": before, "dilation": ones, "groups": groups}
+    return Operands(shapes, (inputs, taps, windows), params)
+
+
+def channelwise_of(rnd: random.Random) -> Operands:
+    """Return a random convolution of channels first with a filter for each channel, which moves by one along a line."""
+    axes = rnd.randint(1, 3)
+    labels = ("BC" + "S" * axes, "UC" + "S" * axes, "BU" + "S" * axes)
+
+    def some(*numbers: int) -> Sizes:
+        return tuple([rnd.choice(numbers) for _ in range(axes)])
+
+    inputs, taps, windows = some(1, 3, 5), some(1, 2, 3, 5), some(1, 2, 4)
+    inputs, windows = (*inputs[:-1], rnd.choice((2, 7, 37))), (*windows[:-1], rnd.choice((2, 17, 33)))
+    batch, groups = rnd.choice((1, 3)), rnd.choice((2, 3, 20))
+    params = {
+        "labels": labels, "strides": (*some(1, 2)[1:], 1), "before": some(-1, 0, 1, 2, 4), "dilation": some(1, 1, 2),
+        "groups": groups,
+    }  # fmt: skip
+    shapes = ((batch, groups, *inputs), (groups, 1, *taps), (batch, groups, *windows))
+    return Operands(shapes, (inputs, taps, windows), params)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.codegen.templates.convolution import WINDOWS_ARGUMENTS
+from tracejit.codegen.templates.convolution import GEOMETRY
 from tracejit.ir import Node, Value
 from tracejit.ops.op import KernelCall, RangeCut
 from tracejit.passes.loops.launches import Blocks, KernelLaunch, NestLaunch, Section, Single
@@ -83,8 +83,9 @@ def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
 
 def _of_convolution(launch: KernelLaunch, blocks: Blocks) -> Iterator[Touch]:
     """Yield what a range of images of a convolution touches; of its operands, filters and biases as a whole."""
-    first, last = (number * blocks.images // blocks.total for number in launch.numbers[:2])
-    given = dict(zip(WINDOWS_ARGUMENTS, launch.numbers, strict=True))
+    (count, stride), *inner = blocks.result
+    first, last = (number * count // blocks.total for number in launch.numbers[:2])
+    given = dict(zip(GEOMETRY, launch.numbers, strict=False))
     x, *others, out = launch.pointers
     axes = [(given[f"extent{i}"], given[f"x{i}"]) for i in range(3)]
     axes.append((given["groups"] * given["channels"], given["x_channel"]))
@@ -96,7 +97,6 @@ def _of_convolution(launch: KernelLaunch, blocks: Blocks) -> Iterator[Touch]:
         (out,) = nest.writes
     for access in others:
         yield Touch(access.root, np.arange(access.root.aval.size), False)
-    (_, stride), *inner = blocks.result
     yield Touch(out.root, _spanned(out.offset + first * stride, (last - first, stride), *inner), True)
 
 

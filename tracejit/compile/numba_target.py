@@ -50,7 +50,7 @@ from tracejit.codegen.names import DTYPES
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.errors import CodegenError
-from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, tiles, ufunc_loops
+from tracejit.kernels.intrinsics import blas, lanes, pairs, pointers, scalar, tiles, transforms, ufunc_loops
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
 from tracejit.util.uninterrupted import is_of_handler
@@ -300,6 +300,8 @@ def namespace() -> dict[str, Any]:
     names.update(scalar.FUNCTIONS)
     names.update(tiles.FUNCTIONS)
     names.update(lanes.FUNCTIONS)
+    names.update(pairs.FUNCTIONS)
+    names.update(transforms.FUNCTIONS)
     names.update(ufunc_loops.FUNCTIONS)
     for name, function in {**loop_functions(), **blas.FUNCTIONS}.items():
         names[name] = _callable(function)

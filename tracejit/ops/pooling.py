@@ -196,9 +196,7 @@ def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
             return f"{name}_pairs"
         if prod(x.shape[axis + len(size) :]) > 1:
             return name
-        if name == "maxpool_adjoint" and prod(size) <= 2**15:
-            return f"{name}_planes"
-        return f"{name}_3x3" if name == "maxpool" and size[-2:] == (3, 3) and prod(size) == 9 else name
+        return f"{name}_planes" if name == "maxpool_adjoint" and prod(size) <= 2**15 else name
 
     def ns(numbers: Sequence[int]) -> float:
         _, rows, d, h, w, inner, _, _, ow, *window = numbers

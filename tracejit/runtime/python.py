@@ -17,6 +17,7 @@ from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
+from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
@@ -28,7 +29,6 @@ from tracejit.util.text import printable
 # A template that is one call: the function is the op's reference. In longer templates it is that of another op.
 _FUNCTION = re.compile(r"(\w+)_\{T\}\(\{0\}(?:, \{1\})?\)")
 _LANES = (2, 4, 8, 16, 32, 64)
-_ROWS = (4, 8, 16)
 _TILE_ROWS = range(1, 17)
 
 
@@ -206,6 +206,10 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         "transpose": lambda tile: list(np.stack(tile).T),
         "turn": turn,
         "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
+        **{
+            name: lambda tile, matrix=matrix: list(np.array(matrix, dtype) @ np.stack(tile))
+            for name, matrix in TRANSFORMS.items()
+        },
         **_vector_memory(dtype, lanes),
     }
 
@@ -289,10 +293,11 @@ def _lanes() -> dict[str, Callable[..., Any]]:
         "total_min": lambda vector, count: vector[:count].min(),
     }
     for suffix, dtype in DTYPES.items():
-        for lanes in (*_ROWS, 32, 64):
+        for lanes in _LANES:
             names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
     for lanes in _LANES:
         names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
+        names |= {f"{name}_x{lanes}": function for name, function in _pairs(lanes).items()}
     return names
 
 
@@ -327,6 +332,30 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
             [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]
         ),
         "places_in_order": lambda value, places: places[np.lexsort((places, value))],
+    }
+
+
+def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return the functions of tracejit.kernels.intrinsics.pairs on arrays of `lanes` numbers."""
+
+    def load_between(x: CheckedPointer, at: int, first: int, last: int, rest: Any) -> np.ndarray:
+        vector = np.full(lanes, rest, x.dtype)
+        for lane in range(max(first, 0), min(last, lanes)):
+            vector[lane] = x[at + lane]
+        return vector
+
+    def store_between(out: CheckedPointer, at: int, value: Any, first: int, last: int) -> None:
+        for lane in range(max(first, 0), min(last, lanes)):
+            out[at + lane] = np.broadcast_to(value, (lanes,))[lane]
+
+    return {
+        "load_between": load_between,
+        "store_between": store_between,
+        "fma": lambda v, w, total: v * w + total,
+        "even": lambda v, w: np.concatenate([v, w])[::2],
+        "odd": lambda v, w: np.concatenate([v, w])[1::2],
+        "zipped_low": lambda v, w: np.stack([v, w], 1).reshape(-1)[:lanes],
+        "zipped_high": lambda v, w: np.stack([v, w], 1).reshape(-1)[lanes:],
     }
 
 

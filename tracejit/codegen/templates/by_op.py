@@ -16,6 +16,12 @@ TEXTS = {
     "window_dots": "convolution_dots",
     "channels": "convolution_channels",
     "filters": "convolution_weights",
+    "planes": "convolution_planes",
+    "plane_sums": "convolution_planes",
+    "winograd": "winograd",
+    "winograd_weights": "winograd",
+    "winograd_filters": "winograd",
+    "winograd_sums": "winograd",
     "attention_forward": "attention",
     "attention_backward": "attention",
     "lstm_forward": "recurrent",
@@ -27,13 +33,16 @@ TEXTS = {
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
     "fft_lines": "fourier",
+    "maxpool": "pooling",
+    "maxpool_adjoint": "pooling",
+    "maxpool_adjoint_planes": "pooling",
     "order": "sorting",
     "sort": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
-BESIDE_LOOPS = ("order", "sort")
-"""Those that have a function in kernels/loops/ too, for other CPUs and devices."""
+BESIDE_LOOPS = ("maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "order", "sort")
+"""Those that have a function in kernels/loops/ too, for other CPUs, sizes and devices."""
 
 
 def kernel(launch: KernelLaunch) -> Kernel | None:

@@ -32,10 +32,14 @@ class Finish(NamedTuple):
     row: tuple[str, ...]
 
     def lines(self, height: int) -> list[str]:
-        """Return the lines that replace the vectors of a tile."""
+        """Return all lines, which replace the vectors of a tile."""
+        return [*self.outer, *self.rows(height)]
+
+    def rows(self, height: int) -> list[str]:
+        """Return the lines of all rows."""
         rows = [line.replace("ROW", str(row)) for row in range(height) for line in self.row]
         vectors = ", ".join([f"done{row}" for row in range(height)])
-        return [*self.outer, *rows, f"tile = ({vectors},)"]
+        return [*rows, f"tile = ({vectors},)"]
 
 
 def header(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.kernel_text import tile_rows
+from tracejit.codegen.templates.kernel_text import Finish, tile_rows
 from tracejit.program import Kernel
 
 _FEWEST_LANES = 4  # for which kernels/intrinsics/lanes.py has functions
@@ -32,7 +32,7 @@ def wide_of(dtype: np.dtype) -> int:
 
 def written(
     stem: str, text: str, dtype: np.dtype, numbers: tuple[str, ...], pointers: str, results: str,
-    sizes: Mapping[str, int | str], snippets: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int | str], snippets: Mapping[str, str] | None = None, finish: Finish | None = None,
 ) -> Kernel:  # fmt: skip
     """Return the kernel of a text.
 
@@ -45,6 +45,7 @@ def written(
         results: names of what is written, likewise.
         sizes: more names in capitals, which stand for numbers, or for names of lanes as X does.
         snippets: lines that stand for a line of the text that is only their name.
+        finish: what has further operands after those of `pointers`, and constants after the results.
     """
     for name, lines in (snippets or {}).items():
         for indent in set(re.findall(rf"^( *){name}$", text, re.MULTILINE)):
@@ -57,11 +58,15 @@ def written(
     }  # fmt: skip
     body = re.sub(rf"(?<![A-Za-z0-9])({'|'.join(names)})\b", lambda found: names[found[1]], text)
     header = [f"{name} = args[{i}]" for i, name in enumerate(numbers)]
+    if finish is not None:
+        pointers = " ".join([pointers, *finish.pointers])
     for kind, operands in (("read", pointers), ("write", results)):
         for scope, operand in enumerate(operands.split()):
             name, _, own = operand.partition(":")
             place = f"args[{len(header)}]" + (f", {scope}" if kind == "write" else "")
             header.append(f"{name} = {kind}_{own or suffix}({place})")
+    for line in () if finish is None else finish.constants:
+        header.append(line.format(len(header)))
     return named(
         f"def {NAME}(args):\n" + _indented(INDENT, "\n".join([*header, body.strip("\n")])) + "\n", stem
     )

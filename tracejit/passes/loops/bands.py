@@ -144,8 +144,10 @@ def cuts_by_images(launch: KernelLaunch) -> tuple[float, list[RowCut]]:
         if launch.epilogue is not None:
             ns += launch.epilogue.nest.ns
             (written,) = launch.epilogue.nest.writes
-            (_, stride), *inner = cut.result
-            spans = (*spans[:-1], row_span(written, images, stride, True, *inner))
+            (count, stride), *inner = cut.result
+            together = count // images
+            span = row_span(written, images, together * stride, True, (together, stride), *inner)
+            spans = (*spans[:-1], span)
     elif isinstance(cut, RangeCut) and cut.images is not None:
         assert launch.node is not None
         ns, units, images = cut.ns(launch.numbers), cut.rows(launch.numbers), cut.images(launch.node)

@@ -20,7 +20,7 @@ from tracejit.passes.loops.launches import Blocks, Epilogue, KernelLaunch, NestL
 from tracejit.passes.loops.nest import Access, Compute, Load, Nest, Store
 from tracejit.passes.loops.vector_forms import has_vector_form
 
-_KERNELS = ("laid_out", "windows")
+_KERNELS = ("laid_out", "windows", "winograd")
 _ITEMSIZE = 4  # bytes of a number: vectors of these have functions for all their lanes on all CPUs
 _FILTERS = 4  # the axis of filters in Blocks.result
 

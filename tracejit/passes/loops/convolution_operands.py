@@ -34,6 +34,11 @@ class ImageArray(NamedTuple):
         first, s0, s1, s2, last = self.strides
         return Operand(Access(self.root, self.offset, (), self.root.dtype), first, (s0, s1, s2), last)
 
+    def apart(self) -> Operand:
+        """Return the operand that `images_apart` will make of the array, without the copy."""
+        array = self.images_first(self.root, self.offset) if self.is_images_last else self
+        return array.operand()
+
     @property
     def spatial(self) -> Triple:
         return self.shape[1], self.shape[2], self.shape[3]

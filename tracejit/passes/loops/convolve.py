@@ -17,7 +17,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops.convolution import W, X, Y
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
-from tracejit.passes.loops import parts
+from tracejit.passes.loops import parts, winograd
 from tracejit.passes.loops.bands import MOST_BANDS
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.convolution_operands import (
@@ -35,8 +35,9 @@ from tracejit.passes.loops.convolution_operands import (
 from tracejit.passes.loops.convolution_parts import sum_in_parts
 from tracejit.passes.loops.launches import Blocks, KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
+from tracejit.passes.loops.planes import in_planes, launch_planes, numbers_of
 from tracejit.passes.loops.products import ROWS
-from tracejit.passes.loops.windows import Convolution
+from tracejit.passes.loops.windows import Convolution, ReadyFilters
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
@@ -78,11 +79,11 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
     target, weights = result_apart(y), filters_of(w, groups)
     convolution = Convolution(
         x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
-        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.apart(), None,
         target.operand(),
     )  # fmt: skip
     convolution, weights = channelwise(convolution, weights)
-    convolution = convolution.with_full_lanes()
+    convolution = convolution.with_fewest_multiplications().with_full_lanes()
     if convolution.block() is None:
         return False
     seen = images_apart(builder, x)
@@ -151,7 +152,7 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             continue
         weights = _turned(w, groups, phases)
         convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
-        convolutions.append((convolution.with_full_lanes(), weights))
+        convolutions.append((convolution.with_fewest_multiplications().with_full_lanes(), weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -189,7 +190,7 @@ def _convolution_of_phase(
     before, dilation = [phase.before for phase in phases], [phase.dilation for phase in phases]
     return Convolution(
         y.shape[0], groups, channels, filters, triple(tuple(taps), 1), result.spatial, (1, 1, 1),
-        triple(tuple(before), 0), triple(tuple(dilation), 1), y.spatial, y.operand(), None,
+        triple(tuple(before), 0), triple(tuple(dilation), 1), y.spatial, y.apart(), None,
         result.operand(),
     )  # fmt: skip
 
@@ -198,16 +199,44 @@ def _launch(
     builder: LaunchBuilder, node: Node, convolution: Convolution, bias: Sequence[Access] = ()
 ) -> None:
     """Launch a convolution whose filters can be read."""
-    assert convolution.w is not None
+    if in_planes(convolution):
+        launch_planes(builder, node, convolution, list(bias))
+        return
+    w = convolution.w
+    assert w is not None
+    strides, others = w.strides, tuple[int, ...]()
+    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
+    if convolution.at_points:
+        name, w = "winograd", _at_points(builder, node, convolution, w)
+        strides, others = (w.group,), (convolution.images, convolution.together, len(bias))
+        bias = bias or [w.access]  # which is not read
     count = convolution.blocks
     ns = convolution.ns
     parts_count = cost.count_of_parts(ns, count)
-    images, spans, result = convolution.images, convolution.spans, convolution.result
+    images, spans, result = convolution.images_apart, convolution.spans, convolution.result
     blocks = Blocks(count, parts_count, ns=ns, images=images, spans=spans, result=result)
-    pointers = (convolution.x.access, convolution.w.access, *bias, convolution.out.access)
-    numbers = (0, count, *convolution.numbers, *convolution.w.strides, *convolution.out.strides)
-    name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
+    pointers = (convolution.x.access, w.access, *bias, convolution.out.access)
+    numbers = (0, count, *convolution.numbers, *strides, *convolution.out.strides, *others)
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
+
+
+def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: ReadyFilters) -> ReadyFilters:
+    """Return what filters become in Winograd's method, which a launch makes."""
+    groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
+    planes, _, taps = convolution.taps
+    dtype = node.output.dtype
+    shape = (groups, planes, winograd.VALUES, winograd.padded(filters), channels)
+    memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
+    total = groups * planes * channels
+    numbers = (0, total, planes, taps, channels, filters, w.group, *w.steps, w.channel)
+    blocks = Blocks(total, _parts_of_transform(total, filters))
+    builder.add(KernelLaunch("winograd_filters", numbers, (w.access, memory), 1, node, whole=blocks))
+    return ReadyFilters(memory, prod(shape[1:]), (0, 0, 0), 0)
+
+
+def _parts_of_transform(total: int, filters: int) -> int:
+    """Return in how many parts filters are transformed, of `total` channels."""
+    return cost.count_of_parts(total * winograd.padded(filters) * winograd.TRANSFORM_NS, total)
 
 
 def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
@@ -220,11 +249,11 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     _, *taps, channels, filters = result.shape
     convolution = Convolution(
         x.shape[0], groups, channels, filters, triple(tuple(taps), 1), y.spatial, triple(params["strides"], 1),
-        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
-        y.operand(),
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.apart(), None,
+        y.apart(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
-    convolution = convolution.with_full_lanes_of_windows()
+    convolution = convolution.with_fewest_multiplications(winograd.MOST_SUMMED).with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(
@@ -235,6 +264,9 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         return True
     if convolution.dotted:
         _dotted_weights(builder, node, convolution, w)
+        return True
+    if convolution.at_points:
+        _weights_at_points(builder, node, convolution, w)
         return True
     runs, run = convolution.runs
     shape = (groups, *taps[:2], runs, filters, run)
@@ -264,8 +296,12 @@ def _channelwise_weights(
     """Launch the gradient by filters that have one channel each."""
     shape = (*convolution.taps, convolution.channels)
     blocks = _parts_of_images(convolution, prod(shape))
-    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides)
-    total = _summed(builder, node, "channels", convolution, numbers, blocks, shape)
+    name, numbers = "channels", (*convolution.numbers, *convolution.out.strides)
+    if in_planes(convolution):
+        planes = convolution.images * convolution.channels
+        name, numbers = "plane_sums", numbers_of(convolution)
+        blocks = blocks._replace(total=planes)
+    total = _summed(builder, node, name, convolution, (0, blocks.total, *numbers), blocks, shape)
     _, s0, s1, s2, _, own = w.strides
     builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
 
@@ -280,6 +316,26 @@ def _dotted_weights(builder: LaunchBuilder, node: Node, convolution: Convolution
     builder.copy(
         (total, contiguous(shape)), (w.root, Layout(w.offset, shape, (group, own, s0, s1, s2, channel)))
     )
+
+
+def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: FilterArray) -> None:
+    """Launch the gradient by filters by Winograd's method."""
+    groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
+    dtype = node.output.dtype
+    planes, _, taps = convolution.taps
+    shape = (groups, planes, winograd.VALUES, channels, winograd.padded(filters))
+    most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
+    blocks = _parts_of_images(convolution, prod(shape), most)
+    images = convolution.images, convolution.together
+    numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides, *images)
+    total = _summed(builder, node, "winograd_weights", convolution, numbers, blocks, shape)
+    found = Value(Aval((groups, planes, taps, taps, channels, filters), None, dtype), None)
+    rows = groups * planes * channels
+    pointers = (Access(total, 0, (), dtype), Access(found, 0, (), dtype))
+    whole = Blocks(rows, _parts_of_transform(rows, filters))
+    numbers = (0, rows, planes, taps, channels, filters)
+    builder.add(KernelLaunch("winograd_sums", numbers, pointers, 1, node, whole=whole))
+    builder.copy((found, contiguous(found.shape)), (w.root, Layout(w.offset, found.shape, w.strides)))
 
 
 def _summed(
@@ -308,8 +364,9 @@ def _blocks_of_weights(convolution: Convolution, size: int) -> Blocks:
     return Blocks(convolution.filters, min(count, rows), unit=ROWS)
 
 
-def _parts_of_images(convolution: Convolution, size: int) -> Blocks:
-    """Return parts that each take some of the images."""
+def _parts_of_images(convolution: Convolution, size: int, most: int | None = None) -> Blocks:
+    """Return parts that each take some of the images, `most` of them if that is given."""
     total = convolution.blocks
-    count = min(cost.count_of_parts(convolution.ns, MOST_BANDS), total, MOST_SUMS // size)
+    most = MOST_SUMS // size if most is None else most
+    count = min(cost.count_of_parts(convolution.ns, MOST_BANDS), total, most)
     return Blocks(total, max(1, count), step=size)

@@ -4,6 +4,7 @@
 from math import prod
 
 from tracejit.passes import cost
+from tracejit.passes.loops import winograd
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spans import Inner, RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
@@ -68,6 +69,7 @@ class Convolution(NamedTuple):
     w           None while they cannot be read, and where they are the result
     channelwise whether each filter has one channel; channels and filters are those of all groups then
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
+    at_points   whether Winograd's method computes it (codegen/templates/winograd.py)
     dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
 
@@ -87,6 +89,7 @@ class Convolution(NamedTuple):
     channelwise: bool = False
     laid_out: bool = False
     dotted: bool = False
+    at_points: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -101,7 +104,33 @@ class Convolution(NamedTuple):
         multiplications = (
             self.groups * self.channels * self.filters * self.images * prod(self.taps) * prod(self.size)
         )
-        return cost.product_ns(multiplications, self.itemsize)
+        return cost.product_ns(multiplications, self.itemsize) / (2 if self.at_points else 1)
+
+    def with_fewest_multiplications(self, most: int = winograd.MOST_FILTERS) -> "Convolution":
+        """Return the convolution with Winograd's method if that is faster, for `most` filters times channels.
+
+        This depends on no size of images or of the batch, so that other sizes need no other kernel.
+        """
+        if self.channelwise or not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
+            return self
+        fits = winograd.suits(
+            self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize, most
+        )
+        return self._replace(at_points=fits and self._winograd_block() is not None)
+
+    @staticmethod
+    def _has_neighbours(operand: Operand) -> bool:
+        """Return whether channels, or elements of the last axis, are neighbours."""
+        return 1 in (operand.last, operand.steps[2])
+
+    def _winograd_block(self) -> Triple | None:
+        room = PATCH_BYTES // self.itemsize - PATCH_REST
+        return winograd.block_of(self.channels, self.filters, self.taps, self.size, room)
+
+    @property
+    def images_apart(self) -> int:
+        """The number of images that are computed apart, or of groups of as many as a block takes."""
+        return 1 if self.images % self.together else self.images // self.together
 
     @property
     def result(self) -> tuple[Inner, ...]:
@@ -117,8 +146,10 @@ class Convolution(NamedTuple):
             (self.x, self.extents, self.channels),
             (self.out, self.size, self.filters),
         ):
-            inner = [*zip(extents, side.steps, strict=True), (self.groups * channels, side.last)]
-            spans.append(row_span(side.access, self.images, side.first, side is self.out, *inner))
+            inner = [(self.together, side.first), *zip(extents, side.steps, strict=True)]
+            inner.append((self.groups * channels, side.last))
+            first = self.together * side.first
+            spans.append(row_span(side.access, self.images_apart, first, side is self.out, *inner))
         return tuple(spans)
 
     def with_full_lanes(self) -> "Convolution":
@@ -126,7 +157,7 @@ class Convolution(NamedTuple):
 
         This depends on no size of images or of the batch, so that other sizes need no other kernel.
         """
-        if self.channelwise or self.strides[1:] != (1, 1):
+        if self.channelwise or self.at_points or self.strides[1:] != (1, 1):
             return self
         lanes = VECTOR_BYTES // self.itemsize
         width = lanes if self.filters <= lanes else 2 * lanes
@@ -143,7 +174,7 @@ class Convolution(NamedTuple):
         lanes = VECTOR_BYTES // self.itemsize
         run = self.taps[2] * self.channels
         most = FILLED if self.out.steps[2] == 1 else FILLED_TURNED_TAPS
-        if self.channelwise or self.strides[1:] != (1, 1) or run >= most * lanes:
+        if self.channelwise or self.at_points or self.strides[1:] != (1, 1) or run >= most * lanes:
             return self
         taps = self.taps[0] * self.taps[1] * run
         sums = self.groups * (self.filters + 3) * (taps + 3 * self.taps[0])
@@ -173,6 +204,8 @@ class Convolution(NamedTuple):
 
     def block(self) -> Triple | None:
         """Return the windows of a block along each axis, None if the patch has no room for one window."""
+        if self.at_points:
+            return self._winograd_block()
         if self.laid_out or self.dotted:
             return self._laid_out_block()
         most = PATCH_BYTES // self.itemsize // max(1, self.channels)
@@ -216,4 +249,14 @@ class Convolution(NamedTuple):
         """The number of blocks."""
         block = self.block()
         assert block is not None
-        return self.images * prod([-(-size // n) for size, n in zip(self.size, block, strict=True)])
+        return -(-self.images // self.together) * prod(
+            [-(-size // n) for size, n in zip(self.size, block, strict=True)]
+        )
+
+    @property
+    def together(self) -> int:
+        """The number of images that a block takes."""
+        block = self.block()
+        if not self.at_points or block is None:
+            return 1
+        return winograd.images_together(self.channels, self.filters, self.taps, self.size, block)

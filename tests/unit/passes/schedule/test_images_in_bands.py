@@ -137,9 +137,19 @@ def test_what_follows_a_deferred_launch_may_begin_a_section() -> None:
         y, *_ = tj.batchnorm(y, b, b, data_format="BSSC")
         return tj.dlconv(tj.relu(y), v, b, padding="same", data_format="BSSC", weights_format=WEIGHTS)
 
-    arrays = arrays_of("BSSC", 32, 8, 20)
-    graph = graph_of(by_statistics, *arrays)
+    graph = graph_of(by_statistics, *arrays_of("BSSC", 32, 8, 10))
     assert ["8", "sub", "laid_out"] in sections(graph)
+
+
+def test_images_that_share_blocks_stay_together() -> None:
+    """Winograd's method takes several small images at a time."""
+    for images, count in ((32, 4), (16, 2), (30, 0)):
+        arrays = arrays_of("BSSC", images, 8, 16)
+        arrays[1:3] = [np.ones((16, 5, 5, 3)), arrays[2]]
+        graph = graph_of(network("BSSC", pooling=False), *arrays)
+        found = [each for each in sections(graph) if "winograd" in each]
+        assert [int(bands_of) for bands_of, *_ in found] == [count] * bool(count)
+    agrees(graph_of(network("BSSC"), *arrays_of("BSSC", 8, 8, 16)), arrays_of("BSSC", 8, 8, 16))
 
 
 def test_other_numbers_of_images_need_no_other_kernel() -> None:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products of the matrices of Winograd's method (kernels/winograd.py) and tiles, whose rows are vectors.
+
+    winograd_seen_f32x16(tile)              6 rows for 6
+    winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
+    winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
+
+Points come in pairs p and -p, so that two rows of such a matrix have the same even columns, and odd columns that differ
+in sign; or two columns the same even rows. What both have in common is computed once.
+"""
+
+from typing import Any
+
+from numba.core import cgutils, types
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from ..winograd import TRANSFORMS, Matrix
+from .vectors import Vector, call
+
+_LANES = (4, 8, 16)
+_PAIRS = ((1, 2), (3, 4))
+_COUNT = 6  # values of four results
+
+Terms = list[tuple[float, Any]]
+
+
+class _LinearCombinations:
+    """Sums of vectors times numbers."""
+
+    def __init__(self, builder: Any, vector: Vector) -> None:
+        self.builder = builder
+        self.vector = vector
+
+    def _splat(self, number: float) -> Any:
+        return self.vector.llvm([number] * self.vector.lanes)
+
+    def add(self, terms: Terms, start: Any = None) -> Any:
+        """Return the sum of the terms whose factor is not 0, after `start`."""
+        terms = [(factor, value) for factor, value in terms if factor]
+        total = start
+        for factor, value in sorted(terms, key=lambda term: term[0] != 1):
+            if total is None:
+                total = value if factor == 1 else self.builder.fmul(value, self._splat(factor))
+            elif factor == 1:
+                total = self.builder.fadd(total, value)
+            else:
+                args = [value, self._splat(factor), total]
+                total = call(self.builder, f"llvm.fmuladd.{self.vector.mangled}", self.vector.llvm, args)
+        return total
+
+
+def _by_rows(sums: _LinearCombinations, matrix: Matrix, rows: list[Any]) -> list[Any]:
+    results = [sums.add(list(zip(numbers, rows, strict=True))) for numbers in (matrix[0], matrix[-1])]
+    pairs = []
+    for first, _ in _PAIRS:
+        terms = list(zip(matrix[first], rows, strict=True))
+        even = sums.add(terms[::2])
+        scale = next(factor for factor, _ in reversed(terms[1::2]) if factor)
+        odd = sums.add([(factor / scale, value) for factor, value in terms[1::2]])
+        pairs += [sums.add([(scale, odd)], even), sums.add([(-scale, odd)], even)]
+    return [results[0], *pairs, results[1]]
+
+
+def _by_columns(sums: _LinearCombinations, matrix: Matrix, rows: list[Any]) -> list[Any]:
+    builder = sums.builder
+    together = [
+        (builder.fadd(rows[first], rows[second]), builder.fsub(rows[first], rows[second]))
+        for first, second in _PAIRS
+    ]
+    results = []
+    for row, numbers in enumerate(matrix):
+        terms = [(numbers[0], rows[0]), (numbers[-1], rows[-1])]
+        terms += [(numbers[first], pair[row % 2]) for (first, _), pair in zip(_PAIRS, together, strict=True)]
+        results.append(sums.add(terms))
+    return results
+
+
+def _transform(matrix: Matrix, lanes: int) -> Any:
+    vector = Vector(types.float32, lanes)
+    kind = types.UniTuple(vector, len(matrix[0]))
+
+    @intrinsic
+    def transform(typing_context: Any, tile: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            multiply = _by_rows if len(matrix) == _COUNT else _by_columns
+            rows = multiply(
+                _LinearCombinations(builder, vector), matrix, cgutils.unpack_tuple(builder, args[0])
+            )
+            return context.make_tuple(builder, sig.return_type, rows)
+
+        return (signature(types.UniTuple(vector, len(matrix)), tile), codegen) if tile == kind else None
+
+    return transform
+
+
+FUNCTIONS: dict[str, Any] = {
+    f"{name}_f32x{lanes}": _transform(matrix, lanes)
+    for name, matrix in TRANSFORMS.items()
+    for lanes in _LANES
+}

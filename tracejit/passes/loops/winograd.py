@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The convolutions that Winograd's method computes, and the blocks of tiles that it takes at a time.
+
+The method is in kernels/winograd.py, its kernels in codegen/templates/winograd.py, and its error in
+docs/decisions/0036-winograds-method.md.
+"""
+
+from math import prod
+
+from tracejit.kernels.winograd import TAPS
+
+Triple = tuple[int, int, int]
+
+VALUES = 36  # that are multiplied for a tile
+POINTS = 6  # that a tile sees along an axis
+VALUES_BYTES = (
+    1 << 20
+)  # of the values and products of a block; with patch and filters they fit the second cache
+MOST_TILES = 64  # of a block
+FEWEST_TILES = 4  # of the largest block, or filters would be read too often
+FEWEST_CHANNELS = 16  # and filters; of fewer, transforms would take as long as what they save
+MOST_FILTERS = 1 << 16  # times channels, which each block reads
+MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block reads and writes
+ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
+MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
+FEWEST_PARTS = 4
+TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
+_LANES = 16  # of the widest vector
+
+
+def panel_of(filters: int) -> int:
+    """Return how many filters lie side by side in memory, as wide as a tile of registers."""
+    return _LANES if filters <= _LANES else 2 * _LANES
+
+
+def padded(filters: int) -> int:
+    """Return the filters of whole panels."""
+    panel = panel_of(filters)
+    return -(-filters // panel) * panel
+
+
+def side_of(taps: int) -> int:
+    """Return how many windows a tile has along an axis."""
+    return POINTS + 1 - taps
+
+
+def suits(
+    channels: int, filters: int, taps: Triple, strides: Triple, dilation: Triple, itemsize: int, most: int
+) -> bool:
+    """Return whether Winograd's method computes a convolution of a group; this depends on no size of images.
+
+    `most` is how many filters times channels are worth it.
+    """
+    return (
+        itemsize == 4
+        and taps[1] == taps[2]
+        and taps[2] in TAPS
+        and strides == dilation == (1, 1, 1)
+        and min(channels, filters) >= FEWEST_CHANNELS
+        and taps[0] * channels * padded(filters) <= most
+        and _most_tiles(channels, filters, taps[0]) >= FEWEST_TILES
+    )
+
+
+def _most_tiles(channels: int, filters: int, planes: int) -> int:
+    """Return how many tiles of a plane have room for their values, of all planes that they see, and products."""
+    each = planes * (-(-channels // _LANES) * _LANES) + padded(filters)
+    return min(MOST_TILES, (VALUES_BYTES // 4 // VALUES - 2 * _LANES) // each)
+
+
+def block_of(channels: int, filters: int, taps: Triple, size: Triple, room: int) -> Triple | None:
+    """Return the windows of a block along each axis, whole tiles of them; None if a tile has no room.
+
+    Args:
+        channels: of a group.
+        filters: of a group.
+        taps: of a window.
+        size: windows along each axis.
+        room: elements that a block may span.
+    """
+    side, border = side_of(taps[2]), taps[2] - 1
+    most = _most_tiles(channels, filters, taps[0])
+    down, across = (-(-windows // side) for windows in size[1:])
+    room //= channels
+    of_plane = room // taps[0]
+    if of_plane < POINTS**2:
+        return None
+    wide = min(across, most, (of_plane // POINTS - border) // side)
+    wide = -(-across // -(-across // wide))  # blocks of about equal size
+    high = min(down, most // wide, (of_plane // (side * wide + border) - border) // side)
+    high = -(-down // -(-down // high))
+    planes = 1
+    if high == down and wide == across:
+        area = (side * high + border) * (side * wide + border)
+        more = (VALUES_BYTES // 4 // VALUES - 2 * _LANES) // (high * wide)
+        more -= (taps[0] - 1) * (-(-channels // _LANES) * _LANES)
+        more //= -(-channels // _LANES) * _LANES + padded(filters)
+        planes = max(1, min(size[0], more, most // (high * wide), room // area - taps[0] + 1))
+        planes = -(-size[0] // -(-size[0] // planes))
+    return planes, side * high, side * wide
+
+
+def images_together(channels: int, filters: int, taps: Triple, size: Triple, block: Triple) -> int:
+    """Return how many images a block takes: several if they are small and windows see one plane."""
+    if taps[0] > 1 or any(n < all_of_it for n, all_of_it in zip(block, size, strict=True)):
+        return 1
+    tiles = prod(block) // side_of(taps[2]) ** 2
+    return max(1, min(ENOUGH_TILES, _most_tiles(channels, filters, 1)) // tiles)
