@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from ptx_emulator import Kernel, Memory
 
 from tracejit.record import monitor
@@ -263,7 +264,13 @@ def _addresses(first: int, size: int) -> np.ndarray:
 
 @contextmanager
 def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
-    """Use a fake driver while the block runs; by default memory that is used again is not left over from before."""
+    """Use a fake driver while the block runs; by default memory that is used again is not left over from before.
+
+    It takes PTX, so an installed linker is not used.
+    """
     library = FakeLibrary()
-    with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):
-        yield library
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tracejit.compile.link.linker_version", lambda: None)
+        patch.setattr("tracejit.compile.link._library", lambda: None)
+        with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):
+            yield library

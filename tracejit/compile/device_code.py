@@ -7,9 +7,9 @@ package of nvJitLink) cubins are made and kept, which load faster.
 
 import time
 
+from tracejit.compile import link
 from tracejit.compile.capability import Capability
 from tracejit.compile.key import key_of
-from tracejit.compile.link import cubin_of, linker_version
 from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
@@ -30,7 +30,7 @@ def code_of(kernel: Kernel, capability: Capability) -> tuple[bytes, bool, int]:
     from tracejit.compile.device_target import ptx_of  # imports Numba
 
     ptx = ptx_of(kernel, capability)
-    code = cubin_of(ptx, capability) or ptx.encode()
+    code = link.cubin_of(ptx, capability) or ptx.encode()
     took_ns = time.perf_counter_ns() - started
     if kept is not None and key is not None:
         kept.save(StoredKernel(key, kernel.name, (), took_ns, kernel.text, code))
@@ -43,4 +43,4 @@ def device_key(kernel: Kernel, capability: Capability) -> KernelKey | None:
     if key is None:
         return None
     device = ("device", f"cuda {capability.major}.{capability.minor}")
-    return KernelKey((*key.parts, device, ("linker", linker_version() or "none")))
+    return KernelKey((*key.parts, device, ("linker", link.linker_version() or "none")))

@@ -22,7 +22,7 @@ from op_cases import CASES, draw, graph_of
 from ptx_emulator import Memory
 
 import tracejit as tj
-from tracejit.compile import device_code, link
+from tracejit.compile import device_code
 from tracejit.compile.capability import Capability
 from tracejit.errors import BoundsError, CodegenError, DeviceError, DeviceMemoryError
 from tracejit.ir import Builder, evaluate
@@ -542,16 +542,6 @@ def test_code_comes_from_the_disk(fake: FakeLibrary, monkeypatch: pytest.MonkeyP
     assert device_code.code_of(kernel, Capability(8, 0))[:2] == (code, True), (
         "a damaged entry is compiled again"
     )
-
-
-@pytest.mark.skipif(link.linker_version() is None, reason="nvJitLink is not installed (nvidia-nvjitlink)")
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0)])
-def test_cubins(capability: tuple[int, int]) -> None:
-    from tracejit.compile.device_target import ptx_of
-
-    kernel = program_of(lambda x: (tj.tanh(x),), [np.ones(50, F32)])[0].kernels[0]
-    cubin = link.cubin_of(ptx_of(kernel, Capability(*capability)), Capability(*capability))
-    assert cubin is not None and cubin.startswith(b"\x7fELF")
 
 
 def test_a_device_array_says_what_it_is(fake: FakeLibrary) -> None:

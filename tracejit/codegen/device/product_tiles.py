@@ -7,7 +7,7 @@ axis. While they multiply, the next tiles are on their way to registers, and the
 so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 or 16 columns of
 the result, in vectors of 4 neighbours.
 
-- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time.
+- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time; of float32 alone.
 - LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
 - MEDIUM tiles have 64 x 64 elements and 128 threads.
 - SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared,
@@ -134,14 +134,20 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
 
 
 def suitable(product: Product) -> _Tile:
-    """Return the tile that takes the least time, given how often tiles take turns, and how full they are."""
+    """Return the tile that takes the least time, given how often tiles take turns, and how full they are.
+
+    Of float64, the 128 sums of a thread of a HUGE tile would fill 256 registers, of which a thread has 255.
+    """
     batch, m, n = product[:3]
+    fitting = (
+        (SMALL, MEDIUM, LARGE, HUGE) if product.out.access.dtype.itemsize <= 4 else (SMALL, MEDIUM, LARGE)
+    )
 
     def time(tile: _Tile) -> float:
         count = batch * -(-m // tile.rows) * -(-n // tile.columns)
         return -(-count // _PROCESSORS) * tile.rows * tile.columns / tile.speed
 
-    return min((SMALL, MEDIUM, LARGE, HUGE), key=time)
+    return min(fitting, key=time)
 
 
 def _operand(
