@@ -10,6 +10,7 @@ was not freed.
 
 import ctypes
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -64,6 +65,7 @@ class FakeLibrary:
         self.waiting: list[Callable[[], int]] = []
         self.launched: list[str] = []
         self._last = 0x1000
+        self._lock = threading.RLock()  # calls come from any thread
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         method: Callable[..., int] | None = vars(type(self)).get(f"_{name}")
@@ -72,13 +74,14 @@ class FakeLibrary:
 
         def called(*arguments: Any) -> int:
             assert len(arguments) == len(PROTOTYPES[name]), name
-            if name == "cuGetErrorName":
-                return method(self, *arguments) or 0
-            self.calls.append(name)
-            if name in self.faults:
-                return self.faults[name]
-            with monitor.paused(), suspended():  # this file is no part of what is recorded
-                return method(self, *arguments) or 0
+            with self._lock:
+                if name == "cuGetErrorName":
+                    return method(self, *arguments) or 0
+                self.calls.append(name)
+                if name in self.faults:
+                    return self.faults[name]
+                with monitor.paused(), suspended():  # this file is no part of what is recorded
+                    return method(self, *arguments) or 0
 
         return called
 

@@ -17,7 +17,7 @@ _FILES = ("libnvJitLink.so", "nvJitLink_")  # beginnings of names, on Linux and 
 
 
 class Linked(NamedTuple):
-    """What the linker makes of PTX.
+    """The result of the linker for PTX.
 
     cubin       machine code; None where the linker does not take the PTX
     report      the messages of the linker and its assembler: errors, and with the option "-verbose" the registers and

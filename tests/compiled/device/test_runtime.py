@@ -22,8 +22,6 @@ from op_cases import CASES, draw, graph_of
 from ptx_emulator import Memory
 
 import tracejit as tj
-from tracejit.compile import device_code
-from tracejit.compile.capability import Capability
 from tracejit.errors import BoundsError, CodegenError, DeviceError, DeviceMemoryError
 from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
@@ -523,25 +521,6 @@ def test_a_program_takes_arrays_as_it_was_built_for(fake: FakeLibrary) -> None:
     executable = DeviceExecutable(program_of(lambda x: (x + 1,), [np.ones(3, F32)])[0])
     with pytest.raises(CodegenError, match=r"input 0 of a program is float32 \(4,\)"):
         executable([uploaded(driver(), np.ones(4, F32))])
-
-
-# Code on disk.
-
-
-def test_code_comes_from_the_disk(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setattr("tracejit.config.settings.cache", "private")
-    monkeypatch.setattr("tracejit.config.settings.cache_dir", str(tmp_path))
-    kernel = program_of(lambda x: (tj.exp(x) * 3.25,), [np.ones(5, F32)])[0].kernels[0]
-    code, compiled, _ = device_code.code_of(kernel, Capability(8, 0))
-    assert compiled
-    again, compiled, _ = device_code.code_of(kernel, Capability(8, 0))
-    assert again == code and not compiled
-    assert device_code.code_of(kernel, Capability(9, 0))[1], "each capability has code of its own"
-    for path in tmp_path.rglob("*.kernel"):
-        path.write_bytes(path.read_bytes()[:-7])
-    assert device_code.code_of(kernel, Capability(8, 0))[:2] == (code, True), (
-        "a damaged entry is compiled again"
-    )
 
 
 def test_a_device_array_says_what_it_is(fake: FakeLibrary) -> None:

@@ -8,19 +8,18 @@ has a graph for each of the latest few calls whose addresses came twice; other a
 was made or moved longest ago.
 """
 
-import weakref
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.compile.capability import count_of_words
-from tracejit.compile.device_code import code_of
 from tracejit.errors import CodegenError
 from tracejit.ops import Layout
-from tracejit.program import Kernel, Prepared, Program
+from tracejit.program import Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
 from tracejit.runtime.cuda.driver import DeviceGraph, Driver, NodeParameters, driver
+from tracejit.runtime.cuda.functions import functions_of
 from tracejit.runtime.cuda.graph import GraphPlan, plans
 from tracejit.util.locks import new_lock
 
@@ -29,18 +28,6 @@ _MOST_GRAPHS = 8  # of a program
 _MOST_SEEN = 256  # addresses of calls that are remembered
 
 _Place = tuple[str, int]  # what lies there, such as "input", and its number
-
-_functions: "weakref.WeakKeyDictionary[Driver, dict[str, int]]" = weakref.WeakKeyDictionary()
-
-
-def function_of(on: Driver, kernel: Kernel) -> tuple[int, bool, int]:
-    """Return the device's function for a kernel, whether it was compiled, and the nanoseconds that this took."""
-    loaded = _functions.setdefault(on, {})
-    if kernel.name in loaded:
-        return loaded[kernel.name], False, 0
-    code, compiled, took_ns = code_of(kernel, on.capability)
-    loaded[kernel.name] = on.load(code, kernel.name)
-    return loaded[kernel.name], compiled, took_ns
 
 
 class _Launches:
@@ -134,15 +121,7 @@ class DeviceExecutable:
         ]
         self._outputs = [_kind_of(aval) for aval in program.outputs]
         plan, commits = plans(program)
-        functions: dict[str, int] = {}
-        compiled: list[str] = []
-        loaded: list[str] = []
-        took_ns = 0
-        for kernel in program.kernels:
-            functions[kernel.name], was_compiled, ns = function_of(on, kernel)
-            (compiled if was_compiled else loaded).append(kernel.name)
-            took_ns += ns
-        self.prepared = Prepared(tuple(compiled), tuple(loaded), took_ns, 0)
+        functions, self.prepared = functions_of(on, program.kernels)
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
         self._fault = DeviceMemory(on, 8 if program.checked else 0)
