@@ -45,7 +45,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.symbols._coff: it is not a COFF file of 64 bits": "as above",
     "compile.symbols.symbols: not an object file that can be loaded he": "as above",
     "compile.stages._in_threads: ": "caught: tests/process/runtime/test_thread_pool.py",
-    "compile.device_target._ptx: : a device has no function": "as the next ones: tests/compiled/device",
+    "compile.device_target.ptx_of_lowered: : a device has no function": "as the next ones: tests/compiled/device",
     "compile.numba_target.run_pass: ": "caught: the kernel is lowered with all passes",
     "compile.machine_words._call_value: ": "a kernel of tracejit that uses more than the subset that it is written in",
     "compile.machine_words._for: ": "as above",
