@@ -24,9 +24,10 @@ from tracejit.compile.device_division import quotient_functions, with_short_divi
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.device import circular, libm
-from tracejit.kernels.intrinsics import device
+from tracejit.kernels.intrinsics import device, device_tiles
 from tracejit.program import Kernel
 
+_FUNCTIONS = {**device.FUNCTIONS, **device_tiles.FUNCTIONS}
 _TRIPLE = "nvptx64-nvidia-cuda"
 _LIMIT = re.compile(r'"nvvm\.maxnreg"="\d+"')
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
@@ -52,7 +53,7 @@ def lowered(kernel: Kernel) -> LlvmFunction:
     Raises:
         CodegenError: if Python or Numba refuses the source.
     """
-    function = numba_target.lower(kernel, device.FUNCTIONS)
+    function = numba_target.lower(kernel, _FUNCTIONS)
     for name in sorted(function.declares & _LIBM.keys()):
         _libm(name)  # now, as Numba runs in one thread at a time
     return function

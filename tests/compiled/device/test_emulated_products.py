@@ -72,7 +72,9 @@ FAULTS_OF_TILES = [
     ("piece = index(16 - piece)", "piece = index(0)"),
     ("own_row = index(down * 4)", "own_row = index(down * 3)"),
     ("_inner < k else", "_inner <= k else"),
-    ("if column + 3 < n:", "if column + 3 <= n:"),
+    ("index(first_column + own_column), n,", "index(first_column + own_column), index(n + 1),"),
+    ("add_products(sums, 4, 8, xs,", "add_products(sums, 4, 7, xs,"),
+    ("store_inside(out, out_row, sums, 4,", "store_inside(out, out_row, sums, 8,"),
 ]
 
 
