@@ -78,6 +78,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
     "does not know: tests/compiled/call",
     "runtime.object_layout.node_slots: the CPU back end cannot run here: this b": "as above",
+    "runtime.object_layout.places_of: the CPU back end cannot run here: this b": "as above",
     "runtime.object_layout.slots: the CPU back end cannot run here: this b": "as above",
     "runtime.python._at: emitted code accesses element": "a defect of tracejit",
     "runtime.ufunc_loops._parts: there is no routine named": "no program has it: tests/unit/ops/test_special.py",

@@ -50,7 +50,7 @@ class FakeLibrary:
         version, devices: what the driver says of itself.
         others: addresses that belong to other devices, with their numbers.
         total: bytes of the device's memory.
-        updates: parameters of nodes that were replaced.
+        launched, streams: the kernels that were launched, and the streams of the launches of graphs.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,9 @@ class FakeLibrary:
         self.objects: dict[int, Any] = {}
         self.waiting: list[Callable[[], int]] = []
         self.launched: list[str] = []
+        self.streams: list[int] = []
         self._last = 0x1000
+        self._by_address: dict[str, Any] = {}
         self._lock = threading.RLock()  # calls come from any thread
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -83,7 +85,10 @@ class FakeLibrary:
                 with monitor.paused(), suspended():  # this file is no part of what is recorded
                     return method(self, *arguments) or 0
 
-        return called
+        if name not in ("cuCtxSetCurrent", "cuGraphLaunch"):
+            return called
+        # Compiled entries call these by their addresses.
+        return self._by_address.setdefault(name, ctypes.CFUNCTYPE(ctypes.c_int, *PROTOTYPES[name])(called))
 
     @property
     def leaks(self) -> int:
@@ -241,7 +246,8 @@ class FakeLibrary:
         assert _number(node) in launches
         launches[_number(node)] = self.launch_of(parameters._obj)
 
-    def _cuGraphLaunch(self, executable: Any, stream: int) -> None:
+    def _cuGraphLaunch(self, executable: Any, stream: int | None) -> None:
+        self.streams.append(_number(stream))
         for name, kernel, words, grid in [*self.objects[_number(executable)][1].values()]:
             self.launched.append(name)
             self.put(lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid))

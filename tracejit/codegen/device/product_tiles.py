@@ -65,12 +65,12 @@ class _Tile(NamedTuple):
 
     @property
     def rows_apart(self) -> int:
-        """How far the second 4 rows of a thread lie behind its first ones."""
+        """The rows from the first 4 of a thread to its next ones."""
         return self.rows * _VECTOR // self.own
 
     @property
     def columns_apart(self) -> int:
-        """How far vectors of columns of a thread lie behind each other."""
+        """The columns from one vector of a thread to its next one."""
         return self.columns * _VECTOR // self.over
 
     @property

@@ -17,14 +17,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint64, c_void_p
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.compile.capability import Capability
 from tracejit.errors import ArgumentError, DeviceError, DeviceMemoryError
+from tracejit.kernels.executor import state
 from tracejit.runtime.cuda import library as libraries
-from tracejit.runtime.cuda.library import KernelNode
 from tracejit.util.locks import new_lock
 from tracejit.util.text import brief
 
@@ -35,21 +35,13 @@ _TOO_OLD = (34, 803)  # a stand-in for the library, two parts that differ
 _PTX_TOO_NEW = 222
 # After one of these the device answers nothing that this process asks: see "sticky errors" in NVIDIA's guide.
 _LOST = (46, 214, 220, 226, 700, 702, 714, 715, 716, 717, 718, 719, 999)
+_LOST_COUNT = 1 << 40  # what the word for being busy has then at least
 _MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
 _WITHOUT_TIME = 2  # flag of an event
 _KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this file and again by the pool
 UNIT = 512  # bytes: the memory of arrays is a multiple of it, so that similar ones share what is kept
-
-
-class NodeParameters(NamedTuple):
-    """A launch in a graph: the kernel's function, blocks, threads of a block, and the words of its argument."""
-
-    function: int
-    blocks: int
-    threads: int
-    words: np.ndarray
 
 
 class Driver:
@@ -66,6 +58,7 @@ class Driver:
         capability: of the device.
         total_bytes: of the device's memory.
         stream: the handle of the stream that work is put on.
+        words: what compiled entries read of it (kernels/executor/state.py).
 
     Raises:
         DeviceError: if the driver is too old, or there is no such device.
@@ -115,6 +108,10 @@ class Driver:
             library.cuDevicePrimaryCtxRetain(byref(self._context), self._device),
         )
         self._keep_memory()
+        self.words = np.zeros(state.DRIVER_WORDS, np.intp)
+        self.words[state.DEVICE_CONTEXT] = self._context.value or 0
+        self.words[state.DEVICE_SET_CONTEXT] = libraries.address_of(library.cuCtxSetCurrent)
+        self.words[state.DEVICE_LAUNCH] = libraries.address_of(library.cuGraphLaunch)
 
     def _keep_memory(self) -> None:
         """Let the pool keep freed memory, so that a replay's results need no call of the operating system."""
@@ -148,6 +145,14 @@ class Driver:
             self.refuse_if_lost()
         library = self._library
         status = library.cuCtxSetCurrent(self._context) or library.cuGraphLaunch(executable, self.stream)
+        self._check("cuGraphLaunch", status)
+
+    def check_launch(self, status: int) -> None:
+        """Check the status of a launch that a compiled entry made.
+
+        Raises:
+            DeviceError: if it failed.
+        """
         self._check("cuGraphLaunch", status)
 
     def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -198,6 +203,7 @@ class Driver:
             )
         if status in _LOST:
             self.is_lost = True
+            self.words[state.IS_BUSY] += _LOST_COUNT
             return DeviceError(
                 f"cuda:{self.ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
                 "process; if it happens again, report it with the output of tracejit doctor --cuda."
@@ -215,10 +221,12 @@ class Driver:
         before = self.stream
         self.wait(before, on=stream)
         self.stream = stream
+        self.words[state.IS_BUSY] += 1
         try:
             yield
         finally:
             self.stream = before
+            self.words[state.IS_BUSY] -= 1
             self.wait(stream, on=before)
 
     def wait(self, stream: int, on: int) -> None:
@@ -344,7 +352,7 @@ class Driver:
         status = self._library.cuPointerGetAttribute(ctypes.addressof(ordinal), _ORDINAL, address)
         return None if status else ordinal.value
 
-    # Kernels and graphs.
+    # Kernels.
 
     def load(self, code: bytes, name: str) -> int:
         """Return the function `name` in PTX, which the driver compiles, or in a cubin. It stays loaded."""
@@ -352,67 +360,6 @@ class Driver:
         self.call("cuModuleLoadDataEx", byref(module), code + b"\0", 0, None, None)
         self.call("cuModuleGetFunction", byref(function), module, name.encode())
         return function.value or 0
-
-    def graph(self, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]) -> "DeviceGraph":
-        """Return an executable graph of launches.
-
-        Args:
-            nodes: the launches.
-            dependencies: for each, the numbers of those that have to be done before.
-        """
-        return DeviceGraph(self, nodes, dependencies)
-
-
-class DeviceGraph:
-    """An executable graph of launches; made by Driver.graph.
-
-    Attributes:
-        parameters: of the launches.
-    """
-
-    def __init__(
-        self, driver: Driver, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]
-    ) -> None:
-        self._driver = driver
-        self.parameters = list(nodes)
-        self._graph, self._executable = c_void_p(), c_void_p()
-        self._nodes: list[c_void_p] = []
-        driver.call("cuGraphCreate", byref(self._graph), 0)
-        for parameters, needed in zip(nodes, dependencies, strict=True):
-            node = c_void_p()
-            before = (c_void_p * len(needed))(*[self._nodes[number].value for number in needed])
-            structure, _kept = _structure(parameters)
-            driver.call(
-                "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(needed), byref(structure)
-            )
-            self._nodes.append(node)
-        driver.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
-        self._handle = self._executable.value or 0
-
-    def update(self, number: int) -> None:
-        """Give a launch the words that its parameters have now, for the next replay."""
-        structure, _kept = _structure(self.parameters[number])
-        self._driver.call(
-            "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
-        )
-
-    def launch(self) -> None:
-        """Put all launches on the stream."""
-        self._driver.replay(self._handle)
-
-    def __del__(self) -> None:
-        for name, handle in (("cuGraphExecDestroy", self._executable), ("cuGraphDestroy", self._graph)):
-            if handle.value:
-                self._driver.release(name, handle)
-
-
-def _structure(parameters: NodeParameters) -> tuple[KernelNode, Any]:
-    """Return the driver's structure for a launch, and what has to live while it is read."""
-    pointers = (c_void_p * 1)(parameters.words.ctypes.data)
-    structure = KernelNode(
-        parameters.function, parameters.blocks, 1, 1, parameters.threads, 1, 1, 0, pointers, None, None, None
-    )
-    return structure, (pointers, parameters.words)
 
 
 def _dotted(version: int) -> str:

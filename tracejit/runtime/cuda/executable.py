@@ -8,23 +8,28 @@ has a graph for each of the latest few calls whose addresses came twice; other a
 was made or moved longest ago.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.call.recycle import EntryPoint
+from tracejit.call.tables import Pattern, Recipe
 from tracejit.compile.capability import count_of_words
 from tracejit.errors import CodegenError
+from tracejit.kernels.executor.state import MOST_GRAPHS, WIDEST_ACCESS
 from tracejit.ops import Layout
 from tracejit.program import Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
-from tracejit.runtime.cuda.driver import DeviceGraph, Driver, NodeParameters, driver
+from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.runtime.cuda.functions import functions_of
 from tracejit.runtime.cuda.graph import GraphPlan, plans
+from tracejit.runtime.cuda.launches import DeviceGraph, NodeParameters
 from tracejit.util.locks import new_lock
 
-_ALIGNMENT = 32  # bytes: four neighbours of float64, the widest access of kernels
-_MOST_GRAPHS = 8  # of a program
+_ALIGNMENT = WIDEST_ACCESS
+_MOST_GRAPHS = MOST_GRAPHS
 _MOST_SEEN = 256  # addresses of calls that are remembered
 
 _Place = tuple[str, int]  # what lies there, such as "input", and its number
@@ -62,6 +67,17 @@ class _Launches:
         self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
         self._seen: set[tuple[int, ...]] = set()
 
+    def another(self) -> "_Launches":
+        """Return the same launches with graphs of their own."""
+        other = copy.copy(self)
+        other._graphs, other._seen = {}, set()
+        return other
+
+    def place(self, addresses: tuple[int, ...]) -> dict[tuple[int, ...], DeviceGraph]:
+        """Make or move a graph to addresses that there is no graph of; return all graphs by their addresses."""
+        self._placed(addresses)
+        return self._graphs
+
     def launch(self, addresses: tuple[int, ...]) -> None:
         """Launch the graph of the addresses of a call."""
         graph = self._graphs.get(addresses)
@@ -77,7 +93,7 @@ class _Launches:
         if not graphs or (addresses in self._seen and len(graphs) < _MOST_GRAPHS):
             parameters = [part._replace(words=part.words.copy()) for part in self._parameters]
             self._move(parameters, addresses)
-            graph = self._on.graph(parameters, self._plan.dependencies)
+            graph = DeviceGraph(self._on, parameters, self._plan.dependencies)
         else:
             graph = graphs.pop(next(iter(graphs)))
             for number in self._move(graph.parameters, addresses):
@@ -160,6 +176,25 @@ class DeviceExecutable:
                 if number in self.program.written:
                     copy.write_back()
         return outputs
+
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> EntryPoint | None:
+        """Return the compiled entry point of the program (Note [entries of a device] in entry.py).
+
+        None where Python has to look at each call: for numbers among the inputs, guards, indices that are checked,
+        and inputs that are written.
+        """
+        program = self.program
+        if guarded or self._is_checked or program.written or not program.rows or program.commits:
+            return None
+        if pattern is None or pattern.numbers or len(self._inputs) != pattern.inputs:
+            return None
+        from tracejit.runtime.cuda.entry import DeviceEntry  # compiles
+
+        return DeviceEntry(self._on, self._inputs, self._outputs, lambda: self._graph.another().place).point(
+            formats, pattern, recipe
+        )
 
     def fits(self, inputs: Sequence[DeviceArray]) -> bool:
         """Return whether arrays have the shapes, dtypes and layouts that the program was built for."""
