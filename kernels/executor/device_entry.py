@@ -14,6 +14,7 @@ from .state import (
     ARRAY_TYPE,
     CHECKS,
     DATA,
+    DEFAULT_STREAM,
     DEVICE,
     DEVICE_BASE,
     DEVICE_CONTEXT,
@@ -23,7 +24,6 @@ from .state import (
     DEVICE_LAUNCH,
     DEVICE_OWNER,
     DEVICE_SET_CONTEXT,
-    DEVICE_STREAM,
     DEVICE_WEAK,
     DEVICE_WRITEABLE,
     DROP_REFERENCE,
@@ -35,6 +35,7 @@ from .state import (
     INT_VALUE,
     IS_BUSY,
     LABELLED_TYPE,
+    LAUNCHING,
     LIST_ITEMS,
     MISSED,
     NONE,
@@ -96,11 +97,13 @@ def enter_on_device(_: Word, given: Word, count: Word) -> Word:
         held = state[INPUT_COUNT]
         for i in range(held):
             call(api[TAKE_REFERENCE], objects[i])
+        driver[LAUNCHING] = driver[LAUNCHING] + 1
         state[THREAD] = call(api[SAVE_THREAD])
         failed = call(driver[DEVICE_SET_CONTEXT], driver[DEVICE_CONTEXT]) & 0xFFFFFFFF
         if failed == 0:
-            failed = call(driver[DEVICE_LAUNCH], graph, driver[DEVICE_STREAM]) & 0xFFFFFFFF
+            failed = call(driver[DEVICE_LAUNCH], graph, DEFAULT_STREAM) & 0xFFFFFFFF
         call(api[RESTORE_THREAD], state[THREAD])
+        driver[LAUNCHING] = driver[LAUNCHING] - 1
         for i in range(held):
             call(api[DROP_REFERENCE], objects[i])
         if failed != 0:

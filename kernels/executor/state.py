@@ -74,10 +74,11 @@ SPAN_WORDS = 2
 ) = range(7)  # fmt: skip
 DEVICE_WORDS = 7
 
-# The words of a driver: whether launches have to go another way, the context, the functions that set it and that launch
-# a graph, and the stream.
-IS_BUSY, DEVICE_CONTEXT, DEVICE_SET_CONTEXT, DEVICE_LAUNCH, DEVICE_STREAM = range(5)
+# The words of a driver: whether launches have to go another way, how many are on their way, the context, and the
+# functions that set it and that launch a graph, which go to the stream DEFAULT_STREAM.
+IS_BUSY, LAUNCHING, DEVICE_CONTEXT, DEVICE_SET_CONTEXT, DEVICE_LAUNCH = range(5)
 DRIVER_WORDS = 5
+DEFAULT_STREAM = 0
 WIDEST_ACCESS = 32  # bytes, to multiples of which the memory of inputs begins: four neighbours of float64
 MOST_GRAPHS = 8  # of a program and one frame; an entry has the graph, and the addresses of inputs and outputs
 

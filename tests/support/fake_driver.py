@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stand-in for NVIDIA's driver library: memory of the host for that of a device, kernels by the emulator of PTX.
 
-Its functions take what ctypes would hand to the real ones. Work waits on its stream until somebody waits for it, so
-that results which are read too early are not there. Faults are injected by the name of a function. `leaks` counts what
-was not freed.
+Its functions take what ctypes would hand to the real ones. Work waits on its stream until somebody waits for that
+stream, and a stream runs others only as far as it waits for their events; so results that are read too early are not
+there, and memory that is used again too early has other elements. Faults are injected by the name of a function.
+`leaks` counts what was not freed.
 """
 
 # ruff: noqa: N802, N815 - the names are those of the driver
@@ -41,6 +42,14 @@ def _number(value: Any) -> int:
     return 0 if value is None else int(value)
 
 
+class _Work:
+    """Work on a stream."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self.run = run
+        self.is_done = False
+
+
 class FakeLibrary:
     """The functions of the driver's library.
 
@@ -62,7 +71,7 @@ class FakeLibrary:
         self.memory = Memory()
         self.sizes: dict[int, int] = {}
         self.objects: dict[int, Any] = {}
-        self.waiting: list[Callable[[], int]] = []
+        self.queues: dict[int, list[_Work]] = {}  # of streams
         self.launched: list[str] = []
         self.streams: list[int] = []
         self._last = 0x1000
@@ -102,8 +111,21 @@ class FakeLibrary:
         self.objects[self._last] = what
         out._obj.value = self._last
 
-    def put(self, work: Callable[[], Any]) -> None:
-        self.waiting.append(work)
+    def put(self, stream: Any, run: Callable[[], Any]) -> None:
+        self.queues.setdefault(_number(stream), []).append(_Work(run))
+
+    def finish(self, stream: int, last: "_Work | None" = None) -> None:
+        """Run the work of a stream, up to some work."""
+        queue = self.queues.setdefault(stream, [])
+        while queue and (last is None or not last.is_done):
+            work = queue.pop(0)
+            work.run()
+            work.is_done = True
+
+    @property
+    def waiting(self) -> int:
+        """How much work has not run."""
+        return sum(map(len, self.queues.values()))
 
     # The device.
 
@@ -166,41 +188,45 @@ class FakeLibrary:
     def _cuMemFreeAsync(self, address: int, stream: int) -> int | None:
         if self.sizes.pop(address, None) is None:
             return 1
-        self.put(lambda: self.memory.remove(address))
+        self.put(stream, lambda: self.memory.remove(address))
         return None
 
     def _cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
         data = np.frombuffer(ctypes.string_at(source, size), np.uint8)
-        self.put(lambda: self.memory.store(_addresses(target, size), data))
+        self.put(stream, lambda: self.memory.store(_addresses(target, size), data))
 
     def _cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        self.put(lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
+        self.put(stream, lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
 
     def _cuMemcpyDtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        self.put(lambda: self.memory.store(_addresses(target, size), self.memory.copy(source, size)))
+        self.put(stream, lambda: self.memory.store(_addresses(target, size), self.memory.copy(source, size)))
 
     def _cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> None:
-        self.put(lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
+        self.put(stream, lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
 
     # Streams and events.
 
-    def _cuStreamSynchronize(self, stream: int) -> int:
-        waiting, self.waiting = self.waiting, []
-        for work in waiting:
-            work()
-        return 0
+    def _cuStreamSynchronize(self, stream: Any) -> None:
+        self.finish(_number(stream))
 
-    def _cuStreamWaitEvent(self, stream: int, event: Any, flags: int) -> None:
-        assert self.objects[_number(event)][0] == "event"
+    def _cuStreamWaitEvent(self, stream: Any, event: Any, flags: int) -> None:
+        kind, recorded = self.objects[_number(event)]
+        assert kind == "event"
+        if recorded is not None:
+            self.put(stream, lambda: self.finish(*recorded))
 
     def _cuEventCreate(self, out: Any, flags: int) -> None:
-        self.new(out, "event")
+        self.new(out, "event", None)
 
-    def _cuEventRecord(self, event: Any, stream: int) -> None:
+    def _cuEventRecord(self, event: Any, stream: Any) -> None:
         assert self.objects[_number(event)][0] == "event"
+        queue = self.queues.get(_number(stream))
+        self.objects[_number(event)] = "event", (_number(stream), queue[-1]) if queue else None
 
-    def _cuEventSynchronize(self, event: Any) -> int:
-        return self._cuStreamSynchronize(0)
+    def _cuEventSynchronize(self, event: Any) -> None:
+        _, recorded = self.objects[_number(event)]
+        if recorded is not None:
+            self.finish(*recorded)
 
     def _cuEventElapsedTime(self, out: Any, first: Any, last: Any) -> None:
         out._obj.value = 1.0
@@ -250,7 +276,9 @@ class FakeLibrary:
         self.streams.append(_number(stream))
         for name, kernel, words, grid in [*self.objects[_number(executable)][1].values()]:
             self.launched.append(name)
-            self.put(lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid))
+            self.put(
+                stream, lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid)
+            )
 
     def _cuGraphExecDestroy(self, executable: Any) -> None:
         del self.objects[_number(executable)]

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Driver: the device of this process, through the functions of NVIDIA's driver.
 
-Note [streams]
-Work is put on one stream at a time, by default on that which CuPy and PyTorch use by default too, so that what they and
-tracejit do is in order. `using` takes another stream: it waits for what was put on the one before, and that one waits
-for it in the end. So memory may be freed on any of them. Nothing waits for the device unless a value is read.
-
 Note [memory is used again]
 A replay needs memory for its results, and calls of the driver for it take longer than a short replay. So memory that
 is freed is kept, by its size, and given out again: what is put on the stream later runs later. As a side effect a
@@ -25,10 +20,11 @@ from tracejit.compile.capability import Capability
 from tracejit.errors import ArgumentError, DeviceError, DeviceMemoryError
 from tracejit.kernels.executor import state
 from tracejit.runtime.cuda import library as libraries
+from tracejit.runtime.cuda.lanes import Lane, Lanes
 from tracejit.util.locks import new_lock
 from tracejit.util.text import brief
 
-DEFAULT_STREAM = 0
+DEFAULT_STREAM = state.DEFAULT_STREAM
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = (100, 101)
 _TOO_OLD = (34, 803)  # a stand-in for the library, two parts that differ
@@ -57,7 +53,7 @@ class Driver:
         version: of CUDA that the driver is made for, as 1000 * major + 10 * minor.
         capability: of the device.
         total_bytes: of the device's memory.
-        stream: the handle of the stream that work is put on.
+        lanes: what threads put their work on.
         words: what compiled entries read of it (kernels/executor/state.py).
 
     Raises:
@@ -66,11 +62,9 @@ class Driver:
 
     def __init__(self, library: Any, ordinal: int = 0, kept_bytes: int = _KEPT_BYTES) -> None:
         self.ordinal = ordinal
-        self.stream = DEFAULT_STREAM
         self.is_lost = False
         self._library = library
         self._lock = new_lock()
-        self._kept: dict[int, list[int]] = {}  # addresses, by the bytes there
         self._kept_bytes = (
             0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
         )
@@ -109,6 +103,7 @@ class Driver:
         )
         self._keep_memory()
         self.words = np.zeros(state.DRIVER_WORDS, np.intp)
+        self.lanes = Lanes(self)
         self.words[state.DEVICE_CONTEXT] = self._context.value or 0
         self.words[state.DEVICE_SET_CONTEXT] = libraries.address_of(library.cuCtxSetCurrent)
         self.words[state.DEVICE_LAUNCH] = libraries.address_of(library.cuGraphLaunch)
@@ -215,19 +210,15 @@ class Driver:
 
     # Streams.
 
-    @contextmanager
-    def using(self, stream: int) -> Iterator[None]:
-        """Put work on another stream while the block runs (Note [streams])."""
-        before = self.stream
-        self.wait(before, on=stream)
-        self.stream = stream
-        self.words[state.IS_BUSY] += 1
-        try:
-            yield
-        finally:
-            self.stream = before
-            self.words[state.IS_BUSY] -= 1
-            self.wait(stream, on=before)
+    @property
+    def lane(self) -> Lane:
+        """The lane of this thread or task (Note [streams] in lanes.py)."""
+        return self.lanes.own
+
+    @property
+    def stream(self) -> int:
+        """The handle of the stream that work of this thread or task is put on."""
+        return self.lanes.own.handle
 
     def wait(self, stream: int, on: int) -> None:
         """Let the stream `on` wait for all that was put on `stream`."""
@@ -273,7 +264,7 @@ class Driver:
         Raises:
             DeviceMemoryError: if there is not enough.
         """
-        kept = self._kept.get(size)
+        kept = self.lane.kept.get(size)
         if kept:
             try:
                 address = kept.pop()
@@ -295,23 +286,22 @@ class Driver:
         self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
-    def free(self, address: int, size: int) -> None:
-        """Free memory of `size` bytes, after all work that was put on the stream (Note [memory is used again])."""
+    def free(self, address: int, size: int, lane: Lane) -> None:
+        """Free memory of `size` bytes, after all work that was put on a lane (Note [memory is used again])."""
+        lane = lane.now()
         if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
-            self.release("cuMemFreeAsync", address, self.stream)
+            self.release("cuMemFreeAsync", address, lane.handle)
             return
         self._kept_bytes += size
-        kept = self._kept.get(size)
-        if kept is None:
-            kept = self._kept.setdefault(size, [])
-        kept.append(address)
+        lane.keep(size, address)
 
     def trim(self) -> None:
         """Give the memory that is kept back to the driver, whose pool keeps some of it in turn."""
-        for size, kept in list(self._kept.items()):
-            while kept:
-                self._kept_bytes -= size
-                self.release("cuMemFreeAsync", kept.pop(), self.stream)
+        for lane in self.lanes.every():
+            for size, kept in list(lane.kept.items()):
+                while kept:
+                    self._kept_bytes -= size
+                    self.release("cuMemFreeAsync", kept.pop(), lane.handle)
 
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
@@ -320,13 +310,18 @@ class Driver:
 
     def download(self, data: np.ndarray, address: int) -> None:
         """Copy from the device into a contiguous ndarray, and wait for it."""
+        self.begin_download(data, address)
+        self.synchronize()
+
+    def begin_download(self, data: np.ndarray, address: int) -> None:
+        """Copy from the device into a contiguous ndarray, whose elements are there after synchronize()."""
         if data.nbytes:
-            self.read([(data, address)])
+            self.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, address, data.nbytes, self.stream)
 
     def read(self, places: Sequence[tuple[np.ndarray, int]]) -> None:
         """Copy from addresses on the device into contiguous ndarrays, and wait once for all of them."""
         for data, address in places:
-            self.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, address, data.nbytes, self.stream)
+            self.begin_download(data, address)
         if places:
             self.synchronize()
 
@@ -399,7 +394,7 @@ def replaced(other: Driver | None) -> Iterator[None]:
 
 @contextmanager
 def stream(handle: Any) -> Iterator[None]:
-    """Put the work of tracejit on a stream of the caller while the block runs.
+    """Put the work of tracejit on a stream of the caller while the block runs, for this thread (or asyncio task).
 
     Args:
         handle: the address of a CUDA stream, or an object that has it: ``cuda_stream`` (PyTorch), ``ptr`` (CuPy) or
@@ -408,7 +403,7 @@ def stream(handle: Any) -> Iterator[None]:
     Raises:
         ArgumentError: if it is no stream.
     """
-    with driver().using(stream_of(handle)):
+    with driver().lanes.using(stream_of(handle)):
         yield
 
 

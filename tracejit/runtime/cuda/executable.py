@@ -141,6 +141,7 @@ class DeviceExecutable:
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
         self._fault = DeviceMemory(on, 8 if program.checked else 0)
+        self._own = (self._arena, self._fault, *self._constants)
         fixed = {("constant", number): array.address for number, array in enumerate(self._constants)}
         fixed["arena", 0] = self._arena.address
         fixed["output", len(self._outputs)] = self._fault.address
@@ -163,18 +164,26 @@ class DeviceExecutable:
         if not self.fits(inputs):
             self._refuse(inputs)
         outputs = [empty_of(on, kind) for kind in self._outputs]
-        addresses = [array.address for array in inputs]
         with self._lock:
-            copies = {}
-            if [address for address in addresses if address % _ALIGNMENT]:
-                copies = {
-                    i: _Aligned(on, array) for i, array in enumerate(inputs) if array.address % _ALIGNMENT
-                }
-                addresses = [copies.get(i, array).address for i, array in enumerate(inputs)]
-            self._run((*addresses, *[array.address for array in outputs]), outputs)
-            for number, copy in copies.items():
-                if number in self.program.written:
-                    copy.write_back()
+            with on.lanes.order:
+                on.lanes.take_over((*self._own, *inputs))
+                copies = {i: _Aligned(on, x) for i, x in enumerate(inputs) if x.address % _ALIGNMENT}
+                addresses = (
+                    *[copies.get(i, array).address for i, array in enumerate(inputs)],
+                    *[array.address for array in outputs],
+                )
+                if self.program.checked:
+                    on.clear(self._fault.address, 8)
+                self._graph.launch(addresses)
+            if self._is_checked:
+                self._check(outputs)
+            written = [number for number in copies if number in self.program.written]
+            if self.program.commits or written:
+                with on.lanes.order:
+                    on.lanes.take_over((*self._own, *inputs))
+                    self._commits.launch(addresses)
+                    for number in written:
+                        copies[number].write_back()
         return outputs
 
     def entry(
@@ -208,17 +217,6 @@ class DeviceExecutable:
                     f"input {number} of a program is {array.dtype} {array.shape} with strides {array.strides}, "
                     f"expected {kind.dtype} {kind.shape} with strides {kind.strides}"
                 )
-
-    def _run(self, addresses: tuple[int, ...], outputs: Sequence[DeviceArray]) -> None:
-        if not self._is_checked:
-            self._graph.launch(addresses)
-        else:
-            if self.program.checked:
-                self._on.clear(self._fault.address, 8)
-            self._graph.launch(addresses)
-            self._check(outputs)
-        if self.program.commits:
-            self._commits.launch(addresses)
 
     def _check(self, outputs: Sequence[DeviceArray]) -> None:
         """Read the guard and the fault of a replay, and raise the error that they stand for."""
