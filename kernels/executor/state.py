@@ -33,8 +33,9 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
-    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES, SCRATCH,
-) = range(43)  # fmt: skip
+    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES,
+    DEVICE, GRAPHS, GRAPH_COUNT, SCRATCH,
+) = range(46)  # fmt: skip
 SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
@@ -66,18 +67,33 @@ CHECK_DTYPE, CHECK_AXES, CHECK_FLAGS, CHECK_SIZES = range(4)
 SPAN_LOW, SPAN_HIGH = range(2)
 SPAN_WORDS = 2
 
-# Python's functions, by their names in C, its types and None.
+# What the entry of a device knows of it: the driver's words, and the places, in words, of the attributes of an array
+# there: its address, kind, owner, base, whether it can be written, and its weak references.
+(
+    DEVICE_DRIVER, DEVICE_DATA, DEVICE_KIND, DEVICE_OWNER, DEVICE_BASE, DEVICE_WRITEABLE, DEVICE_WEAK,
+) = range(7)  # fmt: skip
+DEVICE_WORDS = 7
+
+# The words of a driver: whether launches have to go another way, how many are on their way, the context, and the
+# functions that set it and that launch a graph, which go to the stream DEFAULT_STREAM.
+IS_BUSY, LAUNCHING, DEVICE_CONTEXT, DEVICE_SET_CONTEXT, DEVICE_LAUNCH = range(5)
+DRIVER_WORDS = 5
+DEFAULT_STREAM = 0
+WIDEST_ACCESS = 32  # bytes, to multiples of which the memory of inputs begins: four neighbours of float64
+MOST_GRAPHS = 8  # of a program and one frame; an entry has the graph, and the addresses of inputs and outputs
+
+# Python's functions, by their names in C, its types, None and True.
 API_FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyDict_Next", "PyUnicode_Compare",
     "PyLong_AsLongLongAndOverflow", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_SetItem", "PyLong_FromLongLong",
     "PyObject_CallOneArg",
 )  # fmt: skip
-API_OBJECTS = (tuple, list, dict, float, int, str, None)
+API_OBJECTS = (tuple, list, dict, float, int, str, None, True)
 (
     TAKE_REFERENCE, DROP_REFERENCE, SAVE_THREAD, RESTORE_THREAD, DICT_NEXT, TEXT_COMPARE, INT_VALUE, NEW_TUPLE,
     NEW_LIST, NEW_DICT, SET_ITEM, NEW_INT, CALL_OBJECT,
-    TUPLE_TYPE, LIST_TYPE, DICT_TYPE, FLOAT_TYPE, INT_TYPE, TEXT_TYPE, NONE,
-) = range(20)  # fmt: skip
+    TUPLE_TYPE, LIST_TYPE, DICT_TYPE, FLOAT_TYPE, INT_TYPE, TEXT_TYPE, NONE, TRUE,
+) = range(21)  # fmt: skip
 
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
@@ -95,8 +111,15 @@ IS_ARRAY_WORDS, IS_SCALAR_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 4, 4, 3
 PUT_WORDS, PUT_DICT_ITEM_WORDS, PUT_NODE_WORDS = 2, 2, 3
 
 # Statuses: the arguments do not fit the pattern, or the guard does not hold; a function of Python that a row calls says
-# that the program does not apply; or it has raised an error, which is set.
-MISSED, HALTED, FAILED = 1 << 62, (1 << 62) + 1, (1 << 62) + 2
+# that the program does not apply; or it has raised an error, which is set. On a device: no graph has the addresses; or
+# the driver gave an error.
+MISSED, HALTED, FAILED, UNPLACED, UNLAUNCHED = (
+    1 << 62,
+    (1 << 62) + 1,
+    (1 << 62) + 2,
+    (1 << 62) + 3,
+    (1 << 62) + 4,
+)
 
 # Fields of a pool; those that change often, the lock and the condition have cache lines of their own.
 (

@@ -44,8 +44,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.symbols._mach_o: it is not a Mach-O file of 64 bits": "as above",
     "compile.symbols._coff: it is not a COFF file of 64 bits": "as above",
     "compile.symbols.symbols: not an object file that can be loaded he": "as above",
-    "compile.registry._compile_in_two_threads: ": "caught: tests/process/runtime/test_thread_pool.py",
-    "compile.device_target._ptx: : a device has no function": "as the next ones: tests/compiled/device",
+    "compile.stages._in_threads: ": "caught: tests/process/runtime/test_thread_pool.py",
+    "compile.device_target.ptx_of_lowered: : a device has no function": "as the next ones: tests/compiled/device",
     "compile.numba_target.run_pass: ": "caught: the kernel is lowered with all passes",
     "compile.machine_words._call_value: ": "a kernel of tracejit that uses more than the subset that it is written in",
     "compile.machine_words._for: ": "as above",
@@ -78,6 +78,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
     "does not know: tests/compiled/call",
     "runtime.object_layout.node_slots: the CPU back end cannot run here: this b": "as above",
+    "runtime.object_layout.places_of: the CPU back end cannot run here: this b": "as above",
     "runtime.object_layout.slots: the CPU back end cannot run here: this b": "as above",
     "runtime.python._at: emitted code accesses element": "a defect of tracejit",
     "runtime.ufunc_loops._parts: there is no routine named": "no program has it: tests/unit/ops/test_special.py",

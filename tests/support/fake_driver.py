@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A stand-in for NVIDIA's driver library: memory of the host for that of a device, kernels by the emulator of PTX.
 
-Its functions take what ctypes would hand to the real ones. Work waits on its stream until somebody waits for it, so
-that results which are read too early are not there. Faults are injected by the name of a function. `leaks` counts what
-was not freed.
+Its functions take what ctypes would hand to the real ones. Work waits on its stream until somebody waits for that
+stream, and a stream runs others only as far as it waits for their events; so results that are read too early are not
+there, and memory that is used again too early has other elements. Faults are injected by the name of a function.
+`leaks` counts what was not freed.
 """
 
 # ruff: noqa: N802, N815 - the names are those of the driver
 
 import ctypes
 import re
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from ptx_emulator import Kernel, Memory
 
 from tracejit.record import monitor
@@ -39,6 +42,14 @@ def _number(value: Any) -> int:
     return 0 if value is None else int(value)
 
 
+class _Work:
+    """Work on a stream."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self.run = run
+        self.is_done = False
+
+
 class FakeLibrary:
     """The functions of the driver's library.
 
@@ -48,7 +59,7 @@ class FakeLibrary:
         version, devices: what the driver says of itself.
         others: addresses that belong to other devices, with their numbers.
         total: bytes of the device's memory.
-        updates: parameters of nodes that were replaced.
+        launched, streams: the kernels that were launched, and the streams of the launches of graphs.
     """
 
     def __init__(self) -> None:
@@ -60,9 +71,12 @@ class FakeLibrary:
         self.memory = Memory()
         self.sizes: dict[int, int] = {}
         self.objects: dict[int, Any] = {}
-        self.waiting: list[Callable[[], int]] = []
+        self.queues: dict[int, list[_Work]] = {}  # of streams
         self.launched: list[str] = []
+        self.streams: list[int] = []
         self._last = 0x1000
+        self._by_address: dict[str, Any] = {}
+        self._lock = threading.RLock()  # calls come from any thread
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         method: Callable[..., int] | None = vars(type(self)).get(f"_{name}")
@@ -71,15 +85,19 @@ class FakeLibrary:
 
         def called(*arguments: Any) -> int:
             assert len(arguments) == len(PROTOTYPES[name]), name
-            if name == "cuGetErrorName":
-                return method(self, *arguments) or 0
-            self.calls.append(name)
-            if name in self.faults:
-                return self.faults[name]
-            with monitor.paused(), suspended():  # this file is no part of what is recorded
-                return method(self, *arguments) or 0
+            with self._lock:
+                if name == "cuGetErrorName":
+                    return method(self, *arguments) or 0
+                self.calls.append(name)
+                if name in self.faults:
+                    return self.faults[name]
+                with monitor.paused(), suspended():  # this file is no part of what is recorded
+                    return method(self, *arguments) or 0
 
-        return called
+        if name not in ("cuCtxSetCurrent", "cuGraphLaunch"):
+            return called
+        # Compiled entries call these by their addresses.
+        return self._by_address.setdefault(name, ctypes.CFUNCTYPE(ctypes.c_int, *PROTOTYPES[name])(called))
 
     @property
     def leaks(self) -> int:
@@ -93,8 +111,21 @@ class FakeLibrary:
         self.objects[self._last] = what
         out._obj.value = self._last
 
-    def put(self, work: Callable[[], Any]) -> None:
-        self.waiting.append(work)
+    def put(self, stream: Any, run: Callable[[], Any]) -> None:
+        self.queues.setdefault(_number(stream), []).append(_Work(run))
+
+    def finish(self, stream: int, last: "_Work | None" = None) -> None:
+        """Run the work of a stream, up to some work."""
+        queue = self.queues.setdefault(stream, [])
+        while queue and (last is None or not last.is_done):
+            work = queue.pop(0)
+            work.run()
+            work.is_done = True
+
+    @property
+    def waiting(self) -> int:
+        """How much work has not run."""
+        return sum(map(len, self.queues.values()))
 
     # The device.
 
@@ -157,41 +188,45 @@ class FakeLibrary:
     def _cuMemFreeAsync(self, address: int, stream: int) -> int | None:
         if self.sizes.pop(address, None) is None:
             return 1
-        self.put(lambda: self.memory.remove(address))
+        self.put(stream, lambda: self.memory.remove(address))
         return None
 
     def _cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
         data = np.frombuffer(ctypes.string_at(source, size), np.uint8)
-        self.put(lambda: self.memory.store(_addresses(target, size), data))
+        self.put(stream, lambda: self.memory.store(_addresses(target, size), data))
 
     def _cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        self.put(lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
+        self.put(stream, lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
 
     def _cuMemcpyDtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        self.put(lambda: self.memory.store(_addresses(target, size), self.memory.copy(source, size)))
+        self.put(stream, lambda: self.memory.store(_addresses(target, size), self.memory.copy(source, size)))
 
     def _cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> None:
-        self.put(lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
+        self.put(stream, lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
 
     # Streams and events.
 
-    def _cuStreamSynchronize(self, stream: int) -> int:
-        waiting, self.waiting = self.waiting, []
-        for work in waiting:
-            work()
-        return 0
+    def _cuStreamSynchronize(self, stream: Any) -> None:
+        self.finish(_number(stream))
 
-    def _cuStreamWaitEvent(self, stream: int, event: Any, flags: int) -> None:
-        assert self.objects[_number(event)][0] == "event"
+    def _cuStreamWaitEvent(self, stream: Any, event: Any, flags: int) -> None:
+        kind, recorded = self.objects[_number(event)]
+        assert kind == "event"
+        if recorded is not None:
+            self.put(stream, lambda: self.finish(*recorded))
 
     def _cuEventCreate(self, out: Any, flags: int) -> None:
-        self.new(out, "event")
+        self.new(out, "event", None)
 
-    def _cuEventRecord(self, event: Any, stream: int) -> None:
+    def _cuEventRecord(self, event: Any, stream: Any) -> None:
         assert self.objects[_number(event)][0] == "event"
+        queue = self.queues.get(_number(stream))
+        self.objects[_number(event)] = "event", (_number(stream), queue[-1]) if queue else None
 
-    def _cuEventSynchronize(self, event: Any) -> int:
-        return self._cuStreamSynchronize(0)
+    def _cuEventSynchronize(self, event: Any) -> None:
+        _, recorded = self.objects[_number(event)]
+        if recorded is not None:
+            self.finish(*recorded)
 
     def _cuEventElapsedTime(self, out: Any, first: Any, last: Any) -> None:
         out._obj.value = 1.0
@@ -237,10 +272,13 @@ class FakeLibrary:
         assert _number(node) in launches
         launches[_number(node)] = self.launch_of(parameters._obj)
 
-    def _cuGraphLaunch(self, executable: Any, stream: int) -> None:
+    def _cuGraphLaunch(self, executable: Any, stream: int | None) -> None:
+        self.streams.append(_number(stream))
         for name, kernel, words, grid in [*self.objects[_number(executable)][1].values()]:
             self.launched.append(name)
-            self.put(lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid))
+            self.put(
+                stream, lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid)
+            )
 
     def _cuGraphExecDestroy(self, executable: Any) -> None:
         del self.objects[_number(executable)]
@@ -263,7 +301,13 @@ def _addresses(first: int, size: int) -> np.ndarray:
 
 @contextmanager
 def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
-    """Use a fake driver while the block runs; by default memory that is used again is not left over from before."""
+    """Use a fake driver while the block runs; by default memory that is used again is not left over from before.
+
+    It takes PTX, so an installed linker is not used.
+    """
     library = FakeLibrary()
-    with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):
-        yield library
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tracejit.compile.link.linker_version", lambda: None)
+        patch.setattr("tracejit.compile.link._library", lambda: None)
+        with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):
+            yield library

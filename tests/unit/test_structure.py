@@ -87,6 +87,7 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("ops.linalg", "scipy"): "routines of LAPACK, when the first matrix is factored uncompiled",
     ("compile.numba_target", "numba"): "compiles; at the top of the file",
     ("compile.numba_target", "llvmlite"): "compiles; at the top of the file",
+    ("compile.numba_shortcuts", "numba"): "as compile.numba_target, which imports it; at the top of the file",
     ("compile.device_target", "numba"): "types of arguments; at the top of the file",
     ("compile.device_target", "llvmlite"): "writes PTX; at the top of the file",
     ("compile.llvm", "llvmlite"): "optimises and writes object code; at the top of the file",

@@ -35,12 +35,16 @@ class EntryPoint(NamedTuple):
     new_state   returns an ndarray with a new state: one for each frame
     status      why it has not run: if negative, the number of the result, counted from 1, that must be replaced
     turn        the number of the next set of results
+    mend        removes the reason of a status that is not negative; returns whether it could. By default nothing can
+    new_array   returns the data of a result, given its number; by default an ndarray
     """
 
     enter: Callable[..., Any]
     new_state: Callable[[], np.ndarray]
     status: Callable[[np.ndarray], int]
     turn: Callable[[np.ndarray], int]
+    mend: Callable[[np.ndarray], bool] = lambda state: False
+    new_array: Callable[[int], Any] | None = None
 
 
 class Recycler:
@@ -80,25 +84,29 @@ class Recycler:
         """
         for _ in range(_TRIES):
             status = self._entry.status(frame[0])
-            if status >= 0:
+            if status < 0:
+                self._replace(frame, -status - 1)
+            elif not self._entry.mend(frame[0]):
                 return frame
-            self._replace(frame, -status - 1)
             result = self.enter(arguments, frame, *read)
             if result is not frame:
                 return result
-        if self._entry.status(frame[0]) >= 0:
-            return frame
-        # Many results are kept by the caller, perhaps all of the last calls.
-        if len(frame) < 1 + 2 * _MOST_SETS:
-            frame += self._new_set()
-        for number in range(len(self._outputs)):
-            self._replace(frame, number)
-        return self.enter(arguments, frame, *read)
+        if self._entry.status(frame[0]) < 0:
+            # Many results are kept by the caller, perhaps all of the last calls.
+            if len(frame) < 1 + 2 * _MOST_SETS:
+                frame += self._new_set()
+            for number in range(len(self._outputs)):
+                self._replace(frame, number)
+            result = self.enter(arguments, frame, *read)
+        if result is frame and self._entry.status(frame[0]) >= 0 and self._entry.mend(frame[0]):
+            result = self.enter(arguments, frame, *read)
+        return result
 
     def _replace(self, frame: Frame, number: int) -> None:
         aval, format = self._outputs[number]
         first = 1 + 2 * self._entry.turn(frame[0])
         arrays, results = frame[first], frame[first + 1]
         results[number] = None
-        arrays[number] = np.empty(aval.shape, aval.dtype)
+        new_array = self._entry.new_array
+        arrays[number] = np.empty(aval.shape, aval.dtype) if new_array is None else new_array(number)
         results[number] = dlarray._wrap(arrays[number], format, None)

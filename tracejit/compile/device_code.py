@@ -5,36 +5,68 @@ PTX is kept, which the driver translates (and keeps in a cache of its own). Wher
 package of nvJitLink) cubins are made and kept, which load faster.
 """
 
+import os
 import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+from tracejit.compile import link
 from tracejit.compile.capability import Capability
 from tracejit.compile.key import key_of
-from tracejit.compile.link import cubin_of, linker_version
+from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.stages import in_two_stages
 from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
+from tracejit.util.locks import check_compiler, compiling
+from tracejit.util.room import check_room
+from tracejit.util.uninterrupted import Stopping
+
+_MOST_THREADS = 8
+_T = TypeVar("_T")
 
 
-def code_of(kernel: Kernel, capability: Capability) -> tuple[bytes, bool, int]:
-    """Return PTX or a cubin of a kernel, whether it was compiled, and the nanoseconds that this took.
+def stored_code(kernel: Kernel, capability: Capability) -> bytes | None:
+    """Return the PTX or the cubin of a kernel that is on the disk, None if there is none."""
+    key, kept = device_key(kernel, capability), store()
+    found = kept.load(key) if kept is not None and key is not None else None
+    return None if found is None else found.code
+
+
+def compiled(
+    kernels: Sequence[Kernel], capability: Capability, use: Callable[[Kernel, bytes], _T], stopping: Stopping
+) -> Iterator[tuple[Kernel, _T]]:
+    """Compile kernels, and yield what `use` makes of the PTX or cubin of each.
+
+    Numba lowers one after the other; what LLVM, the linker and `use` do goes on beside that (Note [compiling] in
+    registry.py).
 
     Raises:
-        CodegenError: if it cannot be compiled.
+        CodegenError: if one cannot be compiled.
     """
-    started = time.perf_counter_ns()
-    key = device_key(kernel, capability)
-    kept = store()
-    found = kept.load(key) if kept is not None and key is not None else None
-    if found is not None:
-        return found.code, False, time.perf_counter_ns() - started
-    from tracejit.compile.device_target import ptx_of  # imports Numba
 
-    ptx = ptx_of(kernel, capability)
-    code = cubin_of(ptx, capability) or ptx.encode()
-    took_ns = time.perf_counter_ns() - started
-    if kept is not None and key is not None:
-        kept.save(StoredKernel(key, kernel.name, (), took_ns, kernel.text, code))
-    return code, True, took_ns
+    def lower(kernel: Kernel) -> tuple[LlvmFunction, int]:
+        started = time.perf_counter_ns()
+        check_compiler()
+        check_room(compiles=True)
+        with compiling:
+            from tracejit.compile import device_target  # imports Numba
+
+            return device_target.lowered(kernel), started
+
+    def finish(kernel: Kernel, between: tuple[LlvmFunction, int]) -> _T:
+        from tracejit.compile import device_target
+
+        function, started = between
+        ptx = device_target.ptx_of_lowered(function, kernel, capability)
+        code = link.cubin_of(ptx, capability) or ptx.encode()
+        key, kept = device_key(kernel, capability), store()
+        if kept is not None and key is not None:
+            took_ns = time.perf_counter_ns() - started
+            kept.save(StoredKernel(key, kernel.name, (), took_ns, kernel.text, code))
+        return use(kernel, code)
+
+    return in_two_stages(kernels, lower, finish, stopping, min(_MOST_THREADS, os.cpu_count() or 1))
 
 
 def device_key(kernel: Kernel, capability: Capability) -> KernelKey | None:
@@ -43,4 +75,4 @@ def device_key(kernel: Kernel, capability: Capability) -> KernelKey | None:
     if key is None:
         return None
     device = ("device", f"cuda {capability.major}.{capability.minor}")
-    return KernelKey((*key.parts, device, ("linker", linker_version() or "none")))
+    return KernelKey((*key.parts, device, ("linker", link.linker_version() or "none")))

@@ -24,9 +24,10 @@ from tracejit.compile.device_division import quotient_functions, with_short_divi
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.device import circular, libm
-from tracejit.kernels.intrinsics import device
+from tracejit.kernels.intrinsics import device, device_tiles
 from tracejit.program import Kernel
 
+_FUNCTIONS = {**device.FUNCTIONS, **device_tiles.FUNCTIONS}
 _TRIPLE = "nvptx64-nvidia-cuda"
 _LIMIT = re.compile(r'"nvvm\.maxnreg"="\d+"')
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
@@ -43,8 +44,19 @@ def ptx_of(kernel: Kernel, capability: Capability) -> str:
         CodegenError: if Python or Numba refuses the source, or it calls a function of the C library that has no form
             for a device.
     """
-    lowered = numba_target.lower(kernel, device.FUNCTIONS)
-    return _ptx(lowered, count_of_words(kernel), capability)
+    return ptx_of_lowered(lowered(kernel), kernel, capability)
+
+
+def lowered(kernel: Kernel) -> LlvmFunction:
+    """Return a kernel as LLVM IR.
+
+    Raises:
+        CodegenError: if Python or Numba refuses the source.
+    """
+    function = numba_target.lower(kernel, _FUNCTIONS)
+    for name in sorted(function.declares & _LIBM.keys()):
+        _libm(name)  # now, as Numba runs in one thread at a time
+    return function
 
 
 _LIBM = {
@@ -78,7 +90,13 @@ def _machine(capability: Capability) -> Any:
     )
 
 
-def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
+def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability) -> str:
+    """Return the PTX of a kernel that Numba has lowered; may be called in several threads at once.
+
+    Raises:
+        CodegenError: if it calls a function of the C library that has no form for a device.
+    """
+    words = count_of_words(kernel)
     machine = _machine(capability.known)
     context = llvm.create_context()
     texts = [_in_global_memory(text) for text in lowered.texts]

@@ -9,10 +9,23 @@ from functools import cache
 from typing import Any
 
 from tracejit.compile.capability import Capability
+from tracejit.util.named_tuples import NamedTuple
 
 PACKAGES = ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12")  # those of CUDA 13 and 12
 _PTX = 2  # kind of input
 _FILES = ("libnvJitLink.so", "nvJitLink_")  # beginnings of names, on Linux and Windows
+
+
+class Linked(NamedTuple):
+    """The result of the linker for PTX.
+
+    cubin       machine code; None where the linker does not take the PTX
+    report      the messages of the linker and its assembler: errors, and with the option "-verbose" the registers and
+                the memory of kernels
+    """
+
+    cubin: bytes | None
+    report: str
 
 
 @cache
@@ -35,33 +48,45 @@ def _library() -> Any:
             library = ctypes.CDLL(str(path.locate()))
             library.nvJitLinkCreate.argtypes = (c_void_p, c_int, c_void_p)
             library.nvJitLinkAddData.argtypes = (c_void_p, c_int, c_char_p, c_size_t, c_char_p)
-            for name in ("Complete", "GetLinkedCubinSize", "GetLinkedCubin", "GetErrorLog"):
-                getattr(library, f"nvJitLink{name}").argtypes = (c_void_p, c_void_p)[
-                    : 1 + (name != "Complete")
-                ]
+            library.nvJitLinkComplete.argtypes = (c_void_p,)
+            for name in ("LinkedCubin", "ErrorLog", "InfoLog"):
+                for function in (f"nvJitLinkGet{name}Size", f"nvJitLinkGet{name}"):
+                    getattr(library, function).argtypes = (c_void_p, c_void_p)
             return library
     return None
 
 
 def cubin_of(ptx: str, capability: Capability) -> bytes | None:
     """Return the cubin of PTX for a GPU, None where no linker is installed or it does not take that."""
+    found = linked(ptx, capability)
+    return None if found is None else found.cubin  # the driver says why it takes it no more than the linker
+
+
+def linked(ptx: str, capability: Capability, *options: str) -> Linked | None:
+    """Return what the linker makes of PTX for a GPU, given further options; None where no linker is installed."""
     library = _library()
     if library is None:
         return None
     handle = c_void_p()
-    options = (c_char_p * 1)(f"-arch=sm_{capability.major}{capability.minor}".encode())
-    if library.nvJitLinkCreate(byref(handle), 1, options):
-        return None
+    texts = (f"-arch=sm_{capability.major}{capability.minor}", *options)
+    if library.nvJitLinkCreate(byref(handle), len(texts), (c_char_p * len(texts))(*map(str.encode, texts))):
+        return Linked(None, f"the linker does not know {' '.join(texts)}")
     try:
         data = ptx.encode() + b"\0"
-        if library.nvJitLinkAddData(handle, _PTX, data, len(data), b"kernel") or library.nvJitLinkComplete(
-            handle
-        ):
-            return None  # the driver says why
-        size = c_size_t()
-        library.nvJitLinkGetLinkedCubinSize(handle, byref(size))
-        cubin = ctypes.create_string_buffer(size.value)
-        library.nvJitLinkGetLinkedCubin(handle, cubin)
-        return cubin.raw
+        failed = library.nvJitLinkAddData(handle, _PTX, data, len(data), b"kernel")
+        failed = failed or library.nvJitLinkComplete(handle)
+        report = b"".join([_taken(library, handle, name).rstrip(b"\0") for name in ("ErrorLog", "InfoLog")])
+        return Linked(
+            None if failed else _taken(library, handle, "LinkedCubin"), report.decode(errors="replace")
+        )
     finally:
         library.nvJitLinkDestroy(byref(handle))
+
+
+def _taken(library: Any, handle: c_void_p, name: str) -> bytes:
+    """Return the bytes that the linker has under a name."""
+    size = c_size_t()
+    getattr(library, f"nvJitLinkGet{name}Size")(handle, byref(size))
+    taken = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvJitLinkGet{name}")(handle, taken)
+    return taken.raw

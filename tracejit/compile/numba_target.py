@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, lowering, types, typing
+from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, types, typing
 from numba.core import ir as numba_ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import AnalysisPass, LoweringPass, PassManager, register_pass
@@ -43,11 +43,11 @@ from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
     ReconstructSSA,
-    TranslateByteCode,
 )
 
 from tracejit.codegen.names import DTYPES
 from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.numba_shortcuts import Context, Lower, Translate
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.errors import CodegenError
 from tracejit.kernels.intrinsics import blas, lanes, pairs, pointers, scalar, tiles, transforms, ufunc_loops
@@ -76,7 +76,7 @@ class _LowerToLlvm(LoweringPass):
             inline=False, noalias=False, abi_tags=[],
         )  # fmt: skip
         with context.push_code_library(library):
-            lowering.Lower(context, library, described, state.func_ir).lower()
+            Lower(context, library, described, state.func_ir).lower()
         context.insert_user_function(described, described, [library])
         state.library = library
         state.cr = compiler.compile_result(
@@ -124,11 +124,11 @@ def _type_of(state: Any, value: Any) -> Any:
 
 
 _PASSES = (
-    TranslateByteCode, FixupArgs, ReconstructSSA,
+    Translate, FixupArgs, ReconstructSSA,
     NopythonTypeInference, PreLowerStripPhis, _LowerToLlvm,
 )  # fmt: skip
 _FEWER_PASSES = (
-    TranslateByteCode, FixupArgs,
+    Translate, FixupArgs,
     NopythonTypeInference, _CheckOneType, _LowerToLlvm,
 )  # fmt: skip
 
@@ -196,10 +196,11 @@ class _Codegen(codegen.CPUCodegen):
         return module
 
 
-class _Context(cpu.CPUContext):
+class _Context(Context):
     _registered = 0
 
     def init(self) -> None:
+        super().init()
         self.is32bit = False
         self._sizes: dict[str, int] = {}
         self._internal_codegen = _Codegen("tracejit")

@@ -4,13 +4,10 @@
 Note [compiling]
 A kernel goes through two stages. Numba, which is Python, infers types and writes LLVM IR; LLVM optimises that and
 writes object code, without Python's lock. So if several kernels are missing, LLVM works in a thread of its own, one
-kernel behind Numba. Both, and the loading of object code, happen in threads in which no signal handler runs
-(util/uninterrupted.py), and in which a fork waits (util/locks.py).
+kernel behind Numba (compile/stages.py). Both, and the loading of object code, happen in threads in which no signal
+handler runs (util/uninterrupted.py), and in which a fork waits (util/locks.py).
 """
 
-import os
-import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -19,18 +16,17 @@ from tracejit.compile.key import key_of
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.compile.lower import lower
 from tracejit.compile.objects import load
+from tracejit.compile.stages import in_two_stages
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel, Prepared
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
-from tracejit.util import frames, logs
+from tracejit.util import logs
 from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room
-from tracejit.util.uninterrupted import Stopping, uninterrupted, warn_of_threads
-
-_SWITCH_S = 2e-4
+from tracejit.util.uninterrupted import Stopping, uninterrupted
 
 
 class Code(Protocol):
@@ -160,65 +156,12 @@ def _log(event: str, request: _Request, what: str) -> None:
 
 def _compile(missing: Sequence[_Request], stopping: Stopping) -> Iterator[tuple[_Request, StoredKernel]]:
     """Compile, and store on disk (Note [compiling]), until it is all done or has to stop."""
-    if len(missing) > 1:
-        try:
-            yield from _compile_in_two_threads(missing, stopping)
-            return
-        except _NoThreadError as error:
-            warn_of_threads(error.why)
-    for request in missing:
-        if stopping():
-            return
+
+    def lower(request: _Request) -> tuple[LlvmFunction, int]:
         started = time.perf_counter_ns()
-        yield request, _finished(request, request.lower(), started)
+        return request.lower(), started
 
-
-class _NoThreadError(Exception):
-    """The system starts no new thread; `why` is its error."""
-
-    def __init__(self, why: RuntimeError) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
-def _compile_in_two_threads(
-    missing: Sequence[_Request], stopping: Stopping
-) -> Iterator[tuple[_Request, StoredKernel]]:
-    from queue import SimpleQueue
-
-    lowered: SimpleQueue[tuple[_Request, Any, int] | None] = SimpleQueue()
-    done: list[tuple[_Request, StoredKernel]] = []
-    failures: list[Exception] = []
-
-    caller = frames.user_location()
-
-    def finish() -> None:
-        with frames.called_from(caller):
-            for request, function, started in iter(lowered.get, None):
-                try:
-                    done.append((request, _finished(request, function, started)))
-                except Exception as failure:
-                    failures.append(failure)
-
-    thread = threading.Thread(target=finish, name="tracejit compiler")
-    try:
-        thread.start()
-    except RuntimeError as error:
-        raise _NoThreadError(error) from error
-    _switch.shorten()
-    try:
-        for request in missing:
-            if stopping():
-                break
-            started = time.perf_counter_ns()
-            lowered.put((request, request.lower(), started))
-    finally:
-        lowered.put(None)
-        thread.join()
-        _switch.restore()
-    if failures:
-        raise failures[0]
-    yield from done
+    return in_two_stages(missing, lower, lambda request, lowered: _finished(request, *lowered), stopping)
 
 
 def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:
@@ -233,31 +176,6 @@ def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:
         cache.save(kernel)
     return kernel
 
-
-class _SwitchInterval:
-    """Python's switch interval, short while LLVM compiles.
-
-    A call of LLVM waits a switch interval for Python's lock: by default 5 ms, as long as a small kernel takes.
-    """
-
-    def __init__(self) -> None:
-        self._before: float | None = None
-
-    def shorten(self) -> None:
-        """Set a short interval."""
-        self._before = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_S)
-
-    def restore(self) -> None:
-        """Set the former interval; in a child that was forked meanwhile too."""
-        if self._before is not None:
-            sys.setswitchinterval(self._before)
-        self._before = None
-
-
-_switch = _SwitchInterval()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_switch.restore)
 
 registry = KernelRegistry()
 """The kernels of this process."""

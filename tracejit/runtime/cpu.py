@@ -21,6 +21,7 @@ from tracejit.ops.op import contiguous
 from tracejit.program import ALIGNMENT, Program
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime import object_layout
+from tracejit.runtime.c_function import python_function
 from tracejit.runtime.table import ProgramTable
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 
@@ -94,33 +95,6 @@ def _launch(states: _StateFactory, code: Code, calls_python: bool) -> Launch:
         return status
 
     return launch
-
-
-class _MethodDef(ctypes.Structure):
-    """The description of a C function (PyMethodDef)."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_FASTCALL = 0x80  # the function takes an array of arguments and their number (METH_FASTCALL)
-
-
-_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCFunction_NewEx", ctypes.pythonapi)
-)
-
-
-def _enter(code: Code) -> Callable[..., Any]:
-    """Return the entry as a function of Python."""
-    object_layout.check_layout()
-    method = _MethodDef(b"enter", code.function("enter"), _FASTCALL, None)
-    # The description is the function's self, so that it lives as long: a profiler may keep the function.
-    return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
 
 
 class CpuExecutable:
@@ -233,7 +207,7 @@ class CpuExecutable:
             state[words.RECIPE] = table.ctypes.data
             state[words.RECIPE_END] = table.ctypes.data + table.nbytes
             objects = max(objects, recipe.objects)
-        enter = _enter(self._table.code)
+        enter = python_function(self._table.code.function("enter"))
         states = _StateFactory(state, self._table, program.arena_bytes, objects)
 
         def new_state() -> np.ndarray:

@@ -4,6 +4,7 @@
 import ctypes
 import sys
 import weakref
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -77,6 +78,29 @@ def slots() -> tuple[int, int, int, int]:
             "TRACEJIT_BACKEND=python, and please report the version."
         )
     return data, format, value, weak
+
+
+def places_of(kind: type, names: Sequence[str]) -> tuple[int, ...]:
+    """Return the places, in words, of slots of the objects of a class, and of the list of weak references.
+
+    Raises:
+        CodegenError: if they are not found.
+    """
+    probe: Any = object.__new__(kind)
+    marks = [object() for _ in names]
+    for name, mark in zip(names, marks, strict=True):
+        setattr(probe, name, mark)
+    offsets = {_word(id(probe), offset): offset for offset in range(2, kind.__basicsize__ // 8)}
+    weak = kind.__weakrefoffset__ // 8
+    before = _word(id(probe), weak)
+    reference = weakref.ref(probe)
+    after = _word(id(probe), weak)
+    if any(id(mark) not in offsets for mark in marks) or (before, after) != (0, id(reference)):
+        raise CodegenError(
+            "the CPU back end cannot run here: this build of Python keeps the slots of an object differently. Set "
+            "TRACEJIT_BACKEND=python, and please report the version."
+        )
+    return (*[offsets[id(mark)] for mark in marks], weak)
 
 
 @cache

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.aval import Aval
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultLayout
@@ -180,17 +181,30 @@ class Replayable:
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:
             return None
+        outputs = self.result.outputs(self.replay.program.outputs)
+        if is_plain and self._is_small(outputs):
+            tables = Tables(pattern(self.key), recipe(self.result))
+            entry = self.replay.entry(self.result.formats, self._guard is not None, *tables)
+            if entry is not None:
+                recycler = Recycler(outputs, False, entry)
+                return generate(
+                    self.key, self.result, outputs, launch, self.state, False, recycler, tables, (), stores
+                )
         return generate_for_device(
-            self.key, self.result, self.result.outputs(self.replay.program.outputs),
-            launch if is_plain else launched, DeviceArray, kind_of, self.state, stores,
+            self.key, self.result, outputs, launch if is_plain else launched, DeviceArray, kind_of, self.state, stores
         )  # fmt: skip
+
+    @staticmethod
+    def _is_small(outputs: Sequence[tuple[Aval, str | None]]) -> bool:
+        """Return whether results are filled again (Note [recycling] in call/recycle.py)."""
+        return bool(sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES)
 
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
         program = self.replay.program
         outputs, written = self.result.outputs(program.outputs), program.written
         guarded = self._guard is not None
         recycler, tables = None, Tables()
-        if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
+        if self._is_small(outputs):
             tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry)

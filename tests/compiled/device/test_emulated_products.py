@@ -33,12 +33,14 @@ PRODUCTS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
 ]
 
 
+TILES = [product_tiles.HUGE, product_tiles.LARGE, product_tiles.MEDIUM, product_tiles.SMALL]
+
+
 @pytest.mark.parametrize(
-    "tile",
-    [product_tiles.HUGE, product_tiles.LARGE, product_tiles.MEDIUM, product_tiles.SMALL],
-    ids=lambda t: t.name,
+    ("tile", "dtype"),
+    [(tile, "float32") for tile in TILES] + [(tile, "float64") for tile in TILES[1:]],
+    ids=lambda value: getattr(value, "name", value),
 )
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("function", "shapes"), PRODUCTS, ids=range(len(PRODUCTS)))
 @pytest.mark.sampled(by=lambda case: case["tile"].name)
 def test_products_by_tiles(
@@ -54,12 +56,12 @@ def test_products_by_tiles(
 
 
 def test_tiles_follow_from_sizes() -> None:
-    def name(m: int, k: int, n: int) -> str:
-        ones = np.ones((m, k), F32), np.ones((k, n), F32)
+    def name(m: int, k: int, n: int, dtype: str = "float32") -> str:
+        ones = np.ones((m, k), dtype), np.ones((k, n), dtype)
         return program_of(lambda a, b: (a @ b,), ones)[0].kernels[0].name.rpartition("_")[0]
 
     assert name(2048, 300, 2048) == "product_huge"
-    assert name(1024, 300, 2048) == "product_large"
+    assert name(1024, 300, 2048) == name(2048, 300, 2048, "float64") == "product_large"
     assert name(1024, 300, 1024) == name(70_000, 20, 50) == "product_medium"
     assert name(128, 800, 500) == name(128, 20, 10) == "product_small"
     assert name(128, 3, 500) == name(5, 800, 5) == "product"
@@ -70,7 +72,9 @@ FAULTS_OF_TILES = [
     ("piece = index(16 - piece)", "piece = index(0)"),
     ("own_row = index(down * 4)", "own_row = index(down * 3)"),
     ("_inner < k else", "_inner <= k else"),
-    ("if column + 3 < n:", "if column + 3 <= n:"),
+    ("index(first_column + own_column), n,", "index(first_column + own_column), index(n + 1),"),
+    ("add_products(sums, 4, 8, xs,", "add_products(sums, 4, 7, xs,"),
+    ("store_inside(out, out_row, sums, 4,", "store_inside(out, out_row, sums, 8,"),
 ]
 
 

@@ -75,11 +75,11 @@ def test_a_loop_needs_no_new_memory_and_no_new_graph(fake: FakeLibrary) -> None:
     assert loss.device == "cuda:0"
 
 
-def test_addresses_that_never_come_back_make_one_graph(fake: FakeLibrary) -> None:
+def test_addresses_that_never_come_back_make_few_graphs(fake: FakeLibrary) -> None:
     function = tj.dlaccelerate(lambda x: tj.exp(x) + 1, audit=False)
     kept = [function(tj.gpu(np.full(5, number, F32))) for number in range(20)]
     instantiated = Counter(fake.calls)["cuGraphInstantiateWithFlags"]
-    assert instantiated == 1
+    assert instantiated == 2  # of the general way, and of the entry's frame
     for number, result in enumerate(kept):
         np.testing.assert_allclose(np.asarray(result), np.exp(np.full(5, number, F32)) + 1, rtol=1e-6)
 
@@ -91,7 +91,7 @@ def test_few_graphs_are_kept(fake: FakeLibrary) -> None:
         for number, x in enumerate(inputs):
             assert function(x).tolist() == [2.0 * number] * 5
     graphs = [kind for kind, *_ in fake.objects.values() if kind == "executable"]
-    assert len(graphs) <= 8
+    assert len(graphs) <= 1 + 8  # of the general way, and of the entry's frame
 
 
 def test_memory_that_is_kept_is_given_back_where_it_lacks(fake: FakeLibrary) -> None:

@@ -19,6 +19,7 @@ from tracejit.passes.loops.spread import (
     FOLDED,
     GROUP,
     ROWS,
+    THREADS,
     WIDE,
     Spread,
 )
@@ -161,9 +162,13 @@ class DeviceEmitter(NestEmitter):
                 return ThreadLoop(self.rows, "element", "thread()", "threads()", WIDE)
             first = f"index(n0 - remainder(n0, {WIDE}) + thread())" if self.is_wide else "thread()"
             return ThreadLoop(self.rows, "element", first, "threads()")
+        if self.spread.form == THREADS:
+            return ThreadLoop(self.rows, "row", "thread()", "threads()")
         return ThreadLoop(self.rows, "row", "group()", "groups()")
 
     def inner_loop(self) -> ThreadLoop:
+        if self.spread.form == THREADS:
+            return ThreadLoop(self.inner, "column", "index(0)", "1")
         return ThreadLoop(self.inner, "column", "lane()", f"{GROUP}")
 
     def body(self) -> list[str]:
@@ -283,10 +288,10 @@ class DeviceEmitter(NestEmitter):
         rows += [f"{values.in_row[line.result]} = {self.initial(line.node)}" for line in folds]
         # What changes with some loops of a row only is loaded with each element.
         within = [line for level in range(split + 1, depth) for line in hoisted.pop(level, [])]
-        if self.spread.form == ROWS:
+        if self.spread.form in (ROWS, THREADS):
             rows += hoisted.pop(split, [])
         rows += self.inner_loop().lines(within + inner) if self.inner else within + inner
-        if folds and self.inner:
+        if folds and self.inner and self.spread.form != THREADS:
             rows += self.folded_lanes(folds)
         values.in_pass.clear()  # the next pass loads and computes anew
 

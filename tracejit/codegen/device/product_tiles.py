@@ -7,7 +7,7 @@ axis. While they multiply, the next tiles are on their way to registers, and the
 so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 or 16 columns of
 the result, in vectors of 4 neighbours.
 
-- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time.
+- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time; of float32 alone.
 - LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
 - MEDIUM tiles have 64 x 64 elements and 128 threads.
 - SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared,
@@ -63,18 +63,20 @@ class _Tile(NamedTuple):
     def threads(self) -> int:
         return self.workers * self.parts
 
-    def row(self, i: int) -> int:
-        """Return the place of a row of a thread behind its first one; vectors of rows lie apart."""
-        return i // _VECTOR * (self.rows * _VECTOR // self.own) + i % _VECTOR
-
-    def column(self, j: int) -> int:
-        """Return the place of a vector of columns of a thread behind its first one."""
-        return j * (self.columns * _VECTOR // self.over)
+    @property
+    def rows_apart(self) -> int:
+        """The rows from the first 4 of a thread to its next ones."""
+        return self.rows * _VECTOR // self.own
 
     @property
-    def sums(self) -> list[tuple[int, int]]:
-        """The vectors of the result for a thread: row and number of the vector."""
-        return [(i, j) for i in range(self.own) for j in range(self.over // _VECTOR)]
+    def columns_apart(self) -> int:
+        """The columns from one vector of a thread to its next one."""
+        return self.columns * _VECTOR // self.over
+
+    @property
+    def vectors(self) -> int:
+        """The vectors of the result for a thread."""
+        return self.own * self.over // _VECTOR
 
 
 HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1, 47.0)
@@ -134,14 +136,20 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
 
 
 def suitable(product: Product) -> _Tile:
-    """Return the tile that takes the least time, given how often tiles take turns, and how full they are."""
+    """Return the tile that takes the least time, given how often tiles take turns, and how full they are.
+
+    Of float64, the 128 sums of a thread of a HUGE tile would fill 256 registers, of which a thread has 255.
+    """
     batch, m, n = product[:3]
+    fitting = (
+        (SMALL, MEDIUM, LARGE, HUGE) if product.out.access.dtype.itemsize <= 4 else (SMALL, MEDIUM, LARGE)
+    )
 
     def time(tile: _Tile) -> float:
         count = batch * -(-m // tile.rows) * -(-n // tile.columns)
         return -(-count // _PROCESSORS) * tile.rows * tile.columns / tile.speed
 
-    return min((SMALL, MEDIUM, LARGE, HUGE), key=time)
+    return min(fitting, key=time)
 
 
 def _operand(
@@ -177,7 +185,7 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
         *_copied_places(tile, x),
         *_copied_places(tile, y),
         *_computed_places(tile),
-        *[f"sum{i}_{j} = {suffix}x4({suffix}(0))" for i, j in tile.sums],
+        f"sums = tile_{suffix}({tile.vectors})",
         "at = index(0)",
         "piece = index(0)",
         *_loads(tile, (x, y)),
@@ -185,11 +193,11 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
         "while at < k:",
         f"{INDENT}at = index(at + {tile.inner})",
         *[INDENT + line for line in _loads(tile, (x, y))],
-        *[INDENT + line for line in _multiplied(tile, suffix, x, y)],
+        *[INDENT + line for line in _multiplied(tile, x, y)],
         f"{INDENT}piece = index({tile.inner} - piece)",
         *[INDENT + line for line in _stores(tile, (x, y), suffix)],
         *(_added_parts(tile, suffix) if tile.parts > 1 else []),
-        *_results(tile, suffix, adds, is_wide),
+        *_results(tile, adds, is_wide),
     ]  # fmt: skip
     return "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
 
@@ -268,33 +276,19 @@ def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str
     return [*lines, "barrier()"]
 
 
-def _multiplied(tile: _Tile, suffix: str, x: _Copied, y: _Copied) -> list[str]:
+def _multiplied(tile: _Tile, x: _Copied, y: _Copied) -> list[str]:
     """Return the lines that multiply the tiles in shared memory."""
     steps = tile.inner // tile.parts
     unrolled = min(steps, _UNROLLED)
-    body: list[str] = []
-    for step in range(unrolled):
-        at = f"index(piece + inner + {step})"
-        body += [
-            *[
-                f"left{i} = load_x4(xs, {at} * {x.stride} + own_row + {tile.row(i * _VECTOR)})"
-                for i in range(tile.own // _VECTOR)
-            ],
-            *[
-                f"right{j} = load_x4(ys, {at} * {y.stride} + own_column + {tile.column(j)})"
-                for j in range(tile.over // _VECTOR)
-            ],
-            *[
-                f"sum{i}_{j} = fma_{suffix}(item_{suffix}(left{i // _VECTOR}, {i % _VECTOR}), right{j}, sum{i}_{j})"
-                for i, j in tile.sums
-            ],
-        ]
+    left = f"xs, index(piece + inner) * {x.stride} + own_row, {x.stride}, {tile.rows_apart}"
+    right = f"ys, index(piece + inner) * {y.stride} + own_column, {y.stride}, {tile.columns_apart}"
+    added = f"sums = add_products(sums, {tile.own}, {unrolled}, {left}, {right})"
     if steps == unrolled:
-        return [f"inner = index({f'part * {steps}' if tile.parts > 1 else 0})", *body]
+        return [f"inner = index({f'part * {steps}' if tile.parts > 1 else 0})", added]
     return [
         "inner = index(0)",
         f"while inner < {steps}:",
-        *[INDENT + line for line in body],
+        INDENT + added,
         f"{INDENT}inner = index(inner + {unrolled})",
     ]
 
@@ -304,48 +298,27 @@ def _added_parts(tile: _Tile, suffix: str) -> list[str]:
 
     All parts but the first put their sums side by side for the threads that take them.
     """
-    vectors = [f"sum{i}_{j}" for i, j in tile.sums]
-    size = tile.workers * _VECTOR
-    lines = [f"sums = shared_{suffix}(2, {size * (tile.parts - 1) * 2})"]
-    for first in range(0, len(vectors), 2):  # two vectors at a time, so that little memory is enough
-        pair = vectors[first : first + 2]
+    size, others = tile.workers * _VECTOR, tile.parts - 1
+    lines = [f"others = shared_{suffix}(2, {size * others * 2})"]
+    for first in range(0, tile.vectors, 2):  # two vectors at a time, so that little memory is enough
         lines += [
             "if part > 0:",
-            *[
-                f"{INDENT}store_x4(sums, index((part - 1) * {2 * size} + {number * size} + worker * {_VECTOR}), {name})"
-                for number, name in enumerate(pair)
-            ],
+            f"{INDENT}at_others = index((part - 1) * {2 * size} + worker * {_VECTOR})",
+            f"{INDENT}store_apart(others, at_others, {size}, sums, {first}, 2)",
             "barrier()",
             "if part == 0:",
-            *[
-                f"{INDENT}{name} = {name} + load_x4(sums, index({(2 * other + number) * size} + worker * {_VECTOR}))"
-                for number, name in enumerate(pair)
-                for other in range(tile.parts - 1)
-            ],
+            f"{INDENT}sums = add_apart(sums, {first}, 2, others, index(worker * {_VECTOR}), {size}, {others})",
             "barrier()",
         ]
     return lines
 
 
-def _results(tile: _Tile, suffix: str, adds: bool, is_wide: bool) -> list[str]:
+def _results(tile: _Tile, adds: bool, is_wide: bool) -> list[str]:
     """Return the lines that store the elements of this thread that are in the result."""
-    lines = ["row = index(first_row + own_row)", "column = index(first_column + own_column)"]
-    stores = []
-    for i in range(tile.own):
-        down = tile.row(i)
-        stores.append(f"if row + {down} < m:")
-        for j in range(tile.over // _VECTOR):
-            for lane in range(1 if is_wide else _VECTOR):
-                offset = tile.column(j) + lane
-                place = f"index(row + {down}) * out_row + column + {offset}"
-                if is_wide:
-                    value = f"load_x4(out, {place}) + sum{i}_{j}" if adds else f"sum{i}_{j}"
-                    store = f"store_x4(out, {place}, {value})"
-                else:
-                    value = f"item_{suffix}(sum{i}_{j}, {lane})"
-                    store = f"out[{place}] = {f'out[{place}] + {value}' if adds else value}"
-                stores += [f"{INDENT}if column + {offset} < n:", INDENT * 2 + store]
-    return [*lines, *(stores if tile.parts == 1 else ["if part == 0:", *[INDENT + line for line in stores]])]
+    rows = f"{tile.own}, index(first_row + own_row), m, {tile.rows_apart}"
+    columns = f"index(first_column + own_column), n, {tile.columns_apart}"
+    store = f"{'add' if adds else 'store'}_inside(out, out_row, sums, {rows}, {columns}, {_VECTOR if is_wide else 1})"
+    return [store] if tile.parts == 1 else ["if part == 0:", INDENT + store]
 
 
 assert SMALL.workers == GROUP

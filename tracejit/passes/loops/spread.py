@@ -14,6 +14,8 @@ share it:
   launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
   In it a block takes up to 32 neighbours of the result, and its threads some of the copies each.
 - Long rows without a reduction of each row are cut into pieces, which are rows for all that was said.
+- A sum over rows that has more elements than threads would have copies of them is computed by a thread for each of its
+  elements, one row after the other. Neighbours read neighbouring memory then, too.
 - What none of this fits runs on a single thread. That is slow, and right.
 """
 
@@ -54,17 +56,18 @@ MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
 MOST_KEPT = 1024  # elements of a row, or a piece of it, that a group keeps in registers
 MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
+ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
 
-ALONE, ELEMENTS, ROWS, COLUMNS = "alone", "elements", "rows", "columns"
+ALONE, ELEMENTS, ROWS, THREADS, COLUMNS = "alone", "elements", "rows", "threads", "columns"
 BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
 
 
 class Spread(NamedTuple):
     """A nest, and how threads share it (Note [spreading]).
 
-    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS, or blocks combine
-                copies by COLUMNS
+    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS, or THREADS rows, or
+                blocks combine copies by COLUMNS
     blocks      how many blocks of BLOCK threads run it, of COLUMN_THREADS for COLUMNS; one thread if it is ALONE
     copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other; FOLDED
                 are numbers that threads keep in registers, and groups combine into their copies in the end
@@ -160,8 +163,63 @@ def _spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
     if nest.split is None:
         if sum(nest.writes[k].root.aval.size for k in sums if not _is_one_number(nest, k)) <= FEW:
             return _elements_with_copies(nest, sums)
+        by_thread = _by_threads(nest, sums)
         nest = _reduced_axes_first(nest, sums)
-    return _rows(nest, sums, is_scratch)
+    else:
+        by_thread = _by_threads(_without_rows(nest, is_scratch), sums) if sums else None
+    launches = _rows(nest, sums, is_scratch)
+    return launches if by_thread is None or _are_enough(launches[0], by_thread) else [by_thread]
+
+
+def _are_enough(launch: Spread, by_thread: Spread) -> bool:
+    """Return whether a launch on copies keeps a device as busy as one in which a thread computes each element."""
+    if launch.form == ALONE:
+        return False
+    width = 1 if launch.pieces == 1 else MOST_KEPT // GROUP  # elements that a thread has on their way at once
+    return launch.blocks * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
+
+
+def _without_rows(nest: Nest, is_scratch: set[Value]) -> Nest | None:
+    """Return a nest that adds up what rows fold as one that adds up elements, None if it does anything else."""
+    if any(nest.row[:-1]) or len(nest.full) != 1 or any(access.root in is_scratch for access in nest.writes):
+        return None
+    sums = {line.value: line for line in nest.row[-1] if isinstance(line, Accumulate)}
+    folds = {line.result: line for line in nest.full[0] if isinstance(line, RowFold)}
+    if len(sums) != len(nest.row[-1]) or {*sums} != {*folds}:
+        return None
+    if any(sums[value].node.op is not folds[value].node.op for value in sums):
+        return None
+    full: list[Line] = [
+        sums[line.result]._replace(value=line.value) if isinstance(line, RowFold) else line
+        for line in nest.full[0]
+    ]
+    return nest._replace(split=None, row=[[], []], full=[full])
+
+
+def _by_threads(nest: Nest | None, sums: Mapping[int, Accumulate]) -> Spread | None:
+    """Return the launch that computes each element of sums by one thread; None if they reduce different axes."""
+    if nest is None:
+        return None
+    writes, extents = nest.writes, nest.extents
+    axes = range(len(extents))
+    kept = {tuple([a for a in axes if writes[k].strides[a] and extents[a] > 1]) for k in sums}
+    if len(kept) > 1 or any(line.start is not None for line in sums.values()):
+        return None
+    (first,) = kept
+    order = [*first, *[axis for axis in axes if axis not in first]]
+    stores: list[Line] = []
+
+    def folded(line: Line) -> Line:
+        if not isinstance(line, Accumulate):
+            return line
+        total = Value(Aval((), None, writes[line.write].root.dtype), None)
+        stores.append(Store(line.write, total))
+        return RowFold(total, line.node, line.value)
+
+    full = [[folded(line) for line in lines] for lines in nest.full]
+    nest = _with_axes(nest, order, len(first))._replace(row=[[], stores], full=full)
+    elements = math.prod(nest.extents[: len(first)])
+    return Spread(nest, THREADS, min(-(-elements // BLOCK), MOST_TURNS))
 
 
 def _can_be_copied(nest: Nest, line: Accumulate) -> bool:
@@ -218,13 +276,18 @@ def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
         # Threads of a group share one axis: each of them has a copy of what that reduces.
         reduced.remove(min(reversed(reduced), key=lambda axis: sum(sizes[k] for k in reducing[axis])))
     axes = [*reduced, *[axis for axis in range(len(nest.extents)) if axis not in reduced]]
+    return _with_axes(nest, axes, len(reduced))
+
+
+def _with_axes(nest: Nest, axes: Sequence[int], split: int) -> Nest:
+    """Return a nest with its axes in another order, of which the first ones are rows."""
 
     def moved(access: Access) -> Access:
         return access._replace(strides=tuple([access.strides[axis] for axis in axes]))
 
     return nest._replace(
         extents=tuple([nest.extents[axis] for axis in axes]),
-        split=len(reduced),
+        split=split,
         reads=[*map(moved, nest.reads)],
         writes=[*map(moved, nest.writes)],
         row=[[], []],

@@ -15,6 +15,7 @@ from tracejit.aval import check_dtype
 from tracejit.errors import ArgumentError, DeviceError
 from tracejit.runtime.cuda.dlpack import CUDA, capsule_of
 from tracejit.runtime.cuda.driver import DEFAULT_STREAM, UNIT, Driver, driver, stream_of
+from tracejit.runtime.cuda.lanes import Lane
 from tracejit.util.devices import OnDevice, registered
 from tracejit.util.locks import new_lock
 
@@ -23,19 +24,20 @@ _CONTIGUOUS, _ALIGNED, _OWNED, _WRITEABLE = 0x1, 0x100, 0x4, 0x400  # flags of a
 
 
 class DeviceMemory:
-    """Memory on the device, freed with this object."""
+    """Memory on the device, freed with this object; it belongs to a lane as an array does."""
 
-    __slots__ = ("address", "driver", "size")
+    __slots__ = ("address", "belongs", "driver", "size")
 
     def __init__(self, on: Driver, size: int) -> None:
         self.driver = on
         self.size = size
+        self.belongs = [on.lane]
         self.address = on.allocate(size) if size else 0
 
     def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
         # When the process ends the driver frees all memory, and names of modules are None.
         if getattr(self, "address", 0) and not ends():
-            self.driver.free(self.address, self.size)
+            self.driver.free(self.address, self.size, self.belongs[0])
 
 
 class ArrayKind:
@@ -101,7 +103,7 @@ class DeviceArray(OnDevice):
         base: what the elements are shared with, None if they are the array's own.
     """
 
-    __slots__ = ("__weakref__", "address", "base", "is_writeable", "kind", "on", "owner")
+    __slots__ = ("__weakref__", "address", "base", "belongs", "is_writeable", "kind", "on", "owner")
 
     __array_priority__ = 2000.0
     __hash__ = object.__hash__
@@ -111,11 +113,13 @@ class DeviceArray(OnDevice):
     ) -> None:
         self.on, self.kind, self.address, self.owner = on, kind, address, owner
         self.is_writeable, self.base = writeable, base
+        # The lane that used the memory last (Note [streams] in lanes.py), in a list that arrays of one memory share.
+        self.belongs: list[Lane] = owner.belongs if type(owner) is DeviceArray else [on.lane]
         registered.in_use = True
 
     def __del__(self) -> None:
         if self.owner is None and self.address:
-            self.on.free(self.address, self.kind.room)
+            self.on.free(self.address, self.kind.room, self.belongs[0])
 
     shape, dtype, strides = _of_kind("shape"), _of_kind("dtype"), _of_kind("strides")
     ndim, size, itemsize, nbytes = (
@@ -153,6 +157,8 @@ class DeviceArray(OnDevice):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         strides = None if self.flags.c_contiguous else self.strides
+        with self.on.lanes.order:
+            self.on.lanes.take_over([self])
         return {
             "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, not self.flags.writeable),
             "strides": strides, "version": 3, "stream": self.on.stream or _LEGACY_STREAM,
@@ -163,6 +169,8 @@ class DeviceArray(OnDevice):
 
     def __dlpack__(self, *, stream: Any = None) -> Any:
         if stream not in (None, -1):  # on which the elements are to be ready
+            with self.on.lanes.order:
+                self.on.lanes.take_over([self])
             self.on.wait(self.on.stream, on=DEFAULT_STREAM if stream == _LEGACY_STREAM else stream)
         return capsule_of(self)
 
@@ -170,7 +178,10 @@ class DeviceArray(OnDevice):
         """Return a copy of the elements in the memory of the host."""
         low, high = self.span
         data = np.empty(high - low, np.uint8)
-        self.on.download(data, low)
+        with self.on.lanes.order:
+            self.on.lanes.take_over([self])
+            self.on.begin_download(data, low)
+        self.on.synchronize()
         shown = np.ndarray(self.shape, self.dtype, data, self.address - low, self.strides)
         result = np.empty(self.shape, self.dtype)
         result[...] = shown
@@ -181,7 +192,9 @@ class DeviceArray(OnDevice):
         if not self.flags.c_contiguous:
             return uploaded(self.on, self.host())
         result = empty(self.on, self.shape, self.dtype)
-        self.on.copy(result.address, self.address, self.nbytes)
+        with self.on.lanes.order:
+            self.on.lanes.take_over([self])
+            self.on.copy(result.address, self.address, self.nbytes)
         return result
 
     def write(self, data: Any) -> None:
@@ -189,15 +202,21 @@ class DeviceArray(OnDevice):
         if not self.flags.c_contiguous:
             low, high = self.span
             whole = np.empty(high - low, np.uint8)
-            self.on.download(whole, low)
-            shown = np.ndarray(self.shape, self.dtype, whole, self.address - low, self.strides)
-            shown[...] = data.host() if isinstance(data, DeviceArray) else data
-            self.on.upload(low, whole)
+            with self.on.lanes.order:
+                self.on.lanes.take_over([self])
+                self.on.download(whole, low)
+                shown = np.ndarray(self.shape, self.dtype, whole, self.address - low, self.strides)
+                shown[...] = data.host() if isinstance(data, DeviceArray) else data
+                self.on.upload(low, whole)
         elif isinstance(data, DeviceArray) and data.flags.c_contiguous:
-            self.on.copy(self.address, data.address, self.nbytes)
+            with self.on.lanes.order:
+                self.on.lanes.take_over([self, data])
+                self.on.copy(self.address, data.address, self.nbytes)
         else:
             on_host = data.host() if isinstance(data, DeviceArray) else data
-            self.on.upload(self.address, np.ascontiguousarray(on_host, self.dtype))
+            with self.on.lanes.order:
+                self.on.lanes.take_over([self])
+                self.on.upload(self.address, np.ascontiguousarray(on_host, self.dtype))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

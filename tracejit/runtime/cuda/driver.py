@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Driver: the device of this process, through the functions of NVIDIA's driver.
 
-Note [streams]
-Work is put on one stream at a time, by default on that which CuPy and PyTorch use by default too, so that what they and
-tracejit do is in order. `using` takes another stream: it waits for what was put on the one before, and that one waits
-for it in the end. So memory may be freed on any of them. Nothing waits for the device unless a value is read.
-
 Note [memory is used again]
 A replay needs memory for its results, and calls of the driver for it take longer than a short replay. So memory that
 is freed is kept, by its size, and given out again: what is put on the stream later runs later. As a side effect a
@@ -17,39 +12,32 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint64, c_void_p
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.compile.capability import Capability
 from tracejit.errors import ArgumentError, DeviceError, DeviceMemoryError
+from tracejit.kernels.executor import state
 from tracejit.runtime.cuda import library as libraries
-from tracejit.runtime.cuda.library import KernelNode
+from tracejit.runtime.cuda.lanes import Lane, Lanes
 from tracejit.util.locks import new_lock
 from tracejit.util.text import brief
 
-DEFAULT_STREAM = 0
+DEFAULT_STREAM = state.DEFAULT_STREAM
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = (100, 101)
 _TOO_OLD = (34, 803)  # a stand-in for the library, two parts that differ
 _PTX_TOO_NEW = 222
 # After one of these the device answers nothing that this process asks: see "sticky errors" in NVIDIA's guide.
 _LOST = (46, 214, 220, 226, 700, 702, 714, 715, 716, 717, 718, 719, 999)
+_LOST_COUNT = 1 << 40  # what the word for being busy has then at least
 _MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
 _WITHOUT_TIME = 2  # flag of an event
 _KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this file and again by the pool
 UNIT = 512  # bytes: the memory of arrays is a multiple of it, so that similar ones share what is kept
-
-
-class NodeParameters(NamedTuple):
-    """A launch in a graph: the kernel's function, blocks, threads of a block, and the words of its argument."""
-
-    function: int
-    blocks: int
-    threads: int
-    words: np.ndarray
 
 
 class Driver:
@@ -65,7 +53,8 @@ class Driver:
         version: of CUDA that the driver is made for, as 1000 * major + 10 * minor.
         capability: of the device.
         total_bytes: of the device's memory.
-        stream: the handle of the stream that work is put on.
+        lanes: what threads put their work on.
+        words: what compiled entries read of it (kernels/executor/state.py).
 
     Raises:
         DeviceError: if the driver is too old, or there is no such device.
@@ -73,11 +62,9 @@ class Driver:
 
     def __init__(self, library: Any, ordinal: int = 0, kept_bytes: int = _KEPT_BYTES) -> None:
         self.ordinal = ordinal
-        self.stream = DEFAULT_STREAM
         self.is_lost = False
         self._library = library
         self._lock = new_lock()
-        self._kept: dict[int, list[int]] = {}  # addresses, by the bytes there
         self._kept_bytes = (
             0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
         )
@@ -115,6 +102,11 @@ class Driver:
             library.cuDevicePrimaryCtxRetain(byref(self._context), self._device),
         )
         self._keep_memory()
+        self.words = np.zeros(state.DRIVER_WORDS, np.intp)
+        self.lanes = Lanes(self)
+        self.words[state.DEVICE_CONTEXT] = self._context.value or 0
+        self.words[state.DEVICE_SET_CONTEXT] = libraries.address_of(library.cuCtxSetCurrent)
+        self.words[state.DEVICE_LAUNCH] = libraries.address_of(library.cuGraphLaunch)
 
     def _keep_memory(self) -> None:
         """Let the pool keep freed memory, so that a replay's results need no call of the operating system."""
@@ -148,6 +140,14 @@ class Driver:
             self.refuse_if_lost()
         library = self._library
         status = library.cuCtxSetCurrent(self._context) or library.cuGraphLaunch(executable, self.stream)
+        self._check("cuGraphLaunch", status)
+
+    def check_launch(self, status: int) -> None:
+        """Check the status of a launch that a compiled entry made.
+
+        Raises:
+            DeviceError: if it failed.
+        """
         self._check("cuGraphLaunch", status)
 
     def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -198,6 +198,7 @@ class Driver:
             )
         if status in _LOST:
             self.is_lost = True
+            self.words[state.IS_BUSY] += _LOST_COUNT
             return DeviceError(
                 f"cuda:{self.ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
                 "process; if it happens again, report it with the output of tracejit doctor --cuda."
@@ -209,17 +210,15 @@ class Driver:
 
     # Streams.
 
-    @contextmanager
-    def using(self, stream: int) -> Iterator[None]:
-        """Put work on another stream while the block runs (Note [streams])."""
-        before = self.stream
-        self.wait(before, on=stream)
-        self.stream = stream
-        try:
-            yield
-        finally:
-            self.stream = before
-            self.wait(stream, on=before)
+    @property
+    def lane(self) -> Lane:
+        """The lane of this thread or task (Note [streams] in lanes.py)."""
+        return self.lanes.own
+
+    @property
+    def stream(self) -> int:
+        """The handle of the stream that work of this thread or task is put on."""
+        return self.lanes.own.handle
 
     def wait(self, stream: int, on: int) -> None:
         """Let the stream `on` wait for all that was put on `stream`."""
@@ -265,7 +264,7 @@ class Driver:
         Raises:
             DeviceMemoryError: if there is not enough.
         """
-        kept = self._kept.get(size)
+        kept = self.lane.kept.get(size)
         if kept:
             try:
                 address = kept.pop()
@@ -287,23 +286,22 @@ class Driver:
         self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
-    def free(self, address: int, size: int) -> None:
-        """Free memory of `size` bytes, after all work that was put on the stream (Note [memory is used again])."""
+    def free(self, address: int, size: int, lane: Lane) -> None:
+        """Free memory of `size` bytes, after all work that was put on a lane (Note [memory is used again])."""
+        lane = lane.now()
         if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
-            self.release("cuMemFreeAsync", address, self.stream)
+            self.release("cuMemFreeAsync", address, lane.handle)
             return
         self._kept_bytes += size
-        kept = self._kept.get(size)
-        if kept is None:
-            kept = self._kept.setdefault(size, [])
-        kept.append(address)
+        lane.keep(size, address)
 
     def trim(self) -> None:
         """Give the memory that is kept back to the driver, whose pool keeps some of it in turn."""
-        for size, kept in list(self._kept.items()):
-            while kept:
-                self._kept_bytes -= size
-                self.release("cuMemFreeAsync", kept.pop(), self.stream)
+        for lane in self.lanes.every():
+            for size, kept in list(lane.kept.items()):
+                while kept:
+                    self._kept_bytes -= size
+                    self.release("cuMemFreeAsync", kept.pop(), lane.handle)
 
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
@@ -312,13 +310,18 @@ class Driver:
 
     def download(self, data: np.ndarray, address: int) -> None:
         """Copy from the device into a contiguous ndarray, and wait for it."""
+        self.begin_download(data, address)
+        self.synchronize()
+
+    def begin_download(self, data: np.ndarray, address: int) -> None:
+        """Copy from the device into a contiguous ndarray, whose elements are there after synchronize()."""
         if data.nbytes:
-            self.read([(data, address)])
+            self.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, address, data.nbytes, self.stream)
 
     def read(self, places: Sequence[tuple[np.ndarray, int]]) -> None:
         """Copy from addresses on the device into contiguous ndarrays, and wait once for all of them."""
         for data, address in places:
-            self.call("cuMemcpyDtoHAsync_v2", data.ctypes.data, address, data.nbytes, self.stream)
+            self.begin_download(data, address)
         if places:
             self.synchronize()
 
@@ -344,7 +347,7 @@ class Driver:
         status = self._library.cuPointerGetAttribute(ctypes.addressof(ordinal), _ORDINAL, address)
         return None if status else ordinal.value
 
-    # Kernels and graphs.
+    # Kernels.
 
     def load(self, code: bytes, name: str) -> int:
         """Return the function `name` in PTX, which the driver compiles, or in a cubin. It stays loaded."""
@@ -352,67 +355,6 @@ class Driver:
         self.call("cuModuleLoadDataEx", byref(module), code + b"\0", 0, None, None)
         self.call("cuModuleGetFunction", byref(function), module, name.encode())
         return function.value or 0
-
-    def graph(self, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]) -> "DeviceGraph":
-        """Return an executable graph of launches.
-
-        Args:
-            nodes: the launches.
-            dependencies: for each, the numbers of those that have to be done before.
-        """
-        return DeviceGraph(self, nodes, dependencies)
-
-
-class DeviceGraph:
-    """An executable graph of launches; made by Driver.graph.
-
-    Attributes:
-        parameters: of the launches.
-    """
-
-    def __init__(
-        self, driver: Driver, nodes: Sequence[NodeParameters], dependencies: Sequence[Sequence[int]]
-    ) -> None:
-        self._driver = driver
-        self.parameters = list(nodes)
-        self._graph, self._executable = c_void_p(), c_void_p()
-        self._nodes: list[c_void_p] = []
-        driver.call("cuGraphCreate", byref(self._graph), 0)
-        for parameters, needed in zip(nodes, dependencies, strict=True):
-            node = c_void_p()
-            before = (c_void_p * len(needed))(*[self._nodes[number].value for number in needed])
-            structure, _kept = _structure(parameters)
-            driver.call(
-                "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(needed), byref(structure)
-            )
-            self._nodes.append(node)
-        driver.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
-        self._handle = self._executable.value or 0
-
-    def update(self, number: int) -> None:
-        """Give a launch the words that its parameters have now, for the next replay."""
-        structure, _kept = _structure(self.parameters[number])
-        self._driver.call(
-            "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
-        )
-
-    def launch(self) -> None:
-        """Put all launches on the stream."""
-        self._driver.replay(self._handle)
-
-    def __del__(self) -> None:
-        for name, handle in (("cuGraphExecDestroy", self._executable), ("cuGraphDestroy", self._graph)):
-            if handle.value:
-                self._driver.release(name, handle)
-
-
-def _structure(parameters: NodeParameters) -> tuple[KernelNode, Any]:
-    """Return the driver's structure for a launch, and what has to live while it is read."""
-    pointers = (c_void_p * 1)(parameters.words.ctypes.data)
-    structure = KernelNode(
-        parameters.function, parameters.blocks, 1, 1, parameters.threads, 1, 1, 0, pointers, None, None, None
-    )
-    return structure, (pointers, parameters.words)
 
 
 def _dotted(version: int) -> str:
@@ -452,7 +394,7 @@ def replaced(other: Driver | None) -> Iterator[None]:
 
 @contextmanager
 def stream(handle: Any) -> Iterator[None]:
-    """Put the work of tracejit on a stream of the caller while the block runs.
+    """Put the work of tracejit on a stream of the caller while the block runs, for this thread (or asyncio task).
 
     Args:
         handle: the address of a CUDA stream, or an object that has it: ``cuda_stream`` (PyTorch), ``ptr`` (CuPy) or
@@ -461,7 +403,7 @@ def stream(handle: Any) -> Iterator[None]:
     Raises:
         ArgumentError: if it is no stream.
     """
-    with driver().using(stream_of(handle)):
+    with driver().lanes.using(stream_of(handle)):
         yield
 
 

@@ -8,39 +8,31 @@ has a graph for each of the latest few calls whose addresses came twice; other a
 was made or moved longest ago.
 """
 
-import weakref
+import copy
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.call.recycle import EntryPoint
+from tracejit.call.tables import Pattern, Recipe
 from tracejit.compile.capability import count_of_words
-from tracejit.compile.device_code import code_of
 from tracejit.errors import CodegenError
+from tracejit.kernels.executor.state import MOST_GRAPHS, WIDEST_ACCESS
 from tracejit.ops import Layout
-from tracejit.program import Kernel, Prepared, Program
+from tracejit.program import Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
-from tracejit.runtime.cuda.driver import DeviceGraph, Driver, NodeParameters, driver
+from tracejit.runtime.cuda.driver import Driver, driver
+from tracejit.runtime.cuda.functions import functions_of
 from tracejit.runtime.cuda.graph import GraphPlan, plans
+from tracejit.runtime.cuda.launches import DeviceGraph, NodeParameters
 from tracejit.util.locks import new_lock
 
-_ALIGNMENT = 32  # bytes: four neighbours of float64, the widest access of kernels
-_MOST_GRAPHS = 8  # of a program
+_ALIGNMENT = WIDEST_ACCESS
+_MOST_GRAPHS = MOST_GRAPHS
 _MOST_SEEN = 256  # addresses of calls that are remembered
 
 _Place = tuple[str, int]  # what lies there, such as "input", and its number
-
-_functions: "weakref.WeakKeyDictionary[Driver, dict[str, int]]" = weakref.WeakKeyDictionary()
-
-
-def function_of(on: Driver, kernel: Kernel) -> tuple[int, bool, int]:
-    """Return the device's function for a kernel, whether it was compiled, and the nanoseconds that this took."""
-    loaded = _functions.setdefault(on, {})
-    if kernel.name in loaded:
-        return loaded[kernel.name], False, 0
-    code, compiled, took_ns = code_of(kernel, on.capability)
-    loaded[kernel.name] = on.load(code, kernel.name)
-    return loaded[kernel.name], compiled, took_ns
 
 
 class _Launches:
@@ -75,6 +67,17 @@ class _Launches:
         self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
         self._seen: set[tuple[int, ...]] = set()
 
+    def another(self) -> "_Launches":
+        """Return the same launches with graphs of their own."""
+        other = copy.copy(self)
+        other._graphs, other._seen = {}, set()
+        return other
+
+    def place(self, addresses: tuple[int, ...]) -> dict[tuple[int, ...], DeviceGraph]:
+        """Make or move a graph to addresses that there is no graph of; return all graphs by their addresses."""
+        self._placed(addresses)
+        return self._graphs
+
     def launch(self, addresses: tuple[int, ...]) -> None:
         """Launch the graph of the addresses of a call."""
         graph = self._graphs.get(addresses)
@@ -90,7 +93,7 @@ class _Launches:
         if not graphs or (addresses in self._seen and len(graphs) < _MOST_GRAPHS):
             parameters = [part._replace(words=part.words.copy()) for part in self._parameters]
             self._move(parameters, addresses)
-            graph = self._on.graph(parameters, self._plan.dependencies)
+            graph = DeviceGraph(self._on, parameters, self._plan.dependencies)
         else:
             graph = graphs.pop(next(iter(graphs)))
             for number in self._move(graph.parameters, addresses):
@@ -134,18 +137,11 @@ class DeviceExecutable:
         ]
         self._outputs = [_kind_of(aval) for aval in program.outputs]
         plan, commits = plans(program)
-        functions: dict[str, int] = {}
-        compiled: list[str] = []
-        loaded: list[str] = []
-        took_ns = 0
-        for kernel in program.kernels:
-            functions[kernel.name], was_compiled, ns = function_of(on, kernel)
-            (compiled if was_compiled else loaded).append(kernel.name)
-            took_ns += ns
-        self.prepared = Prepared(tuple(compiled), tuple(loaded), took_ns, 0)
+        functions, self.prepared = functions_of(on, program.kernels)
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
         self._fault = DeviceMemory(on, 8 if program.checked else 0)
+        self._own = (self._arena, self._fault, *self._constants)
         fixed = {("constant", number): array.address for number, array in enumerate(self._constants)}
         fixed["arena", 0] = self._arena.address
         fixed["output", len(self._outputs)] = self._fault.address
@@ -168,19 +164,46 @@ class DeviceExecutable:
         if not self.fits(inputs):
             self._refuse(inputs)
         outputs = [empty_of(on, kind) for kind in self._outputs]
-        addresses = [array.address for array in inputs]
         with self._lock:
-            copies = {}
-            if [address for address in addresses if address % _ALIGNMENT]:
-                copies = {
-                    i: _Aligned(on, array) for i, array in enumerate(inputs) if array.address % _ALIGNMENT
-                }
-                addresses = [copies.get(i, array).address for i, array in enumerate(inputs)]
-            self._run((*addresses, *[array.address for array in outputs]), outputs)
-            for number, copy in copies.items():
-                if number in self.program.written:
-                    copy.write_back()
+            with on.lanes.order:
+                on.lanes.take_over((*self._own, *inputs))
+                copies = {i: _Aligned(on, x) for i, x in enumerate(inputs) if x.address % _ALIGNMENT}
+                addresses = (
+                    *[copies.get(i, array).address for i, array in enumerate(inputs)],
+                    *[array.address for array in outputs],
+                )
+                if self.program.checked:
+                    on.clear(self._fault.address, 8)
+                self._graph.launch(addresses)
+            if self._is_checked:
+                self._check(outputs)
+            written = [number for number in copies if number in self.program.written]
+            if self.program.commits or written:
+                with on.lanes.order:
+                    on.lanes.take_over((*self._own, *inputs))
+                    self._commits.launch(addresses)
+                    for number in written:
+                        copies[number].write_back()
         return outputs
+
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> EntryPoint | None:
+        """Return the compiled entry point of the program (Note [entries of a device] in entry.py).
+
+        None where Python has to look at each call: for numbers among the inputs, guards, indices that are checked,
+        and inputs that are written.
+        """
+        program = self.program
+        if guarded or self._is_checked or program.written or not program.rows or program.commits:
+            return None
+        if pattern is None or pattern.numbers or len(self._inputs) != pattern.inputs:
+            return None
+        from tracejit.runtime.cuda.entry import DeviceEntry  # compiles
+
+        return DeviceEntry(self._on, self._inputs, self._outputs, lambda: self._graph.another().place).point(
+            formats, pattern, recipe
+        )
 
     def fits(self, inputs: Sequence[DeviceArray]) -> bool:
         """Return whether arrays have the shapes, dtypes and layouts that the program was built for."""
@@ -194,17 +217,6 @@ class DeviceExecutable:
                     f"input {number} of a program is {array.dtype} {array.shape} with strides {array.strides}, "
                     f"expected {kind.dtype} {kind.shape} with strides {kind.strides}"
                 )
-
-    def _run(self, addresses: tuple[int, ...], outputs: Sequence[DeviceArray]) -> None:
-        if not self._is_checked:
-            self._graph.launch(addresses)
-        else:
-            if self.program.checked:
-                self._on.clear(self._fault.address, 8)
-            self._graph.launch(addresses)
-            self._check(outputs)
-        if self.program.commits:
-            self._commits.launch(addresses)
 
     def _check(self, outputs: Sequence[DeviceArray]) -> None:
         """Read the guard and the fault of a replay, and raise the error that they stand for."""

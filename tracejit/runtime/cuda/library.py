@@ -113,3 +113,8 @@ def declared(library: Any) -> Any:
             )
         function.argtypes, function.restype = types, c_int
     return library
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function of a library."""
+    return ctypes.cast(function, c_void_p).value or 0

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions and the sizes of their arguments, whose programs for a device have each form of loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tracejit as tj
+
+
+def layer(w: Any, b: Any, x: Any) -> tuple[Any, ...]:
+    y = tj.tanh(x @ w + b)
+    loss = (y * y).mean()
+    return (loss, *tj.dlgradient(loss, w, b))
+
+
+def normalised(x: Any, scale: Any) -> tuple[Any, ...]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    y = scale * centred / tj.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    loss = (y**3).sum()
+    return (y, *tj.dlgradient(loss, x, scale))
+
+
+def classified(x: Any) -> tuple[Any, ...]:
+    loss = -tj.logsoftmax(x, axis=1)[:, 0].mean()
+    return (loss, *tj.dlgradient(loss, x))
+
+
+PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = [
+    (layer, ((30, 20), (20,), (40, 30))),
+    (layer, ((3, 70), (70,), (5, 3))),
+    (normalised, ((33, 70), (70,))),
+    (normalised, ((2, 5), (5,))),
+    (classified, ((19, 10),)),
+    (lambda x: (tj.softmax(x, axis=1),), ((7, 300),)),
+    (lambda x: (tj.softmax(x, axis=0), x.sum(), x.max(axis=0)), ((300,),)),
+    (lambda x: (x.sum(), x.sum(axis=0), x.sum(axis=1), (x * x).sum(axis=(0, 2))), ((6, 50, 40),)),
+    (lambda x, y: (tj.tanh(x.T) * y, x[::2, 1:]), ((40, 30), (30, 40))),
+    (lambda x, y: (x / y[0], x / y.sum(), x / x[:, :1]), ((9, 12), (3,))),
+    (lambda x, y: (tj.exp(x + y), x / y, x[:, ::2] * 2), ((3, 5, 12), (5, 1))),
+    (
+        lambda x: (((x - x.mean(axis=1, keepdims=True)) ** 2).mean(), (tj.softmax(x, axis=1) ** 2).sum()),
+        ((300, 8),),
+    ),
+    (lambda x: ((x - x.mean(axis=1, keepdims=True)).max(), x.sum(), (x * x).max()), ((41, 7),)),
+    (lambda x: (x.sum(), (x * x).sum(axis=0), x.sum(axis=(0, 2))), ((3, 7, 1200),)),
+    (lambda x: (x.sum(), (x > 0).all(), x.max(axis=0)), ((5000,),)),
+    (lambda x: ((x * x).sum(axis=0), x.sum(), tj.tanh(x)), ((9, 2050),)),
+    (lambda x, y: (x * y, (x * y).sum(axis=0), (x * y).max(axis=-1)), ((3, 5, 12), (3, 1, 12))),
+    # Sums that reduce all axes between them, and more totals than each thread may have copies of.
+    (lambda x: (tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 1))), ((4, 12, 4, 2),)),
+    (lambda x: (tj.exp(x).sum(axis=(0, 1)), tj.exp(x).sum(), tj.exp(x).sum(axis=(0, 2))), ((7, 9, 40),)),
+    (lambda x: tuple([(tj.exp(x) * k).sum() for k in range(9)]), ((7, 30),)),
+    (lambda x: ((x > 0).all(axis=1), tj.exp(x).prod(), tj.exp(x).sum(axis=0)), ((0, 8, 5),)),
+]
