@@ -96,7 +96,7 @@ def _launch(states: _StateFactory, code: Code, calls_python: bool) -> Launch:
     return launch
 
 
-class _MethodDef(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
     """The description of a C function (PyMethodDef)."""
 
     _fields_ = (
@@ -118,7 +118,7 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_o
 def _enter(code: Code) -> Callable[..., Any]:
     """Return the entry as a function of Python."""
     object_layout.check_layout()
-    method = _MethodDef(b"enter", code.function("enter"), _FASTCALL, None)
+    method = MethodDefinition(b"enter", code.function("enter"), _FASTCALL, None)
     # The description is the function's self, so that it lives as long: a profiler may keep the function.
     return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
 
@@ -227,6 +227,11 @@ class CpuExecutable:
             state[words.PATTERN_END] = table.ctypes.data + table.nbytes
             state[words.TAKEN] = pattern.inputs
             objects = pattern.objects
+            if pattern.direct is not None:
+                first, count, start, end = pattern.direct
+                state[words.DIRECT_FIRST], state[words.DIRECT_COUNT] = first, count
+                state[words.DIRECT_PATTERN] = table.ctypes.data + start * table.itemsize
+                state[words.DIRECT_END] = table.ctypes.data + end * table.itemsize
         if recipe is not None:
             table = np.array(recipe.words, np.intp)
             kept.append(table)
