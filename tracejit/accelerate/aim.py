@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The aim of an accelerated function: the frame on which compiled code runs its calls, if there is one.
 
-Note [direct calls] in kernels/executor/entry.py says what for.
+Note [direct calls] in kernels/executor/direct.py says what for.
 """
 
 from collections.abc import Callable
@@ -86,11 +86,12 @@ def _are_direct() -> bool:
         from tracejit.runtime import direct
 
         (kind,) = _served
-        general: Callable[..., Any] = kind.__call__  # type: ignore[operator]
+        general: Callable[..., Any] = kind.__call__
+        _NOWHERE.append(direct.new_state(general, blockers))  # before other threads call the compiled code
         try:
-            state = direct.new_state(general, blockers)
-            if direct.install(kind):
-                _NOWHERE.append(state)
+            is_installed = direct.install(kind)
         except CodegenError:  # such as in a forked child, which cannot compile
-            return False
+            is_installed = False
+        if not is_installed:
+            _NOWHERE.clear()
     return bool(_NOWHERE)

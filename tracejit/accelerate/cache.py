@@ -40,8 +40,8 @@ class TraceCache:
     """
 
     __slots__ = (
-        "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers", "paths",
-        "variants",
+        "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
+        "paths", "variants",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class TraceCache:
         self.calls += 1
         variants.calls += 1
         self.count_hit(trace, variants)
-        if self.aim.variants is variants:
+        if self.aim.trace is not None and self.aim.variants is variants:
             self.aim.take(self.aim.trace, variants)
 
     def clear(self) -> None:

@@ -38,7 +38,7 @@ class Options:
 
 
 class Aiming:
-    """The beginning of an accelerated function in memory, where compiled code looks for its aim (Note [direct calls])."""
+    """The beginning of an accelerated function in memory, in which compiled code finds its aim."""
 
     __slots__ = ("_aim",)
 

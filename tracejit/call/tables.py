@@ -88,7 +88,10 @@ class Tables(NamedTuple):
     recipe: Recipe | None = None
 
 
-_UNNAMED, _NAMED = 1, 2  # the numbers of the tuple and the dict of arguments, which the arguments of a call consist of
+_UNNAMED, _NAMED = (
+    1,
+    2,
+)  # the numbers of the tuple and the dict of arguments, which the arguments of a call consist of
 
 
 class _NoEntryError(Exception):
@@ -105,7 +108,9 @@ def pattern(key: Key, written: Container[int] = ()) -> Pattern | None:
         tree.walk(key.structure, key.orders, 0, writer.leaf, writer.container)
     except _NoEntryError:
         return None
-    return Pattern(writer.words, writer.kept, writer.objects, writer.inputs, frozenset(writer.numbers), writer.direct())
+    return Pattern(
+        writer.words, writer.kept, writer.objects, writer.inputs, frozenset(writer.numbers), writer.direct()
+    )
 
 
 def recipe(result: ResultLayout) -> Recipe | None:
@@ -150,7 +155,11 @@ class _PatternWriter(_TableWriter):
         self.objects = 1
         self.inputs = 0
         self.numbers: list[int] = []
-        self._arguments = (0, 0, 0)  # the number of the first one, how many there are, and where their entries begin
+        self._arguments = (
+            0,
+            0,
+            0,
+        )  # the number of the first one, how many there are, and where their entries begin
         self._named = 0
         self._end = 0  # of the entries for arguments
 

@@ -12,11 +12,11 @@ from typing import Any
 from tracejit.compile import objects
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
-from tracejit.kernels.executor import entry, executor, threads
+from tracejit.kernels.executor import direct, entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "called": entry.called,
+    "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "called": direct.called,
     "loop": executor.loop, "run_parts": threads.run_parts, "work": threads.work,
 }  # fmt: skip
 """The executor, its entry for Python, the loops in programs, and the functions of its threads."""

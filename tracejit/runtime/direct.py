@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of a class of Python that go to compiled code at once (Note [direct calls] in kernels/executor/entry.py)."""
+"""Calls of a class of Python that go to compiled code at once (Note [direct calls] in kernels/executor/direct.py)."""
 
 import ctypes
 from typing import Any
@@ -36,16 +36,16 @@ def new_state(general: Any, blockers: dict[Any, None]) -> np.ndarray:
 
 def install(kind: type) -> bool:
     """Make calls of the instances of a class direct; return False if their aim does not lie where it should."""
-    probe = kind.__new__(kind)
+    probe: Any = object.__new__(kind)
     aim: list[Any] = []
     object.__setattr__(probe, "_aim", aim)
     if object_layout.word(id(probe), words.FUNCTION_AIM) != id(aim):
         return False
-    text = kind.__call__.__doc__  # type: ignore[operator]
+    text = kind.__call__.__doc__
     method = MethodDefinition(b"__call__", registry.function("called"), _WITH_NAMES, (text or "").encode())
     new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
         ("PyDescr_NewMethod", ctypes.pythonapi)
     )
     _kept.append(method)
-    kind.__call__ = new_method(kind, ctypes.addressof(method))  # type: ignore[operator]
+    kind.__call__ = new_method(kind, ctypes.addressof(method))  # type: ignore[method-assign]
     return True

@@ -28,7 +28,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 
 class Direct(NamedTuple):
-    """What a call without named arguments needs that compiled code serves (Note [direct calls]).
+    """The needs of direct calls (Note [direct calls] in kernels/executor/direct.py).
 
     recycler    of the results
     fetch       the function that fetches the captured arrays, or None if nothing is captured
@@ -213,8 +213,11 @@ class Replayable:
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:
             return None
-        is_whole = tables.recipe is not None and tables.pattern is not None and tables.pattern.direct is not None
-        if recycler is not None and is_whole and stores is None and not self.state.accepts:
+        is_whole = (
+            tables.recipe is not None and tables.pattern is not None and tables.pattern.direct is not None
+        )
+        needs_python = stores is not None or self.state.accepts or program.calls_python
+        if recycler is not None and is_whole and not needs_python:
             self.direct = Direct(recycler, self.state.fetcher() if self.state.fetches else None)
         return generate(
             self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written, stores
