@@ -43,6 +43,7 @@ from .state import (
     ARRAY_DATA,
     ARRAY_TYPE,
     ARRAY_WEAK,
+    BRIEF,
     CALL_OBJECT,
     CHECKS,
     DATA,
@@ -52,6 +53,7 @@ from .state import (
     DICT_TYPE,
     DROP_REFERENCE,
     FAILED,
+    FAULT,
     FLOAT_TYPE,
     FLOAT_VALUE,
     GUARDED,
@@ -161,17 +163,23 @@ def run_on(frame: Word, state: Word, status: Word) -> Word:
     if status == 0:
         status = check_results(state, items[2 * turn + 1], results)
     if status == 0:
-        # Other threads run meanwhile, and may drop the last reference to an input.
-        held = state[TAKEN]
-        for i in range(held):
-            call(api[TAKE_REFERENCE], objects[i])
-        state[THREAD] = call(api[SAVE_THREAD])
-        status = launch(state)
-        call(api[RESTORE_THREAD], state[THREAD])
-        if status == 0 and state[GUARDED] != 0:
-            data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
-            if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
-                status = MISSED
+        data = state[DATA]
+        if state[FAULT] != 0:
+            data[state[FAULT]][0] = 0
+        if state[BRIEF] != 0:
+            status = launch(state)
+        else:
+            # Other threads run meanwhile, and may drop the last reference to an input.
+            held = state[TAKEN]
+            for i in range(held):
+                call(api[TAKE_REFERENCE], objects[i])
+            state[THREAD] = call(api[SAVE_THREAD])
+            status = launch(state)
+            call(api[RESTORE_THREAD], state[THREAD])
+        if status == 0 and state[GUARDED] != 0 and half_at(data[state[GUARDED]]) & 0xFF == 0:
+            status = MISSED
+        if status == 0 and state[FAULT] != 0 and data[state[FAULT]][0] != 0:
+            status = MISSED  # the general way runs it again, and raises the error
     result = frame
     if status == 0:
         state[TURN] = turn + 1

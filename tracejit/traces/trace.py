@@ -209,7 +209,7 @@ class Replayable:
         if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
             tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
-            recycler = None if entry is None else Recycler(outputs, guarded, entry)
+            recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:
             return None
