@@ -113,22 +113,42 @@ def sort(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
 
 
 def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
-    """Write to out (m) the number of elements of the sorted x (n) before each v: smaller, or equal too if `right`."""
-    for j in range(m):
-        value = v[j]
-        low, high = 0, n
-        while low < high:
-            middle = (low + high) // 2
-            element = x[middle]
+    """Write to out (m) the number of elements of the sorted x (n) before each v: smaller, or equal too if `right`.
+
+    Many searches take their steps together: so there are no branches, and the loop over them becomes one of vectors.
+    """
+    for begin in range(0, m, 256):
+        end = min(begin + 256, m)
+        for j in range(begin, end):
+            out[j] = 0
+        # All elements of a short x are counted, which gathers nothing.
+        for i in range(n if n <= 24 else 0):
+            element = x[i]
             if right:
-                before = not (value < element or (element != element and value == value))  # noqa: PLR0124 (NaN)
+                for j in range(begin, end):
+                    value = v[j]
+                    after = value < element or (element != element and value == value)  # noqa: PLR0124 (NaN)
+                    out[j] += 0 if after else 1
             else:
-                before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
-            if before:
-                low = middle + 1
+                for j in range(begin, end):
+                    value = v[j]
+                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    out[j] += 1 if before else 0
+        # The answer is among the `left` places behind out[j], or out[j] itself.
+        left = n if n > 24 else 0
+        while left > 0:
+            half = (left + 1) // 2
+            if right:
+                for j in range(begin, end):
+                    value, element = v[j], x[out[j] + half - 1]
+                    after = value < element or (element != element and value == value)  # noqa: PLR0124 (NaN)
+                    out[j] += 0 if after else half
             else:
-                high = middle
-        out[j] = low
+                for j in range(begin, end):
+                    value, element = v[j], x[out[j] + half - 1]
+                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    out[j] += half if before else 0
+            left -= half
 
 
 def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
