@@ -158,7 +158,17 @@ def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
             start = row * n * inner + column
             place = 0
             best = x[start]
+            has_nan = False
             for i in range(n):
+                element = x[start + i * inner]
+                has_nan |= element != element  # noqa: PLR0124
+            # Without NaN a comparison is all that an element has to wait for.
+            for i in range(0 if has_nan else n):
+                element = x[start + i * inner]
+                place = i if element > best else place
+                best = element if element > best else best
+                out[start + i * inner] = place
+            for i in range(n if has_nan else 0):
                 element = x[start + i * inner]
                 better = best == best and (element > best or element != element)  # noqa: PLR0124 (NaN)
                 best = element if better else best
@@ -173,7 +183,17 @@ def place_of_minimum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
             start = row * n * inner + column
             place = 0
             best = x[start]
+            has_nan = False
             for i in range(n):
+                element = x[start + i * inner]
+                has_nan |= element != element  # noqa: PLR0124
+            # Without NaN a comparison is all that an element has to wait for.
+            for i in range(0 if has_nan else n):
+                element = x[start + i * inner]
+                place = i if element < best else place
+                best = element if element < best else best
+                out[start + i * inner] = place
+            for i in range(n if has_nan else 0):
                 element = x[start + i * inner]
                 better = best == best and (element < best or element != element)  # noqa: PLR0124 (NaN)
                 best = element if better else best
