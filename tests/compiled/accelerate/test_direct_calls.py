@@ -247,3 +247,37 @@ def test_a_layout_that_was_not_expected(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(aims, "_NOWHERE", [])
     assert not aims._are_direct()
     assert tj.AcceleratedFunction.__call__ is call
+
+
+def test_programs_that_check_indices() -> None:
+    x, places = array(1.0, 2.0, 3.0), tj.dlarray(np.array([2, 0]))
+    taken = ready(lambda x, places: x[places], x, places)
+    for _ in range(3):
+        assert taken(x, places).tolist() == [3.0, 1.0]
+        with pytest.raises(tj.BoundsError):
+            taken(x, tj.dlarray(np.array([2, 3])))
+    assert is_direct(taken, x, places)
+
+
+def test_programs_with_guards() -> None:
+    x = array(1.0, 2.0)
+    folded = ready(lambda x: x if x.sum() > 0 else -x, x)
+    assert folded(array(-1.0, -2.0)).tolist() == [1.0, 2.0]
+    assert folded(x).tolist() == [1.0, 2.0]
+
+
+def test_numbers_as_arguments() -> None:
+    x = array(1.0, 2.0)
+    scaled = ready(lambda x, by: x * by, x, 2)
+    assert [scaled(x, by).tolist() for by in (2, 3, 2.5, True, 2)] == [
+        [2.0, 4.0], [3.0, 6.0], [2.5, 5.0], [1.0, 2.0], [2.0, 4.0]
+    ]  # fmt: skip
+
+
+def test_other_threads_run_beside_long_programs() -> None:
+    """A short program keeps Python's lock; a long one lets go of it, or the other thread would not count on."""
+    x = tj.dlarray(np.ones((500, 500)))
+    long = ready(lambda x: ((x @ x) @ x).sum(), x)
+    short = ready(lambda x: x + 1, array(1.0))
+    assert long._aim[0][0][words.BRIEF] == 0
+    assert short._aim[0][0][words.BRIEF] == 1
