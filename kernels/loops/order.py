@@ -127,8 +127,7 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
             if right:
                 for j in range(begin, end):
                     value = v[j]
-                    after = value < element or (element != element and value == value)  # noqa: PLR0124 (NaN)
-                    out[j] += 0 if after else 1
+                    out[j] += 1 if element <= value else 0
             else:
                 for j in range(begin, end):
                     value = v[j]
@@ -141,14 +140,16 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
             if right:
                 for j in range(begin, end):
                     value, element = v[j], x[out[j] + half - 1]
-                    after = value < element or (element != element and value == value)  # noqa: PLR0124 (NaN)
-                    out[j] += 0 if after else half
+                    out[j] += half if element <= value else 0
             else:
                 for j in range(begin, end):
                     value, element = v[j], x[out[j] + half - 1]
                     before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
                     out[j] += half if before else 0
             left -= half
+        if right:
+            for j in range(begin, end):
+                out[j] = n if v[j] != v[j] else out[j]  # noqa: PLR0124 (NaN)
 
 
 def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
