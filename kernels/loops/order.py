@@ -149,7 +149,7 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
             left -= half
         if right:
             for j in range(begin, end):
-                out[j] = n if v[j] != v[j] else out[j]  # noqa: PLR0124 (NaN)
+                out[j] = n if v[j] != v[j] else out[j]
 
 
 def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
