@@ -43,6 +43,7 @@ from .state import (
     ARRAY_DATA,
     ARRAY_TYPE,
     ARRAY_WEAK,
+    BRIEF,
     CALL_OBJECT,
     CHECKS,
     DATA,
@@ -52,6 +53,7 @@ from .state import (
     DICT_TYPE,
     DROP_REFERENCE,
     FAILED,
+    FAULT,
     FLOAT_TYPE,
     FLOAT_VALUE,
     GUARDED,
@@ -144,30 +146,40 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     set.
     """
     frame = given[1]
+    state = frame[LIST_ITEMS][0][ARRAY_DATA]
+    return run_on(frame, state, flatten(state, given, count))
+
+
+def run_on(frame: Word, state: Word, status: Word) -> Word:
+    """Run a program on the inputs that were found, unless `status` is one of a miss; return what enter() returns."""
     items = frame[LIST_ITEMS]
-    state = items[0][ARRAY_DATA]
     api = state[API]
     turn = state[TURN]
     results = items[2 * turn + 2]
     objects = state[OBJECTS]
     held = 0
-    status = flatten(state, given, count)
     if status == 0:
         status = check_inputs(state, objects)
     if status == 0:
         status = check_results(state, items[2 * turn + 1], results)
     if status == 0:
-        # Other threads run meanwhile, and may drop the last reference to an input.
-        held = state[TAKEN]
-        for i in range(held):
-            call(api[TAKE_REFERENCE], objects[i])
-        state[THREAD] = call(api[SAVE_THREAD])
-        status = launch(state)
-        call(api[RESTORE_THREAD], state[THREAD])
-        if status == 0 and state[GUARDED] != 0:
-            data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
-            if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
-                status = MISSED
+        data = state[DATA]
+        if state[FAULT] != 0:
+            data[state[FAULT]][0] = 0
+        if state[BRIEF] != 0:
+            status = launch(state)
+        else:
+            # Other threads run meanwhile, and may drop the last reference to an input.
+            held = state[TAKEN]
+            for i in range(held):
+                call(api[TAKE_REFERENCE], objects[i])
+            state[THREAD] = call(api[SAVE_THREAD])
+            status = launch(state)
+            call(api[RESTORE_THREAD], state[THREAD])
+        if status == 0 and state[GUARDED] != 0 and half_at(data[state[GUARDED]]) & 0xFF == 0:
+            status = MISSED
+        if status == 0 and state[FAULT] != 0 and data[state[FAULT]][0] != 0:
+            status = MISSED  # the general way runs it again, and raises the error
     result = frame
     if status == 0:
         state[TURN] = turn + 1
@@ -193,7 +205,9 @@ def flatten(state: Word, given: Word, count: Word) -> Word:
     inputs = state[OBJECTS]
     taken = 0
     if state[PATTERN] != 0:
-        if not match(state, given[0]):
+        objects = inputs + WORD_BYTES * state[INPUT_COUNT]
+        objects[0] = given[0]
+        if not match(state, objects, state[PATTERN], state[PATTERN_END]):
             return MISSED
         taken = state[TAKEN]
     else:
@@ -202,18 +216,21 @@ def flatten(state: Word, given: Word, count: Word) -> Word:
             inputs[taken] = items[taken]
             taken += 1
     if count > 2:
-        items = given[2] + state[TUPLE_HEAD]
-        for i in range(given[2][OBJECT_SIZE]):
-            inputs[taken + i] = items[i]
+        note_read(state, given[2], taken)
     return 0
 
 
-def match(state: Word, given: Word) -> Word:
-    """Return whether the arguments of a call match the pattern; note the inputs among them."""
-    objects = state[OBJECTS] + WORD_BYTES * state[INPUT_COUNT]
-    objects[0] = given
-    at = state[PATTERN]
-    end = state[PATTERN_END]
+def note_read(state: Word, read: Word, taken: Word) -> Word:
+    """Note the arrays of the tuple `read` as the inputs from number `taken` on."""
+    inputs = state[OBJECTS]
+    items = read + state[TUPLE_HEAD]
+    for i in range(read[OBJECT_SIZE]):
+        inputs[taken + i] = items[i]
+    return 0
+
+
+def match(state: Word, objects: Word, at: Word, end: Word) -> Word:
+    """Return whether objects match the entries of a pattern from `at` to `end`; note the inputs among them."""
     while at < end:
         kind = at[0]
         item = objects[at[1]]

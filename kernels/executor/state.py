@@ -34,9 +34,14 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
     COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES,
-    DEVICE, GRAPHS, GRAPH_COUNT, SCRATCH,
-) = range(46)  # fmt: skip
+    DEVICE, GRAPHS, GRAPH_COUNT,
+    GENERAL, HITS_LEFT, BUSY, BLOCKERS, AGAIN, FETCH, DIRECT_PATTERN, DIRECT_END, DIRECT_COUNT, DIRECT_FIRST,
+    BRIEF, SCRATCH,
+) = range(57)  # fmt: skip
 SCRATCH_WORDS = 3
+
+# The word of an accelerated function that has a list, the first item of which is a frame (entry.called).
+FUNCTION_AIM = 2
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
 # A row of a program: the kernel, the place of its arguments in the table of arguments, and how many rows from this
@@ -86,14 +91,14 @@ MOST_GRAPHS = 8  # of a program and one frame; an entry has the graph, and the a
 API_FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyDict_Next", "PyUnicode_Compare",
     "PyLong_AsLongLongAndOverflow", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_SetItem", "PyLong_FromLongLong",
-    "PyObject_CallOneArg",
+    "PyObject_CallOneArg", "PyObject_Call", "PyObject_CallNoArgs",
 )  # fmt: skip
 API_OBJECTS = (tuple, list, dict, float, int, str, None, True)
 (
     TAKE_REFERENCE, DROP_REFERENCE, SAVE_THREAD, RESTORE_THREAD, DICT_NEXT, TEXT_COMPARE, INT_VALUE, NEW_TUPLE,
-    NEW_LIST, NEW_DICT, SET_ITEM, NEW_INT, CALL_OBJECT,
+    NEW_LIST, NEW_DICT, SET_ITEM, NEW_INT, CALL_OBJECT, CALL_WITH, CALL_ALONE,
     TUPLE_TYPE, LIST_TYPE, DICT_TYPE, FLOAT_TYPE, INT_TYPE, TEXT_TYPE, NONE, TRUE,
-) = range(21)  # fmt: skip
+) = range(23)  # fmt: skip
 
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (

@@ -44,7 +44,7 @@ def _unless_huge(name: str, x: Term, result: Term) -> Term:
     return result.unless(absolute(x) > _REDUCIBLE[x.bits], name, x)
 
 
-def _circular(x: Term, quarter: int) -> Term:
+def circular(x: Term, quarter: int) -> Term:
     r, raw = _quarter_turns(x)
     sine, cosine = _sine_and_cosine(r)
     raw = raw + quarter
@@ -53,11 +53,11 @@ def _circular(x: Term, quarter: int) -> Term:
 
 
 def sin(x: Term) -> Term:
-    return _unless_huge("sin", x, _circular(x, 0))
+    return _unless_huge("sin", x, circular(x, 0))
 
 
 def cos(x: Term) -> Term:
-    return _unless_huge("cos", x, _circular(x, 1))
+    return _unless_huge("cos", x, circular(x, 1))
 
 
 def tan(x: Term) -> Term:

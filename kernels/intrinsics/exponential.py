@@ -82,6 +82,13 @@ def exp(x: Term) -> Term:
     return _times_power_of_two(exp_reduced(r), raw)
 
 
+def exp_of_sum(x: Term, small: Term) -> Term:
+    """Return exp(x + small), for a small number below 1/500."""
+    form = format_of(x)
+    r, raw = split_exponent(at_least(at_most(x, form.exp_high), form.exp_low), 2 * form.bias)
+    return _times_power_of_two(exp_reduced(r + small), raw)
+
+
 def exp2(x: Term) -> Term:
     form = format_of(x)
     x = at_least(at_most(x, form.bias + 1.0), -1.0 - form.bias - form.mantissa)

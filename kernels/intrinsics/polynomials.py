@@ -8,6 +8,7 @@ the functions that belong to no family.
 from collections.abc import Callable
 from typing import Any
 
+from . import special
 from .bits import (
     brain_bits,
     brain_round,
@@ -186,7 +187,7 @@ OF_32_BITS = frozenset({"frexp_exponent"})
 def emit(name: str, builder: Any, values: Any) -> Any:
     """Append a function of floats to the code of a kernel; return the LLVM value of its result."""
     terms = [Term(builder, value) for value in values]
-    for functions in (UNARY, BINARY, *SHARED.values()):
+    for functions in (UNARY, BINARY, *SHARED.values(), special.UNARY, special.BINARY):
         if name in functions:
             return functions[name](*terms).value
     raise KeyError(name)

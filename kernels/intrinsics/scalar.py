@@ -16,7 +16,7 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-from . import polynomials
+from . import polynomials, special
 from .vectors import Vector, widened
 
 _FLOATS = {"f32": types.float32, "f64": types.float64}
@@ -226,7 +226,10 @@ def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..
 def _functions() -> dict[str, Any]:
     table = {}
     for suffix, dtype in _FLOATS.items():
-        families = [(1, polynomials.UNARY), (2, polynomials.BINARY), *polynomials.SHARED.items()]
+        families = [
+            (1, {**polynomials.UNARY, **special.UNARY}), (2, {**polynomials.BINARY, **special.BINARY}),
+            *polynomials.SHARED.items(),
+        ]  # fmt: skip
         for arity, family in families:
             for name in family:
                 result = types.boolean if name in polynomials.PREDICATES else dtype

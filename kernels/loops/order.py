@@ -113,22 +113,43 @@ def sort(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
 
 
 def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
-    """Write to out (m) the number of elements of the sorted x (n) before each v: smaller, or equal too if `right`."""
-    for j in range(m):
-        value = v[j]
-        low, high = 0, n
-        while low < high:
-            middle = (low + high) // 2
-            element = x[middle]
+    """Write to out (m) the number of elements of the sorted x (n) before each v: smaller, or equal too if `right`.
+
+    Many searches take their steps together: so there are no branches, and the loop over them becomes one of vectors.
+    """
+    for begin in range(0, m, 256):
+        end = min(begin + 256, m)
+        for j in range(begin, end):
+            out[j] = 0
+        # All elements of a short x are counted, which gathers nothing.
+        for i in range(n if n <= 24 else 0):
+            element = x[i]
             if right:
-                before = not (value < element or (element != element and value == value))  # noqa: PLR0124 (NaN)
+                for j in range(begin, end):
+                    value = v[j]
+                    out[j] += 1 if element <= value else 0
             else:
-                before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
-            if before:
-                low = middle + 1
+                for j in range(begin, end):
+                    value = v[j]
+                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    out[j] += 1 if before else 0
+        # The answer is among the `left` places behind out[j], or out[j] itself.
+        left = n if n > 24 else 0
+        while left > 0:
+            half = (left + 1) // 2
+            if right:
+                for j in range(begin, end):
+                    value, element = v[j], x[out[j] + half - 1]
+                    out[j] += half if element <= value else 0
             else:
-                high = middle
-        out[j] = low
+                for j in range(begin, end):
+                    value, element = v[j], x[out[j] + half - 1]
+                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    out[j] += half if before else 0
+            left -= half
+        if right:
+            for j in range(begin, end):
+                out[j] = n if v[j] != v[j] else out[j]
 
 
 def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
@@ -138,7 +159,17 @@ def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
             start = row * n * inner + column
             place = 0
             best = x[start]
+            has_nan = False
             for i in range(n):
+                element = x[start + i * inner]
+                has_nan |= element != element  # noqa: PLR0124
+            # Without NaN a comparison is all that an element has to wait for.
+            for i in range(0 if has_nan else n):
+                element = x[start + i * inner]
+                place = i if element > best else place
+                best = element if element > best else best
+                out[start + i * inner] = place
+            for i in range(n if has_nan else 0):
                 element = x[start + i * inner]
                 better = best == best and (element > best or element != element)  # noqa: PLR0124 (NaN)
                 best = element if better else best
@@ -153,7 +184,17 @@ def place_of_minimum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
             start = row * n * inner + column
             place = 0
             best = x[start]
+            has_nan = False
             for i in range(n):
+                element = x[start + i * inner]
+                has_nan |= element != element  # noqa: PLR0124
+            # Without NaN a comparison is all that an element has to wait for.
+            for i in range(0 if has_nan else n):
+                element = x[start + i * inner]
+                place = i if element < best else place
+                best = element if element < best else best
+                out[start + i * inner] = place
+            for i in range(n if has_nan else 0):
                 element = x[start + i * inner]
                 better = best == best and (element < best or element != element)  # noqa: PLR0124 (NaN)
                 best = element if better else best

@@ -22,6 +22,14 @@ def first_place(outer: int, n: int, inner: int, x: Any, best: Any, out: Any) -> 
             start = row * n
             # Blocks are tested as a whole, because a search that ends at a hit takes elements one by one.
             begin = 0
+            while begin + 512 <= n:
+                found = False
+                for i in range(begin, begin + 512):
+                    element = x[start + i]
+                    found |= element == wanted or element != element  # noqa: PLR0124 (NaN)
+                if found:
+                    break
+                begin += 512
             while begin < n:
                 end = min(begin + 64, n)
                 place = n

@@ -6,8 +6,10 @@ from functools import cache
 import numpy as np
 
 from tracejit.functions.special_ufuncs import ALIASES, OPERANDS, OWN
+from tracejit.ops import OPS, Kind
 from tracejit.ops.rules import UNKNOWN, ZERO
 from tracejit.ops.special import RULES
+from tracejit.ops.ufunc_loops import PREFIX
 
 
 @cache
@@ -45,6 +47,19 @@ def derivatives(name: str) -> str:
     return f"by {', '.join(numbers)}" + (f"; by {', '.join(missing)}: error" if missing else "")
 
 
+def own_code() -> str:
+    """Return the sentence about the functions that have code of their own."""
+    names = [name.removeprefix(PREFIX) for name, op in OPS.items() if name.startswith(PREFIX)
+             and op.kind is Kind.ELEMENTWISE]  # fmt: skip
+    listed = ", ".join(f"`{name}`" for name in sorted(names)[:-1])
+    return (
+        f"Only {listed} and `{max(names)}` have vector code of their own in programs, which shares loops with other "
+        "operations: their errors are below 8 units of the last place of float64 (below 5 but for `i1` and `i1e`; more "
+        "near the roots of `gammaln` and `psi` below 0, as SciPy's), and float32 results are those of float64, "
+        "rounded. Numbers where a domain ends are SciPy's. "
+    )
+
+
 def section() -> list[str]:
     """Return the lines of the page."""
     ufuncs = real_ufuncs()
@@ -57,8 +72,9 @@ def section() -> list[str]:
         f"Of the {len(few)} real functions of one and two operands among the ufuncs of `scipy.special`, {len(have)} "
         f"({100 * len(have) // len(few)} %) work, and {len(slopes)} of them have derivatives; of all {len(ufuncs)}, "
         f"{sum(map(is_supported, ufuncs))} work. `scipy.special.name(x)` and `tj.special.name(x)` are the same, "
-        "eager and accelerated. Numbers and dtypes are SciPy's: a program runs the loop of SciPy's own ufunc, by its "
-        "address. *Derivatives* says by which operands; by another one, `dlgradient` raises a GradientError. ",
+        "eager and accelerated. Dtypes are SciPy's, and so are numbers: a program runs the loop of SciPy's own ufunc, "
+        f"by its address. {own_code()}*Derivatives* says by which operands; by another one, `dlgradient` raises a "
+        "GradientError. ",
         "",
         "`tj.special` has what SciPy writes in Python, too: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
         "`multigammaln`, `zeta`, `comb`, `perm`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp` and spherical Bessel functions.",

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tracejit.accelerate.aim import Aim
 from tracejit.call.dynamic import DynamicNumbers
 from tracejit.call.signature import Call, Key
 from tracejit.traces.report import Miss
@@ -12,6 +13,8 @@ from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
 from tracejit.util.locks import new_lock
+
+CallPath = tuple[Callable[[Any], Any], Trace, Variants]
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _EVICTED_KEPT = 1000  # hashes of evicted keys, for explain()
@@ -26,7 +29,8 @@ class TraceCache:
     Attributes:
         lock: held while anything here changes.
         variants: by key, oldest key first.
-        paths: call paths with their trace and its variants, latest first.
+        paths: call paths with their trace and its variants, latest first; set by route().
+        aim: at the latest of them.
         numbers: which number arguments vary.
         calls, misses: numbers of calls since the cache was cleared.
         last_trace: the trace that was used last.
@@ -36,14 +40,15 @@ class TraceCache:
     """
 
     __slots__ = (
-        "_evicted", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers", "paths",
-        "variants",
+        "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
+        "paths", "variants",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.lock = new_lock()
         self.variants: dict[Key, Variants] = {}
-        self.paths: tuple[tuple[Callable[[Any], Any], Trace, Variants], ...] = ()
+        self.paths: tuple[CallPath, ...] = ()
+        self.aim = Aim()
         self.numbers = DynamicNumbers()
         self.calls = self.misses = 0
         self.last_trace: Trace | None = None
@@ -62,11 +67,40 @@ class TraceCache:
         """Percentage of calls that were served by a trace."""
         return 100.0 * self.hits / self.calls if self.calls else 0.0
 
+    def settle(self) -> None:
+        """Count the direct calls since the last time."""
+        aim = self.aim
+        hits = aim.hits()
+        if hits and aim.variants is not None:
+            self.calls += hits
+            aim.variants.calls += hits
+            aim.variants.used = self.calls
+            self.last_trace = aim.trace
+            self.last_miss = None
+
+    def route(self, paths: tuple[CallPath, ...]) -> None:
+        """Try these call paths from now on, and the first of them directly."""
+        self.settle()
+        self.paths = paths
+        if paths:
+            self.aim.take(*paths[0][1:])
+        else:
+            self.aim.drop()
+
+    def count_path_hit(self, trace: Trace, variants: Variants) -> None:
+        """Count a call that a call path served."""
+        self.calls += 1
+        variants.calls += 1
+        self.count_hit(trace, variants)
+        if self.aim.trace is not None and self.aim.variants is variants:
+            self.aim.take(self.aim.trace, variants)
+
     def clear(self) -> None:
         """Drop all traces and counts."""
+        self.settle()
         self.cleared = self.cleared or self.calls > 0
         self.variants.clear()
-        self.paths = ()
+        self.route(())
         self.calls = self.misses = 0
         self._evicted.clear()
         self.numbers.clear()
@@ -118,7 +152,7 @@ class TraceCache:
 
     def pause(self, variants: Variants) -> None:
         """Have the next call with a key go the general way, where audits and checks are made."""
-        self.paths = tuple([path for path in self.paths if path[2] is not variants])
+        self.route(tuple([path for path in self.paths if path[2] is not variants]))
 
     def remember(self, trace: Trace, variants: Variants) -> None:
         """Try the call path of a trace first at the next call, if no audit or check is due then."""
@@ -131,13 +165,13 @@ class TraceCache:
                 return
             path = (call_path, trace, variants)
         others = [other for other in self.paths if other[1] is not trace]
-        self.paths = (path, *others[: _CALL_PATHS - 1])
+        self.route((path, *others[: _CALL_PATHS - 1]))
 
     def drop_paths(self, variants: Variants) -> None:
         """Drop the call paths of traces that are variants no longer."""
-        self.paths = tuple([
+        self.route(tuple([
             path for path in self.paths if path[2] is not variants or path[1] in variants.traces
-        ])  # fmt: skip
+        ]))  # fmt: skip
 
     def evict(self, size: int) -> Sequence[Key]:
         """Drop the least recently used keys until no more than `size` are left, and return them."""

@@ -64,7 +64,7 @@ class CallDispatcher:
         cache = self.cache
         with cache.lock:
             self._evict()
-            cache.paths = ()  # each key goes the general way once, which reschedules audits and checks
+            cache.route(())  # each key goes the general way once, which reschedules audits and checks
             for variants in cache.variants.values():
                 self._schedule(variants)
 

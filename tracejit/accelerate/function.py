@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, final, overload
 
 from tracejit import config
-from tracejit.accelerate import display, messages, pickles, policy
+from tracejit.accelerate import aim, display, messages, pickles, policy
+from tracejit.accelerate.cache import TraceCache
 from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
@@ -114,6 +115,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         self._options = Options()
         self._dispatcher = CallDispatcher(self._name, function, self._options)
         self._cache = self._dispatcher.cache
+        self._aim = self._cache.aim.target
         self._set({
             "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
             "enabled": enabled, "confirm": confirm, "audit": audit, "max_variants": max_variants,
@@ -132,12 +134,12 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     def _writes_changed(self) -> None:
         with self._cache.lock:  # its traces write or do not
             self._cache.variants.clear()
-            self._cache.paths = ()
+            self._cache.route(())
 
     @property
     def hit_rate(self) -> float:
         """Percentage of calls served by a cached trace since the cache was cleared."""
-        return self._cache.hit_rate
+        return self._counted().hit_rate
 
     @property
     def occupancy(self) -> float:
@@ -147,7 +149,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     @property
     def stats(self) -> "Stats":
         """Counts and times since the cache was cleared."""
-        cache = self._cache
+        cache = self._counted()
         with cache.lock:
             traces = [trace for variants in cache.variants.values() for trace in variants.traces]
             return self._dispatcher.counters.stats(
@@ -189,13 +191,9 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                         break
                     raise
                 if result is not MISS:
-                    with cache.lock:  # as count_hit() does, whose call would take a tenth of a short replay
-                        variants.used = cache.calls = cache.calls + 1
-                        variants.calls = calls = variants.calls + 1
-                        cache.last_trace = trace
-                        cache.last_miss = None
-                        if calls >= variants.pause_at:
-                            cache.pause(variants)
+                    with cache.lock:
+                        cache.settle()
+                        cache.count_path_hit(trace, variants)
                     return result  # type: ignore[no-any-return]
         call = self._dispatcher.keyed(args, kwargs)
         for array in call.arrays:
@@ -206,6 +204,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         if recorder is not None and call.key.device is not None:  # operations there are recorded one by one
             return evaluate(self._function, args, kwargs, self._options.write_arguments)
         with cache.lock:
+            cache.settle()
             call = cache.rekeyed(call)
         return self._dispatcher.serve(call, recorder)  # type: ignore[no-any-return]
 
@@ -228,7 +227,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         Raises:
             CacheError: if there is no trace.
         """
-        trace = self._cache.last_trace
+        trace = self._counted().last_trace
         if trace is None:
             raise CacheError(
                 f"{self._name}: there is no emitted source; call the function first, with arguments for which it is "
@@ -238,7 +237,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
 
     def explain(self) -> Explanation:
         """Return in words what the last call did and why; its attribute `keys` has the state of each key."""
-        cache = self._cache
+        cache = self._counted()
         with cache.lock:
             cached = list(cache.variants)
             keys = [
@@ -271,7 +270,14 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         file.write_text(page.render(live.page(self._running())), encoding="utf-8")
         return file
 
+    def _counted(self) -> TraceCache:
+        """Return the cache, in which all calls so far are counted."""
+        with self._cache.lock:
+            self._cache.settle()
+        return self._cache
+
     def _running(self) -> "Running":
+        self._counted()
         return display.running(self, self._name, self._dispatcher)
 
     def __repr__(self) -> str:
@@ -348,6 +354,9 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
             except (TypeError, ValueError):
                 return args, kwargs
         return bind_arguments(self._name, self._signature, args, kwargs)
+
+
+aim.serve(AcceleratedFunction)
 
 
 def _without_function() -> AcceleratedFunction[..., Any]:

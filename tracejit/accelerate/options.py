@@ -37,7 +37,13 @@ class Options:
     target: str = "auto"
 
 
-class OptionProperties:
+class Aiming:
+    """The beginning of an accelerated function in memory, in which compiled code finds its aim."""
+
+    __slots__ = ("_aim",)
+
+
+class OptionProperties(Aiming):
     """Options as properties, and nothing else that could be set; an accelerated function is one of these."""
 
     __slots__ = ("__dict__", "__weakref__", "_options")
@@ -85,6 +91,7 @@ class OptionProperties:
     @enabled.setter
     def enabled(self, value: bool) -> None:
         self._options.enabled = _flag("enabled", value)
+        self._changed()
 
     @property
     def write_arguments(self) -> bool:

@@ -4,6 +4,7 @@
 from typing import Any
 
 from tracejit.errors import ArgumentError
+from tracejit.record.current import blockers
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
@@ -67,3 +68,7 @@ def _apply(policy: str) -> None:
     global current, uncompiled
     current = policy
     uncompiled = policy == "uncompiled"
+    if uncompiled:
+        blockers["policy"] = None
+    else:
+        blockers.pop("policy", None)

@@ -47,7 +47,7 @@ params = Parameters(w) and a result (loss, Parameters(w)) it is
         frames.append(frame)
         return (r0, k1((r1,)))
 
-Programs that check indices, or whose results are large, make new arrays instead:
+Programs whose results are large make new arrays instead:
 
         o0 = empty((), f0)
         o1 = empty((64, 10), f0)

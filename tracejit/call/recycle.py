@@ -54,12 +54,16 @@ class Recycler:
         outputs: shape, dtype and format of each result.
         guarded: whether the program has one more output, which says whether all guards hold.
         entry: runs the program on results that nobody uses.
+        checked: whether its last output says whether an index was out of range.
 
     Attributes:
         frames: the frames that no call is using.
     """
 
-    def __init__(self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: EntryPoint) -> None:
+    def __init__(
+        self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: EntryPoint, checked: bool = False
+    ) -> None:  # fmt: skip
+        self._checked = checked
         self._outputs = outputs
         self._guarded = guarded
         self._entry = entry
@@ -75,7 +79,9 @@ class Recycler:
 
     def _new_set(self) -> tuple[list[Any], list[Any]]:
         count = len(self._outputs)
-        return [*[None] * count, *([np.empty((), bool)] if self._guarded else [])], [None] * count
+        more = [np.empty((), bool)] if self._guarded else []
+        more += [np.empty((), np.int64)] if self._checked else []
+        return [*[None] * count, *more], [None] * count
 
     def again(self, frame: Frame, arguments: Any, *read: Any) -> Any:
         """Replace results that are in use and run the program; return the frame if it did not run for another reason.

@@ -56,6 +56,8 @@ class Pattern(NamedTuple):
     objects     number of objects that the table numbers
     inputs      number of inputs of the program among them
     numbers     numbers of the inputs that are numbers of Python or NumPy
+    direct      for calls without named arguments, the number of the object that is the first argument, that of the
+                arguments, and where the entries for these begin and end; None for other calls
     """
 
     words: list[int]
@@ -63,6 +65,7 @@ class Pattern(NamedTuple):
     objects: int
     inputs: int
     numbers: frozenset[int]
+    direct: tuple[int, int, int, int] | None
 
 
 class Recipe(NamedTuple):
@@ -85,6 +88,12 @@ class Tables(NamedTuple):
     recipe: Recipe | None = None
 
 
+_UNNAMED, _NAMED = (
+    1,
+    2,
+)  # the numbers of the tuple and the dict of arguments, which the arguments of a call consist of
+
+
 class _NoEntryError(Exception):
     """No table entry describes this; Python has to do it."""
 
@@ -99,7 +108,9 @@ def pattern(key: Key, written: Container[int] = ()) -> Pattern | None:
         tree.walk(key.structure, key.orders, 0, writer.leaf, writer.container)
     except _NoEntryError:
         return None
-    return Pattern(writer.words, writer.kept, writer.objects, writer.inputs, frozenset(writer.numbers))
+    return Pattern(
+        writer.words, writer.kept, writer.objects, writer.inputs, frozenset(writer.numbers), writer.direct()
+    )
 
 
 def recipe(result: ResultLayout) -> Recipe | None:
@@ -144,6 +155,17 @@ class _PatternWriter(_TableWriter):
         self.objects = 1
         self.inputs = 0
         self.numbers: list[int] = []
+        self._arguments = (
+            0,
+            0,
+            0,
+        )  # the number of the first one, how many there are, and where their entries begin
+        self._named = 0
+        self._end = 0  # of the entries for arguments
+
+    def direct(self) -> tuple[int, int, int, int] | None:
+        """Return what Pattern.direct is."""
+        return None if self._named else (*self._arguments, self._end)
 
     def container(self, at: int, kind: type, names: Any, length: int) -> Sequence[int]:
         if kind is type(None):
@@ -151,11 +173,15 @@ class _PatternWriter(_TableWriter):
             return ()
         first = self.objects
         self.objects += length
+        if at == _NAMED:
+            self._named, self._end = length, len(self.words)
         if kind is dict:
             keys = self.keys(names)
             self.add(IS_DICT_WORDS + DICT_KEY_WORDS * length, IS_DICT, at, length, first, *keys)
         elif kind is tuple or kind is list:
             self.add(IS_SEQUENCE_WORDS, IS_TUPLE if kind is tuple else IS_LIST, at, length, first)
+            if at == _UNNAMED:
+                self._arguments = first, length, len(self.words)
         elif issubclass(kind, tree.TreeNode):
             self.add(IS_NODE_WORDS, IS_NODE, at, length, first, self.address(kind), self.address(names))
         else:

@@ -241,6 +241,10 @@ class CapturedState(State):
         """Return the current arrays, or None if a guard does not hold; the executor checks sizes."""
         return self._compiled("fetch")()  # type: ignore[no-any-return]
 
+    def fetcher(self) -> Callable[[], Any]:
+        """Return the function that fetch() calls."""
+        return self._compiled("fetch")
+
     def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
         """Return what fetch() does, with sizes, dtypes and layouts compared too."""
         return self._compiled("_checked")()  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ import math
 
 from tracejit.codegen.target import vector_bytes
 from tracejit.passes import cost
-from tracejit.passes.loops.nest import Accumulate, Compute, Nest, Reload
+from tracejit.passes.loops.nest import Accumulate, Compute, Nest, Reload, RowFold
 from tracejit.passes.loops.vector_forms import has_vector_form
 
 SHORT = 64  # elements: the longest row that runs in lanes
@@ -56,6 +56,8 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
     if not split or nest.split is None or split == len(extents):
         return False
     longest = SHORT if _is_dear(nest) else min(SHORT, SHORT_IF_CHEAP)
+    if _has_extremum(nest):  # which LLVM leaves to one number at a time after whole vectors
+        longest = max(longest, SHORT - 1)
     if math.prod(extents[split:]) > longest and not _is_by_columns(nest):
         return False
     scratch = [nest.writes[k].dtype for k in kept(nest)]
@@ -72,6 +74,12 @@ def _is_by_columns(nest: Nest) -> bool:
     """Return whether lanes are neighbours in all memory, and there is only one pass."""
     moving = [access for access in (*nest.reads, *nest.writes) if any(access.strides)]
     return nest.split == 1 and len(nest.full) == 1 and all(access.strides[0] == 1 for access in moving)
+
+
+def _has_extremum(nest: Nest) -> bool:
+    """Return whether rows are folded to their largest or smallest elements."""
+    folds = [line.node for line in nest.lines if isinstance(line, RowFold)]
+    return any(fold.op.name in ("max", "min") and fold.output.dtype.kind == "f" for fold in folds)
 
 
 def _is_dear(nest: Nest) -> bool:

@@ -417,7 +417,7 @@ class NestEmitter:
 
 def stem(nest: Nest) -> str:
     """Return the beginning of the kernel's name: the names of up to three ops."""
-    names = list(dict.fromkeys(node.op.name for node in nest.nodes))
+    names = list(dict.fromkeys(node.op.name.replace(".", "_") for node in nest.nodes))
     if len(names) == 1 and not any(isinstance(line, Compute) for line in nest.lines):
         # The sums of bands or of rows may stand for a sum or for a product; the text is the same.
         folds = [line.node.op.name for line in nest.lines if isinstance(line, RowFold | Accumulate)]

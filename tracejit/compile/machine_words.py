@@ -12,12 +12,13 @@ from typing import Any
 from tracejit.compile import objects
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
-from tracejit.kernels.executor import device_entry, entry, executor, threads
+from tracejit.kernels.executor import device_entry, direct, entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "loop": executor.loop,
-    "run_parts": threads.run_parts, "work": threads.work, "enter_on_device": device_entry.enter_on_device,
+    "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "called": direct.called,
+    "loop": executor.loop, "run_parts": threads.run_parts, "work": threads.work,
+    "enter_on_device": device_entry.enter_on_device,
 }  # fmt: skip
 """The executor, its entry for Python, the loops in programs, the functions of its threads, and the entry of devices."""
 

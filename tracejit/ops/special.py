@@ -59,6 +59,13 @@ _ROUNDED = (
 called the program may hold, so their loops run in that thread."""
 
 
+_COSTS = {
+    "entr": 35, "erfc": 90, "erfcx": 90, "erfinv": 140, "gammaln": 200, "i0": 110, "i0e": 85, "i1": 110, "i1e": 85,
+    "log_ndtr": 130, "logit": 60, "ndtr": 80, "ndtri": 140, "psi": 200, "xlog1py": 45, "xlogy": 35,
+}  # fmt: skip
+"""Functions with vector code of their own (kernels/intrinsics/special.py)."""
+
+
 def _adjoint(name: str, rules: tuple[Rule, ...]) -> Vjp | None:
     if all(rule is ZERO for rule in rules):
         return None
@@ -102,7 +109,7 @@ def _record(name: str, count: int, results: int, rules: tuple[Rule, ...]) -> Op:
     doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_kind_of_rule, rules))
     samples, domain = (Sample(_SHAPES[:count]),), _DOMAINS.get(name, _DOMAIN)
     ns = None if name in _ROUNDED else 40.0 * count
-    return loop_op(name, count, results, doc, _adjoint(name, rules), samples, domain, ns)
+    return loop_op(name, count, results, doc, _adjoint(name, rules), samples, domain, ns, _COSTS.get(name))
 
 
 def _kind_of_rule(rule: Rule) -> str:

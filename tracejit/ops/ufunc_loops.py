@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Records of ops whose kernel is the inner loop of a ufunc of SciPy, called from the compiled program by its address.
 
+Some have vector code of their own instead (kernels/intrinsics/special.py).
+
 SciPy's ufuncs are looked up when the first of their ops is used, so SciPy is imported then.
 """
 
@@ -16,7 +18,7 @@ from tracejit.aval import Aval, broadcast_shapes
 from tracejit.errors import ArgumentError, DTypeError
 from tracejit.ops.batch import aligned
 from tracejit.ops.elementwise import format_of
-from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample, Vjp
+from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample, Scalar, Vjp
 
 PREFIX = "special."
 _MODULES = ("scipy.special", "scipy.special._ufuncs", "scipy.special._special_ufuncs")
@@ -75,7 +77,7 @@ def routine_name(name: str, loop: Loop) -> str:
 
 def loop_op(
     name: str, count: int, results: int, doc: str, vjp: Vjp | None, samples: tuple[Sample, ...],
-    domain: tuple[float, float], ns: float | None,
+    domain: tuple[float, float], ns: float | None, cost: int | None = None,
 ) -> Op:  # fmt: skip
     """Return the record of one of SciPy's functions.
 
@@ -88,6 +90,7 @@ def loop_op(
         samples: for the generated tests.
         domain: where it is defined and smooth, for the tests.
         ns: about how long an element takes; None: only the caller's thread computes it.
+        cost: that of the function's own vector code, which replaces the loop; None: there is none.
     """
 
     @lru_cache(maxsize=256)
@@ -106,6 +109,16 @@ def loop_op(
     def routine(*avals: Aval) -> str:
         return routine_name(name, loop_for(name, tuple([aval.dtype for aval in avals])))
 
+    def promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
+        return loop_for(name, dtypes)[0]
+
+    if cost is not None:
+        operands = ", ".join(f"{{{i}}}" for i in range(count))
+        return Op(
+            name=PREFIX + name, doc=doc, kind=Kind.ELEMENTWISE, infer=infer, numpy=_reference(name), vjp=vjp,
+            emit=Scalar(f"special_{name}_{{T}}({operands})", cost), samples=samples, promote=promote,
+            domain=domain, analytic=False,
+        )  # fmt: skip
     return Op(
         name=PREFIX + name,
         doc=doc,
@@ -120,7 +133,7 @@ def loop_op(
             routine=routine,
         ),
         samples=samples,
-        promote=lambda *dtypes: loop_for(name, dtypes)[0],
+        promote=promote,
         batch=aligned,
         domain=domain,
         analytic=False,

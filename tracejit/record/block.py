@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.errors import TraceError
 from tracejit.record import patches
-from tracejit.record.current import thread
+from tracejit.record.current import blockers, thread
 from tracejit.record.state import State
 
 
@@ -38,6 +38,7 @@ class RecordingBlock:
         self._errors = np.geterr()
         try:
             thread.recorder = self
+            blockers[id(self)] = None
             patches.begin(self, self.names)
             np.seterr(all="ignore")  # once for the recording: around each op it would take a microsecond
             self.state.open()
@@ -58,6 +59,7 @@ class RecordingBlock:
             raise
         finally:
             patches.end(self)
+            blockers.pop(id(self), None)
             thread.recorder = self._outer
             self._outer = None  # a kept graph must not keep that of the evaluation around it
             self.state.abandon()

@@ -11,3 +11,6 @@ class _Current(threading.local):
 
 thread = _Current()
 """The recorder of this thread, if it records."""
+
+blockers: dict[Any, None] = {}
+"""Of direct calls (Note [direct calls] in kernels/executor/direct.py): the numbers of all recordings, in any thread."""

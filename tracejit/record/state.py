@@ -106,6 +106,10 @@ class State:
         """Return the arrays to launch with, or None if what was read is not what it was."""
         return ()
 
+    def fetcher(self) -> Callable[[], Any]:
+        """Return a function that does what fetch() does."""
+        return self.fetch
+
     def applies(self) -> bool:
         """Return whether fetch() would give arrays, without taking anything."""
         return self.fetch_checked() is not None

@@ -8,7 +8,7 @@ from typing import Any
 from tracejit.runtime import object_layout
 
 
-class _MethodDef(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
     """The description of a C function (PyMethodDef)."""
 
     _fields_ = (
@@ -30,6 +30,6 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_o
 def python_function(address: int) -> Callable[..., Any]:
     """Return the compiled entry at an address as a function of Python."""
     object_layout.check_layout()
-    method = _MethodDef(b"enter", address, _FASTCALL, None)
+    method = MethodDefinition(b"enter", address, _FASTCALL, None)
     # The description is the function's self, so that it lives as long: a profiler may keep the function.
     return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]

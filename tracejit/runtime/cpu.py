@@ -4,6 +4,7 @@
 import ctypes
 from collections.abc import Callable, Container, Sequence
 from itertools import accumulate, zip_longest
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from tracejit.runtime.c_function import python_function
 from tracejit.runtime.table import ProgramTable
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 
+_BRIEF_STEPS = (
+    1 << 15
+)  # of all kernels of a program that runs with Python's lock, which takes 0.03 us to let go
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 _EXECUTOR_WITH_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)  # keeps Python's lock
 
@@ -158,12 +162,11 @@ class CpuExecutable:
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
-    ) -> EntryPoint | None:
+    ) -> EntryPoint:
         """Return the entry point that runs the program on recycled results of earlier calls.
 
         It flattens the arguments of a call by a pattern, or takes a tuple of the inputs; it returns the result that a
-        recipe builds, or the list of results. None if the program checks indices: then each call needs an output of
-        its own for the fault.
+        recipe builds, or the list of results.
 
         Args:
             formats: the formats of the outputs that are results.
@@ -172,9 +175,8 @@ class CpuExecutable:
             recipe: the table that builds the result; None returns the list of results.
         """
         program = self.program
-        if program.checked:
-            return None
         state = self._state.copy()
+        state[words.BRIEF] = _is_brief(program)
         numbers = pattern.numbers if pattern is not None else ()
         checks = _checks(program.inputs, self._layouts, numbers, program.written)
         results = _checks(program.outputs[: len(formats)], (), own=True)
@@ -192,7 +194,7 @@ class CpuExecutable:
             slots
         )
         state[words.SLOT_FIXED], state[words.SLOT_LEAVES] = object_layout.node_slots()
-        state[words.GUARDED] = guarded
+        state[words.GUARDED] = len(program.inputs) + len(program.outputs) - 1 if guarded else 0
         objects = 0
         if pattern is not None:
             table = np.array(pattern.words, np.intp)
@@ -201,6 +203,11 @@ class CpuExecutable:
             state[words.PATTERN_END] = table.ctypes.data + table.nbytes
             state[words.TAKEN] = pattern.inputs
             objects = pattern.objects
+            if pattern.direct is not None:
+                first, count, start, end = pattern.direct
+                state[words.DIRECT_FIRST], state[words.DIRECT_COUNT] = first, count
+                state[words.DIRECT_PATTERN] = table.ctypes.data + start * table.itemsize
+                state[words.DIRECT_END] = table.ctypes.data + end * table.itemsize
         if recipe is not None:
             table = np.array(recipe.words, np.intp)
             kept.append(table)
@@ -283,6 +290,20 @@ class RowRunner:
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
         return self._executor(state.ctypes.data, *self._arrays)
+
+
+def _is_brief(program: Program) -> bool:
+    """Return whether a program takes less time than other threads wait for Python's lock anyway.
+
+    A kernel takes fewer steps than the product of the numbers among its arguments, which are sizes and strides.
+    """
+    if program.calls_python or program.loops or program.launches < len(program.rows):
+        return False
+    steps = 0
+    for row in program.rows:
+        numbers = [abs(argument) for argument in row.arguments if isinstance(argument, int)]
+        steps += prod([number for number in numbers if number])
+    return steps <= _BRIEF_STEPS
 
 
 def _checks(

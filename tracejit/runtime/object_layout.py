@@ -38,17 +38,17 @@ def _matches() -> bool:
     at = id(probe)
     references = sys.getrefcount(probe) - 1
     flags = words.CONTIGUOUS | words.OWNED | words.ALIGNED | words.WRITEABLE
-    weak = _word(at, words.ARRAY_WEAK)
+    weak = word(at, words.ARRAY_WEAK)
     reference = weakref.ref(probe)
     fields = (
-        _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
-        _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
-        _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
-        *[_word(id(scalar), words.FLOAT_VALUE) for scalar in scalars],
-        _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
-        _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE), _half(at, words.ARRAY_FLAGS) & flags,
-        _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
-        weak, _word(at, words.ARRAY_WEAK),
+        word(id(holder), tuple.__basicsize__ // 8), word(id(holder), words.OBJECT_SIZE),
+        word(word(id(items), words.LIST_ITEMS), 1), word(id(items), words.OBJECT_SIZE),
+        word(id(table), words.DICT_SIZE), word(id(number), words.FLOAT_VALUE),
+        *[word(id(scalar), words.FLOAT_VALUE) for scalar in scalars],
+        _half(at, words.OBJECT_REFERENCES), word(at, words.OBJECT_TYPE), word(at, words.ARRAY_DATA),
+        _half(at, words.ARRAY_NDIM), word(at, words.ARRAY_DTYPE), _half(at, words.ARRAY_FLAGS) & flags,
+        word(word(at, words.ARRAY_SHAPE), 1), word(word(at, words.ARRAY_STRIDES), 0),
+        weak, word(at, words.ARRAY_WEAK),
     )  # fmt: skip
     return fields == (
         at, 1, at, 2, 3, *[0x3FF8 << 48] * 3, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype),
@@ -65,13 +65,13 @@ def slots() -> tuple[int, int, int, int]:
     """
     marked: Any = object()  # other slots hold None
     probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), marked)
-    offsets = {_word(id(probe), offset): offset for offset in range(2, dlarray.__basicsize__ // 8)}
+    offsets = {word(id(probe), offset): offset for offset in range(2, dlarray.__basicsize__ // 8)}
     data, format, value = (offsets.get(id(slot)) for slot in (probe._data, probe._format, marked))
     # From Python 3.12 on the list of weak references lies before the object.
     weak = dlarray.__weakrefoffset__ // 8
-    before = _word(id(probe), weak)
+    before = word(id(probe), weak)
     reference = weakref.ref(probe)
-    after = _word(id(probe), weak)
+    after = word(id(probe), weak)
     if data is None or format is None or value is None or (before, after) != (0, id(reference)):
         raise CodegenError(
             "the CPU back end cannot run here: this build of Python keeps the slots of an object differently. Set "
@@ -90,11 +90,11 @@ def places_of(kind: type, names: Sequence[str]) -> tuple[int, ...]:
     marks = [object() for _ in names]
     for name, mark in zip(names, marks, strict=True):
         setattr(probe, name, mark)
-    offsets = {_word(id(probe), offset): offset for offset in range(2, kind.__basicsize__ // 8)}
+    offsets = {word(id(probe), offset): offset for offset in range(2, kind.__basicsize__ // 8)}
     weak = kind.__weakrefoffset__ // 8
-    before = _word(id(probe), weak)
+    before = word(id(probe), weak)
     reference = weakref.ref(probe)
-    after = _word(id(probe), weak)
+    after = word(id(probe), weak)
     if any(id(mark) not in offsets for mark in marks) or (before, after) != (0, id(reference)):
         raise CodegenError(
             "the CPU back end cannot run here: this build of Python keeps the slots of an object differently. Set "
@@ -111,7 +111,7 @@ def node_slots() -> tuple[int, int]:
         CodegenError: if they are not found.
     """
     probe = rebuild_node(TreeNode, Fixed(), (None,))
-    offsets = {_word(id(probe), offset): offset for offset in range(2, TreeNode.__basicsize__ // 8)}
+    offsets = {word(id(probe), offset): offset for offset in range(2, TreeNode.__basicsize__ // 8)}
     fixed, leaves = offsets.get(id(probe._fixed)), offsets.get(id(probe._leaves))
     if fixed is None or leaves is None:
         raise CodegenError(
@@ -130,7 +130,8 @@ def api() -> np.ndarray:
     return np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
 
 
-def _word(address: int, offset: int) -> int:
+def word(address: int, offset: int) -> int:
+    """Return the word that is `offset` words behind an address."""
     return ctypes.c_ssize_t.from_address(address + words.WORD_BYTES * offset).value
 
 

@@ -25,6 +25,18 @@ from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
+
+
+class Direct(NamedTuple):
+    """The needs of direct calls (Note [direct calls] in kernels/executor/direct.py).
+
+    recycler    of the results
+    fetch       the function that fetches the captured arrays, or None if nothing is captured
+    """
+
+    recycler: Recycler
+    fetch: Callable[[], Any] | None
 
 
 class Replayable:
@@ -37,6 +49,9 @@ class Replayable:
         guard: the number of the output that says whether all guards hold, or None.
         effects: what is written into the inputs.
         stores: what is put into objects; if there are any, the second part of the result is the arrays for them.
+
+    Attributes:
+        direct: what direct calls need; None as long as there is no call path, or where there can be none.
     """
 
     replay: Any  # a Replay, or what an exported folder has in its place
@@ -54,6 +69,7 @@ class Replayable:
         self.state = state
         self._guard = guard
         self._path: Callable[[Any], Any] | None = None
+        self.direct: Direct | None = None
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
@@ -207,10 +223,16 @@ class Replayable:
         if self._is_small(outputs):
             tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
-            recycler = None if entry is None else Recycler(outputs, guarded, entry)
+            recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:
             return None
+        is_whole = (
+            tables.recipe is not None and tables.pattern is not None and tables.pattern.direct is not None
+        )
+        needs_python = stores is not None or self.state.accepts or program.calls_python
+        if recycler is not None and is_whole and not needs_python:
+            self.direct = Direct(recycler, self.state.fetcher() if self.state.fetches else None)
         return generate(
             self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written, stores
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64, wanted_dtype
+from tracejit.aval import FLOAT32, FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
@@ -206,10 +206,12 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> dlarray:
     """Return the piecewise linear function through (xp, fp) at `x`, in float64."""
-    given = in_dtype(as_array(x, "np.interp"), FLOAT64)
+    points, knots = as_array(x, "np.interp"), as_array(xp, "np.interp", "xp")
+    is_narrow = points.dtype == knots.dtype == FLOAT32 and period is None
+    given = in_dtype(points, FLOAT64)
     places, values = (
         movement.relabel(in_dtype(as_array(part, "np.interp", name), FLOAT64), None)
-        for part, name in ((xp, "xp"), (fp, "fp"))
+        for part, name in ((knots, "xp"), (fp, "fp"))
     )
     if places.ndim != 1 or places.shape != values.shape or not places.size:
         refuse(
@@ -226,7 +228,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     asked = movement.relabel(given, None)
     before, beyond, unknown = asked < places[0], asked > places[-1], elementwise.isnan(asked)
     at = where(before | beyond | unknown, places[0], asked)  # infinities would spoil derivatives
-    after = apply("searchsorted", places, at, right=True)
+    # Among numbers of float32 it takes half of the time, and has the same result.
+    table, wanted = (in_dtype(part, FLOAT32 if is_narrow else FLOAT64) for part in (places, at))
+    after = apply("searchsorted", table, wanted, right=True)
     n = places.size
     if n == 1:
         inner = movement.broadcast_to(values, at.shape) if at.ndim else values[0]

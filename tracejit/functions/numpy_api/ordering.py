@@ -125,12 +125,12 @@ def digitize(x: Any, bins: Any, right: Any = False) -> dlarray:
     if edges.ndim != 1:
         refuse("np.digitize", f"bins have {edges.ndim} axes, expected 1")
     side = "left" if right else "right"
-    up = searchsorted(edges, x, side)
     if edges.size < 2:
-        return up
+        return searchsorted(edges, x, side)
     check_monotonic("np.digitize", "bins", bins, True)
-    down = edges.size - searchsorted(movement.flip(edges), x, side)
-    return where(edges[0] <= edges[-1], up, down)
+    rises = edges[0] <= edges[-1]
+    found = searchsorted(where(rises, edges, movement.flip(edges)), x, side)
+    return where(rises, found, edges.size - found)
 
 
 def check_monotonic(name: str, argument: str, edges: Any, may_fall: bool) -> None:
