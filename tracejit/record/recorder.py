@@ -29,6 +29,7 @@ from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
 from tracejit.util.devices import as_data, computed, may_share_memory, on_host
+from tracejit.util.quiet import call_as_wanted, raising
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
@@ -332,6 +333,16 @@ def refuse_other_thread(op: Op, arrays: Sequence[Any]) -> None:
             )
 
 
+def refuse_errors(recorder: Recorder, wanted: dict[str, str], where: Where) -> None:
+    """Refuse a recording whose operations raise exceptions where numbers overflow, or are divided by 0."""
+    error, setting = next(iter(wanted.items()))
+    recorder.refuse(
+        f'it computes under np.errstate({error}="{setting}")',
+        where,
+        "a replay raises no FloatingPointError. Check its results outside (np.isfinite), or raise there",
+    )
+
+
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = thread.recorder
@@ -346,8 +357,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     )
     if current is None:
         refuse_other_thread(op, arrays)
-        with np.errstate(all="ignore"):
-            result = computed(op, [a._data for a in arrays], params)
+        result = call_as_wanted(computed, (op, [a._data for a in arrays], params))
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
                 result = as_data(result)
@@ -360,6 +370,8 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         return _private(op, arrays, params, current)
     builder = current.builder
     builder.location = user_location()
+    if wanted := raising():
+        refuse_errors(current, wanted, builder.location)
     values = [
         a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
     ]
