@@ -151,8 +151,8 @@ In code that is recorded, `np.r_`, `np.c_` and functions that `np.vectorize` mad
 function is called once, with an element of each operand, and what it computes is computed for all; it chooses with
 `np.where`, and not with `if`.
 
-Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
-`diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
+Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`,
+`matrix_norm`, `vector_norm`, `trace`, `diagonal`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
 `lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,
 for stacks of matrices too, with derivatives of any order. `tj.solve`,
 `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which
