@@ -10,7 +10,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval, is_half
 from tracejit.errors import DTypeError, GradientError
-from tracejit.functions.numpy_api import host_rules
+from tracejit.functions.numpy_api import host_matrix_rules, host_rules
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder
@@ -110,6 +110,9 @@ def node_of(
     arguments = _Arguments(structure, (_Place(0), *leaves))
     params = {"arguments": arguments, "results": tuple(results), HANDLED: True}
     return b.apply(op, (x,), params)
+
+
+host_matrix_rules.set_caller(node_of)
 
 
 def _format(function: Any, arrays: list[dlarray], shape: tuple[int, ...]) -> str | None:
