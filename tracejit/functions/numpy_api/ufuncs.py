@@ -74,6 +74,8 @@ def fmax(x: Any, y: Any) -> dlarray:
     x, y = in_loop(np.fmax, x, y)
     if x.dtype.kind not in "fc":
         return elementwise.maximum(x, y)
+    if x.dtype.kind == "c":  # NumPy's choice between numbers that are equal, or both NaN
+        return where((x >= y) | elementwise.isnan(y), x, y)
     return elementwise.maximum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
 
@@ -82,6 +84,8 @@ def fmin(x: Any, y: Any) -> dlarray:
     x, y = in_loop(np.fmin, x, y)
     if x.dtype.kind not in "fc":
         return elementwise.minimum(x, y)
+    if x.dtype.kind == "c":
+        return where((x <= y) | elementwise.isnan(y), x, y)
     return elementwise.minimum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
 
@@ -159,7 +163,7 @@ def ldexp(x: Any, n: Any) -> dlarray:
     if kept.kind not in "iub" or kept == UINT64:
         refuse("np.ldexp", f"x2 has dtype {kept}, expected integers that fit int64; use x * 2.0**n")
     if type(x) is int:
-        loop = np.ldexp.resolve_dtypes((int, supported(kept), None))[0]  # type: ignore[arg-type]
+        loop = np.ldexp.resolve_dtypes((int, supported(kept), None))[0]
         x = in_dtype(_weak(x, FLOAT64, "np.ldexp"), supported(loop))
     dtype = as_array(x, "np.ldexp").dtype
     loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, INT64, None))[0])
