@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The methods of dlarray that are functions of the toolbox, installed on the class when tracejit is imported.
 
-dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two.
+dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two. Long because it has all
+methods of an array.
 """
 
 import functools
