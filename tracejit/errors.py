@@ -6,6 +6,8 @@
     │   └── BoundsError (IndexError) an index outside its axis
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
+    │   ├── RangeError (OverflowError) an integer that its type cannot hold
+    │   └── KeyTypeError (IndexError) an index of a wrong type
     ├── WriteError (ValueError)      an array that cannot be written: read-only, or memory that is shared
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
     ├── GradientError (RuntimeError) the requested gradient does not exist
@@ -66,6 +68,14 @@ class DTypeError(TraceJitError, TypeError):
 
 class ArgumentError(TraceJitError, TypeError):
     """An argument is of the wrong kind, or an option is unknown."""
+
+
+class RangeError(ArgumentError, OverflowError):
+    """An integer lies outside the range of its type."""
+
+
+class KeyTypeError(ArgumentError, DTypeError, IndexError):
+    """An index is of a type that selects nothing."""
 
 
 class WriteError(TraceJitError, ValueError):

@@ -215,7 +215,7 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
     """Return `x` as an array; a Python number takes its dtype from `dtypes` by NumPy's promotion.
 
     Raises:
-        OverflowError: for an integer of more than 64 bits, where none of `dtypes` is of floating point.
+        OverflowError: for an integer that does not fit that dtype.
     """
     kind = type(x)
     if kind is float or kind is int or kind is complex:
@@ -223,14 +223,9 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
             if dtype.kind == "c" or (
                 kind is not complex and (dtype.kind in "fV" or (kind is int and dtype.kind in "iu"))
             ):
-                common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
-                try:
-                    return asarray(x, common)
-                except OverflowError:
-                    break
-        else:
-            if dtypes:
-                return asarray(x, np.result_type(*dtypes, x))
+                return asarray(x, dtype if len(dtypes) == 1 else np.result_type(*dtypes))
+        if dtypes:
+            return asarray(x, np.result_type(*dtypes, x))
     data = asarray(x)
     if data.dtype == object:
         raise OverflowError("the integer does not fit 64 bits")

@@ -2,6 +2,7 @@
 """The benchmarks run: a tiny workload of ours in this process, without Numba and without peers."""
 
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from benchmarks import (
     bench_captured,
     bench_convolution,
     bench_products,
+    bench_programs,
     bench_random,
     bench_single_ops,
     bench_writes,
@@ -233,6 +235,23 @@ def test_convolutions_are_timed(monkeypatch) -> None:
     assert [name for name, _ in found] == ["small", "back"]
     assert all(time > 0 for _, times in found for time in times)
     assert bench_convolution.line("small", [1.0, 2.0, 4.0, 3.0] * 2).split()[5:7] == ["3.00", "1.50"]
+
+
+def test_programs_are_timed(tmp_path, capsys) -> None:
+    files = [tmp_path / "one.npz", tmp_path / "other.npz"]
+    for file in files:
+        bench_programs.work("Newton's regression", "ours", False, 0.0, str(file))
+    turn = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert 0 < turn["least"] <= turn["middle"] < 1e6 * turn["first"]
+    assert bench_programs.apart(*files) == 0
+    np.savez(tmp_path / "wrong.npz", arr_0=np.array(1.0), arr_1=np.ones(10))
+    assert bench_programs.apart(files[0], tmp_path / "wrong.npz") > 0.1
+    peer = {name: 2 * value for name, value in turn.items()}
+    found = {("ours", False): [turn], ("ours", True): [peer], ("jax", False): [peer]}
+    assert bench_programs.report("wave", found, 1.0) == 2.0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].split()[:3] == ["wave", "ours", "unrolled"]
+    assert printed[3].endswith("ratio 2.00   THE RESULTS DIFFER by 1e+00")
 
 
 def test_steps_that_write_are_timed() -> None:

@@ -138,8 +138,8 @@ Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed b
 *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers,
 truth values or steps.
 
-Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, a Python integer that does
-not fit the dtype of an array of integers gives int64 where NumPy raises OverflowError, equal elements
+Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, `np.where` with a Python
+integer that does not fit an array of integers gives int64 where NumPy keeps the last bits, equal elements
 keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
 values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
 
@@ -151,8 +151,8 @@ In code that is recorded, `np.r_`, `np.c_` and functions that `np.vectorize` mad
 function is called once, with an element of each operand, and what it computes is computed for all; it chooses with
 `np.where`, and not with `if`.
 
-Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
-`diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
+Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`,
+`matrix_norm`, `vector_norm`, `trace`, `diagonal`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
 `lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,
 for stacks of matrices too, with derivatives of any order. `tj.solve`,
 `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which

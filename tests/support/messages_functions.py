@@ -31,9 +31,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "sum: axis 2 is out of range for an array of 2(B) x 3(C); axes are -2 to 1.",
     ),
     (
-        lambda: tj.sum(1.0, 0),
+        lambda: tj.mean(1.0, 0),
         DimsError,
-        "sum: axis 0 is out of range for an array of scalar; a scalar has no axes.",
+        "mean: axis 0 is out of range for an array of scalar; a scalar has no axes.",
     ),
     (
         lambda: tj.sum(X, "X"),

@@ -180,7 +180,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "derivatives; write backward of dlarray operations, with tj.custom_gradient.",
     ),
     (
-        lambda: slope(lambda x: np.linalg.qr(x[:, :1], mode="complete").R, M),
+        lambda: slope(lambda x: np.linalg.qr(x, mode="raw")[0], M),
         GradientError,
         "np.linalg.qr: NumPy's own function runs here, which has no derivative; compose it of functions that tracejit "
         "has (dir(tracejit) lists them). If no gradient is needed, take the value with extractdata(x) first. Or give "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, BoundsError, DimsError
 
 X, Y = np.arange(4.0), np.ones(4)
 
@@ -107,5 +107,58 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.interpolate.interpn((X,), Y, X, "cubic"),
         ArgumentError,
         "RegularGridInterpolator: method must be 'linear' or 'nearest', not 'cubic'.",
+    ),
+    (
+        lambda: tj.interpolate.BSpline([0, 1, 0, 1], [1.0, 2.0], 1),
+        ArgumentError,
+        "BSpline: t must not decrease; sort it first.",
+    ),
+    (
+        lambda: tj.interpolate.BSpline([0, 1], [1.0], 1),
+        DimsError,
+        "BSpline: t has size 2 and c 1, expected at least 4 knots for the degree 1, and as many coefficients as knots "
+        "less 2.",
+    ),
+    (
+        lambda: tj.interpolate.BSpline([0, 0, 1, 1], [1.0, 2.0], 1)(0.5, -1),
+        ArgumentError,
+        "BSpline: nu is -1, expected 0 or more.",
+    ),
+    (
+        lambda: tj.interpolate.make_interp_spline(X, Y, 4),
+        DimsError,
+        "make_interp_spline: k is 4, expected 0 to 3 for 4 places.",
+    ),
+    (
+        lambda: tj.interpolate.make_interp_spline(X, Y, 1, t=X),
+        DimsError,
+        "make_interp_spline: t has size 4, expected 6 knots for 4 places and the degree 1.",
+    ),
+    (
+        lambda: tj.interpolate.make_interp_spline(X, Y, bc_type="odd"),
+        ArgumentError,
+        "make_interp_spline: bc_type must be None or 'not-a-knot', not 'odd'; CubicSpline has other conditions.",
+    ),
+    (
+        lambda: tj.interpolate.interp1d(X, Y, "cubist"),
+        ArgumentError,
+        "interp1d: kind must be 'linear', 'nearest', 'nearest-up', 'previous', 'next', 'zero', 'slinear', 'quadratic', "
+        "'cubic' or a degree, not 'cubist'.",
+    ),
+    (
+        lambda: tj.interpolate.interp1d(X, Y)(5.0),
+        BoundsError,
+        "interp1d: a point lies outside of the places x; pass fill_value='extrapolate', or bounds_error=False with the "
+        "value for it.",
+    ),
+    (
+        lambda: tj.interpolate.Akima1DInterpolator(X, Y * 1j),
+        ArgumentError,
+        "Akima1DInterpolator: y has dtype complex128, expected real values; pass y.real and y.imag.",
+    ),
+    (
+        lambda: tj.interpolate.Akima1DInterpolator(X, Y, method="a"),
+        ArgumentError,
+        "Akima1DInterpolator: method must be 'akima' or 'makima', not 'a'.",
     ),
 )

@@ -12,7 +12,8 @@ from tracejit.errors import (
     ArgumentError,
     BoundsError,
     DimsError,
-    DTypeError,
+    KeyTypeError,
+    RangeError,
 )
 
 
@@ -25,7 +26,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # functions/indexing
     (
         lambda: X[[0.5]],
-        DTypeError,
+        KeyTypeError,
         "getitem: an index array has dtype float64, expected integers or booleans. Round and cast it "
         "(index.astype(np.int64)).",
     ),
@@ -76,7 +77,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: put(tj.dlarray(np.zeros(2, np.int8)), 0, 300),
-        ArgumentError,
+        RangeError,
         "setitem: the value 300 does not fit x of type int8 (-128 to 127); cast x first.",
     ),
     (
@@ -87,7 +88,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: X["C"],
-        ArgumentError,
+        KeyTypeError,
         "getitem: 'C' is not an index; use integers, slices, ..., None, integer arrays or boolean masks.",
     ),
     (

@@ -15,6 +15,8 @@ from tracejit.errors import (
     DimsError,
     DTypeError,
     GradientError,
+    KeyTypeError,
+    RangeError,
     TraceError,
     WriteError,
 )
@@ -134,13 +136,33 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "that end in arrays and numbers.",
     ),
     (
+        lambda: N.astype(np.int8) + 300,
+        RangeError,
+        "add: y=300 does not fit int8 (-128 to 127); cast the array first (x.astype(np.int64)).",
+    ),
+    (
+        lambda: np.fmax(N.astype(np.int8), 300),
+        RangeError,
+        "fmax: x=300 does not fit int8 (-128 to 127); cast the array first (x.astype(np.int64)).",
+    ),
+    (
+        lambda: np.fmax(N, 1 << 70),
+        RangeError,
+        "fmax: x=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1.",
+    ),
+    (
+        lambda: tj.maximum(1 << 70, 2),
+        RangeError,
+        "maximum: x=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1.",
+    ),
+    (
         lambda: N + (1 << 70),
-        ArgumentError,
+        RangeError,
         "add: y=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1.",
     ),
     (
         lambda: tj.dlarray(1 << 70),
-        ArgumentError,
+        RangeError,
         "dlarray: data=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to "
         "2**64 - 1.",
     ),
@@ -174,12 +196,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: X[[[1], [1, 2]]],
-        ArgumentError,
+        KeyTypeError,
         "getitem: [[1], [1, 2]] is not an index; use integers, slices, ..., None, integer arrays or boolean masks.",
     ),
     (
         lambda: tj.scatter_add(V, [0], 10**400),
-        ArgumentError,
+        RangeError,
         f"scatter_add: values={str(10**400)[:77]}... does not fit 64 bits; pass a float, or an integer from -2**63 to "
         "2**64 - 1.",
     ),

@@ -125,6 +125,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "pass it as an argument, or use the random functions of tracejit with like=, which are recorded.",
     ),
     (
+        lambda: refused(np.errstate(divide="raise")(lambda x: 1 / x)),
+        NotAcceleratedWarning,
+        '<lambda>.<locals>.<lambda> runs uncompiled for these arguments: it computes under np.errstate(divide="raise") '
+        "at <place>. A replay raises no FloatingPointError. Check its results outside (np.isfinite), or raise there.",
+    ),
+    (
         lambda: refused(lambda x: x * 2 if np.random.random() < 2 else x),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: it draws from a "

@@ -20,6 +20,8 @@ TREE = {
     "BoundsError": ("DimsError", "IndexError"),
     "DTypeError": ("TraceJitError", "TypeError"),
     "ArgumentError": ("TraceJitError", "TypeError"),
+    "RangeError": ("ArgumentError", "OverflowError"),
+    "KeyTypeError": ("ArgumentError", "DTypeError", "IndexError"),
     "WriteError": ("TraceJitError", "ValueError"),
     "TraceError": ("TraceJitError", "RuntimeError"),
     "GradientError": ("TraceJitError", "RuntimeError"),

@@ -11,6 +11,9 @@ from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.ops.reduce import reduced_format, reduced_shape
 from tracejit.util.text import brief
 
+_UFUNCS = frozenset({"sum", "prod", "max", "min", "any", "all", "count_nonzero", "ptp"})
+"""Reductions by ufuncs, for which a number has an axis 0, as in NumPy."""
+
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
     """Return the axes that `axis` names, sorted and non-negative.
@@ -29,6 +32,8 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if type(axis) is int:
+        if not ndim and axis in (0, -1) and function in _UFUNCS:
+            return ()
         return (_in_range(function, array, axis),)
     if isinstance(axis, str):
         return _labelled(function, array, axis)
@@ -42,6 +47,14 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
             f"{describe_shape(array._data.shape, array._format)}; name each axis once."
         )
     return tuple(axes)
+
+
+def axis_of_a_number(array: dlarray, axis: Any) -> dlarray:
+    """Return an array, a number as a vector of one element where its axis 0 is meant, as in NumPy."""
+    if array._data.ndim or type(axis) is not int or axis not in (0, -1):
+        return array
+    vector: dlarray = apply("reshape", array, shape=(1,))
+    return vector
 
 
 def normalize_axis(function: str, array: Any, axis: Any) -> int:

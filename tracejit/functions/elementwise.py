@@ -239,10 +239,18 @@ def clip(x: Any, min: Any = None, max: Any = None) -> dlarray:
     """
     result = as_array(x, "clip")
     if min is not None:
-        result = apply("maximum", result, operand("clip", "min", min))
+        result = apply("maximum", result, _bound(result, operand("clip", "min", min)))
     if max is not None:
-        result = apply("minimum", result, operand("clip", "max", max))
+        result = apply("minimum", result, _bound(result, operand("clip", "max", max)))
     return result
+
+
+def _bound(x: dlarray, bound: Any) -> Any:
+    """Return a bound; an integer beyond the range of the array's integers is the end of that range, as in NumPy."""
+    if type(bound) is not int or x.dtype.kind not in "iu":
+        return bound
+    limits = np.iinfo(x.dtype)
+    return limits.min if bound < limits.min else limits.max if bound > limits.max else bound
 
 
 def round(x: Any, decimals: int = 0) -> dlarray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64, describe_shape
-from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, KeyTypeError, TraceError
 from tracejit.functions import windows
 from tracejit.functions.movement import bounds, relabel
 from tracejit.functions.reductions import count_nonzero
@@ -272,14 +272,14 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
         return (_PLACES, relabel(entry, None))
     if kind == "b":
         return (_MASK, entry)
-    raise DTypeError(
+    raise KeyTypeError(
         f"{function}: an index array has dtype {entry._data.dtype}, expected integers or booleans. "
         "Round and cast it (index.astype(np.int64))."
     )
 
 
-def _no_index(function: str, entry: Any) -> ArgumentError:
-    return ArgumentError(
+def _no_index(function: str, entry: Any) -> KeyTypeError:
+    return KeyTypeError(
         f"{function}: {brief(entry)} is not an index; use integers, slices, ..., None, integer arrays or boolean masks."
     )
 

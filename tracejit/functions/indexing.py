@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64, SUPPORTED_DTYPES, describe_shape
-from tracejit.errors import ArgumentError, DimsError, TraceJitError
+from tracejit.errors import ArgumentError, DimsError, RangeError, TraceJitError
 from tracejit.functions import windows
 from tracejit.functions.index_keys import (
     ParsedKey,
@@ -104,7 +104,7 @@ def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:
     Raises:
         BoundsError, ArgumentError: as getitem.
         DimsError: if `value` does not broadcast to ``x[key]`` or has other labels.
-        ArgumentError: also if an integer `value` does not fit the dtype of `x`.
+        RangeError: if an integer `value` does not fit the dtype of `x`.
 
     Adjoint: for x, ct with the places zeroed; for the value, ct at the places, 0 for what was overwritten.
 
@@ -250,7 +250,7 @@ def as_value(array: dlarray, value: Any, function: str = "setitem", argument: st
         if isinstance(value, int) and dtype.kind in "iu":
             info = np.iinfo(dtype)
             if not info.min <= value <= info.max:
-                raise ArgumentError(
+                raise RangeError(
                     f"{function}: the {argument} {brief(value)} does not fit x of type {dtype} "
                     f"({info.min} to {info.max}); cast x first."
                 )

@@ -122,6 +122,15 @@ def _is_complex(x: Any) -> bool:
     return getattr(x, "dtype", np.dtype(bool)) in (COMPLEX64, COMPLEX128)
 
 
+def of_any_numbers(function: str, argument: str, x: Any, square: bool = True) -> dlarray:
+    """Return an operand as matrices() does, but complex numbers as they are."""
+    if not _is_complex(x):
+        return matrices(function, argument, x, square)
+    array = movement.relabel(as_array(x, function, argument), None)
+    matrices(function, argument, apply("real", array), square)
+    return array
+
+
 def _solved_by_parts(a: Any, b: Any) -> dlarray:
     """Return the solution of complex systems: that of real ones of twice the size, [[Re, -Im], [Im, Re]]."""
     given = [movement.relabel(as_array(x, "solve", name), None) for x, name in ((a, "a"), (b, "b"))]
@@ -188,8 +197,7 @@ def inv(a: Any) -> dlarray:
     [[0.5, 0.0], [0.0, 0.25]]
     """
     if _is_complex(a):
-        array = movement.relabel(as_array(a, "inv"), None)
-        matrices("inv", "a", apply("real", array))
+        array = of_any_numbers("inv", "a", a)
         return _solved_by_parts(
             array, np.broadcast_to(np.eye(array.shape[-1], dtype=array.dtype), array.shape)
         )
@@ -323,7 +331,7 @@ def matrix_power(a: Any, n: Any) -> dlarray:
     array = movement.relabel(as_array(a, "matrix_power", "a"), None)
     power = integer("matrix_power", "n", n)
     if power < 0 or array.ndim < 2 or array.shape[-1] != array.shape[-2]:
-        array = matrices("matrix_power", "a", array)
+        array = of_any_numbers("matrix_power", "a", array)
     if power == 0:
         return movement.expanded(as_array(np.eye(array.shape[-1], dtype=array.dtype)), array.shape)
     square = inv(array) if power < 0 else array

@@ -277,6 +277,17 @@ def _triangle(shape: tuple[int, ...], k: int) -> np.ndarray:
     return triangle
 
 
+def _spread(x: Any, function: str) -> dlarray:
+    """Return an array, a vector as many times as it has elements."""
+    array = as_array(x, function)
+    if array._data.ndim != 1:
+        return array
+    rows: dlarray = apply(
+        "broadcast_to", dlarray._wrap(array._data, None, array._value), shape=(array._data.size,) * 2
+    )
+    return rows
+
+
 def trace(x: Any, offset: int = 0) -> dlarray:
     """Return the sum along a diagonal of the first two axes, as ``numpy.trace``, by which it is called.
 
@@ -339,14 +350,14 @@ def tril(x: Any, k: int = 0) -> dlarray:
     """Return the lower triangles of matrices in the last two axes, zeros above, as ``numpy.tril``.
 
     Args:
-        x: dlarray, ndarray or list with 2 or more axes.
+        x: dlarray, ndarray or list; a vector stands for all rows of a square matrix.
         k: the highest diagonal that is kept: 0 the main one, positive above it, negative below.
 
     Returns:
         dlarray of the sizes, format and dtype of `x`.
 
     Raises:
-        DimsError: `x` has fewer than two axes.
+        DimsError: `x` has no axis.
 
     >>> import tracejit as tj
     >>> tj.tril([[1.0, 2.0], [3.0, 4.0]])
@@ -354,7 +365,7 @@ def tril(x: Any, k: int = 0) -> dlarray:
     [[1. 0.]
      [3. 4.]]
     """
-    array = _matrix("tril", x)
+    array = _matrix("tril", _spread(x, "tril"))
     mask = _triangle(array._data.shape, integer("tril", "k", k))
     return apply("where", mask, array, np.zeros((), array._data.dtype))
 
@@ -363,14 +374,14 @@ def triu(x: Any, k: int = 0) -> dlarray:
     """Return the upper triangles of matrices in the last two axes, zeros below, as ``numpy.triu``.
 
     Args:
-        x: dlarray, ndarray or list with 2 or more axes.
+        x: dlarray, ndarray or list; a vector stands for all rows of a square matrix.
         k: the lowest diagonal that is kept: 0 the main one, positive above it, negative below.
 
     Returns:
         dlarray of the sizes, format and dtype of `x`.
 
     Raises:
-        DimsError: `x` has fewer than two axes.
+        DimsError: `x` has no axis.
 
     >>> import tracejit as tj
     >>> tj.triu([[1.0, 2.0], [3.0, 4.0]])
@@ -378,6 +389,6 @@ def triu(x: Any, k: int = 0) -> dlarray:
     [[1. 2.]
      [0. 4.]]
     """
-    array = _matrix("triu", x)
+    array = _matrix("triu", _spread(x, "triu"))
     mask = _triangle(array._data.shape, integer("triu", "k", k) - 1)
     return apply("where", mask, np.zeros((), array._data.dtype), array)

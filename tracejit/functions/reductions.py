@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
 from tracejit.errors import DimsError
-from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
+from tracejit.functions.axes import axis_of_a_number, drop_axes, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.halves import in_single
 from tracejit.util.arguments import flag, real
@@ -195,7 +195,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
 
 def _search(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     array = as_array(x, op)
-    if axis is not None:
+    if axis is not None and not (not array._data.ndim and type(axis) is int and axis in (0, -1)):
         return apply(op, array, axis=normalize_axis(op, array, axis), keepdims=flag(op, "keepdims", keepdims))
     shape = array._data.shape
     if array._data.size == 0:
@@ -345,6 +345,7 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
         array = in_asked_dtype(array, wanted)
     if axis is None:
         array, axis = apply("reshape", array, shape=(array._data.size,)), 0
+    array = axis_of_a_number(array, axis)
     result = apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
     return result if wanted is None else in_dtype(result, wanted)
 

@@ -6,6 +6,7 @@ largest is positive, uncompiled and in replays.
 """
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from tracejit.errors import DimsError
 from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.linalg import cholesky, inv, matrices, require, solve_triangular, transposed
+from tracejit.functions.linalg import (
+    cholesky,
+    inv,
+    matrices,
+    of_any_numbers,
+    require,
+    solve_triangular,
+    transposed,
+)
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -131,6 +140,14 @@ def _factors(function: str, a: Any) -> tuple[dlarray, dlarray, dlarray]:
     return u, s, v
 
 
+def _values(function: str, x: dlarray) -> dlarray:
+    """Return singular values, the largest first; those of complex matrices are NumPy's own."""
+    if x.dtype.kind == "c":
+        values: Any = np.linalg.svd(x, compute_uv=False)
+        return values  # type: ignore[no-any-return]
+    return _factors(function, x)[1]
+
+
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the singular value decomposition U S Vh of matrices, or the values alone if not `compute_uv`."""
     if flag("svd", "hermitian", hermitian):
@@ -211,11 +228,11 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
 def cond(x: Any, p: Any = None) -> dlarray:
     """Return the condition numbers of matrices: the largest over the smallest singular value, or by another norm."""
     if p is None or p in (2, -2):
-        s = svdvals(matrices("cond", "x", x, square=False))
+        s = _values("cond", of_any_numbers("cond", "x", x, square=False))
         if not s.size:
             refuse("cond", "the matrices are empty")
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
-    array = matrices("cond", "x", x)
+    array = of_any_numbers("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
     return norms.norm(array, p, axes) * norms.norm(inv(array), p, axes)
 
@@ -248,7 +265,7 @@ def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
     axes = normalize_axes("norm", array, axis)
     if array.dtype.kind == "c" and (len(axes) == 1 or (is_real(ord) and ord in (-1, -np.inf))):
         array = elementwise.abs(array)  # these norms are of the magnitudes
-    array = array if array.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
+    array = array if array.dtype.kind in "fc" else in_dtype(array, np.dtype(np.float64))
     if len(axes) == 1 and is_real(ord):
         return _of_vectors(array, ord, axes[0], flag("norm", "keepdims", keepdims))
     if len(axes) != 2 or not (is_option(ord, ("nuc",)) or (is_real(ord) and ord in (2, -1, -2, -np.inf))):
@@ -260,7 +277,7 @@ def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
     if not is_option(ord, ("nuc",)) and ord in (-1, -np.inf):
         found = reductions.min(reductions.sum(elementwise.abs(matrix), -2 if ord == -1 else -1), -1)
     else:
-        s = _factors("norm", matrix)[1]
+        s = _values("norm", matrix)
         found = reductions.sum(s, -1) if is_option(ord, ("nuc",)) else s[..., 0 if ord == 2 else -1]
     if flag("norm", "keepdims", keepdims):
         found = movement.reshape(found, tuple(1 if i in axes else n for i, n in enumerate(array.shape)))
@@ -278,6 +295,24 @@ def _of_vectors(x: dlarray, ord: Any, axis: int, keepdims: bool) -> dlarray:
     return elementwise.where(is_zero, total, elementwise.where(is_zero, 1, total) ** (1 / float(ord)))
 
 
+def _vector_norm(x: Any, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
+    """Return norms of vectors, whose elements lie along one axis, several, or all."""
+    array = as_array(x, "vector_norm")
+    if axis is not None and not isinstance(axis, tuple):
+        return np.linalg.norm(array, ord, axis, keepdims)
+    axes = tuple(range(array.ndim)) if axis is None else normalize_axes("vector_norm", array, axis)
+    rest = [i for i in range(array.ndim) if i not in axes]
+    turned = movement.transpose(movement.relabel(array, None), [*rest, *axes])
+    rows = movement.reshape(turned, (*[array.shape[i] for i in rest], prod(array.shape[i] for i in axes)))
+    found: Any = np.linalg.norm(rows, ord, -1)
+    return movement.expand_dims(found, axes) if flag("vector_norm", "keepdims", keepdims) else found
+
+
+def _matrix_norm(x: Any, *, keepdims: Any = False, ord: Any = "fro") -> Any:
+    """Return norms of matrices."""
+    return np.linalg.norm(as_array(x, "matrix_norm"), ord, (-2, -1), keepdims)
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.eigh: eigh,
     np.linalg.eigvalsh: eigvalsh,
@@ -287,4 +322,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.cond: cond,
     np.linalg.lstsq: lstsq,
     np.linalg.svdvals: svdvals,
+    np.linalg.vector_norm: _vector_norm,
+    np.linalg.matrix_norm: _matrix_norm,
 }

@@ -7,15 +7,26 @@ scipy.interpolate itself convert their operands to ndarrays, and refuse traced a
 May import: functions/.
 """
 
+from tracejit.interpolate.bsplines import BSpline, make_interp_spline
 from tracejit.interpolate.grids import RegularGridInterpolator, interpn
+from tracejit.interpolate.lines import interp1d
 from tracejit.interpolate.piecewise import PPoly
-from tracejit.interpolate.splines import CubicHermiteSpline, CubicSpline, PchipInterpolator
+from tracejit.interpolate.splines import (
+    Akima1DInterpolator,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+)
 
 __all__ = [
+    "Akima1DInterpolator",
+    "BSpline",
     "CubicHermiteSpline",
     "CubicSpline",
     "PPoly",
     "PchipInterpolator",
     "RegularGridInterpolator",
+    "interp1d",
     "interpn",
+    "make_interp_spline",
 ]

@@ -47,7 +47,7 @@ class PPoly:
                 f"{name}: c has size {describe_sizes(self.c)} and x {describe_sizes(self.x)}, expected one row of "
                 "coefficients or more, and a column for each interval."
             )
-        self.extrapolate = _extrapolation(name, extrapolate)
+        self.extrapolate = extrapolation(name, extrapolate)
         self.axis = integer(name, "axis", axis)
 
     def __call__(self, x: Any, nu: Any = 0, extrapolate: Any = None) -> dlarray:
@@ -66,14 +66,9 @@ class PPoly:
         """
         name = type(self).__name__
         points = movement.relabel(floating(name, x), None)
-        way = self.extrapolate if extrapolate is None else _extrapolation(name, extrapolate)
-        return self._moved(_values(self._derived(integer(name, "nu", nu)), self.x, points, way), points.ndim)
-
-    def _moved(self, result: dlarray, count: int) -> dlarray:
-        """Return a result with the first axes, those of points, where the axis of interpolation was."""
-        axis = self.axis % (result.ndim - count + 1)
-        order = (*range(count, count + axis), *range(count), *range(count + axis, result.ndim))
-        return movement.transpose(result, order) if axis and count else result
+        way = self.extrapolate if extrapolate is None else extrapolation(name, extrapolate)
+        found = _values(self._derived(integer(name, "nu", nu)), self.x, points, way)
+        return moved(found, points.ndim, self.axis)
 
     def _derived(self, nu: int) -> dlarray:
         """Return the coefficients of a derivative."""
@@ -126,7 +121,7 @@ class PPoly:
                 raise DimsError(
                     f"{name}: a bound of integrate() has size {describe_sizes(bound)}, expected a number."
                 )
-        way = self.extrapolate if extrapolate is None else _extrapolation(name, extrapolate)
+        way = self.extrapolate if extrapolate is None else extrapolation(name, extrapolate)
         whole = _integrated(self.c, self.x)
         if way != "periodic":
             low, high = (_values(whole, self.x, bound, way) for bound in bounds)
@@ -140,6 +135,13 @@ class PPoly:
             turns = elementwise.stop_gradient(turns)
             parts.append(_values(whole, self.x, bound - turns * period, True) + turns * total)
         return parts[1] - parts[0]
+
+
+def moved(result: dlarray, count: int, axis: int) -> dlarray:
+    """Return a result with the first axes, those of points, where the axis of interpolation was."""
+    axis %= result.ndim - count + 1
+    order = (*range(count, count + axis), *range(count), *range(count + axis, result.ndim))
+    return movement.transpose(result, order) if axis and count else result
 
 
 def part_of(x: dlarray) -> np.dtype:
@@ -192,7 +194,8 @@ def samples(function: str, x: dlarray, y: Any, axis: Any, argument: str = "y") -
     return movement.moveaxis(array, number, 0), number
 
 
-def _extrapolation(function: str, given: Any) -> Any:
+def extrapolation(function: str, given: Any) -> Any:
+    """Return the way of extrapolation: "periodic", or a bool."""
     return given if is_option(given, ("periodic",)) else flag(function, "extrapolate", given)
 
 

@@ -92,6 +92,46 @@ class PchipInterpolator(PPoly):
         super().__init__(_cubic(places, values, slopes), places, extrapolate is None or extrapolate, number)
 
 
+class Akima1DInterpolator(PPoly):
+    """The piecewise cubic polynomial of H. Akima (1970), which few values far off disturb, as SciPy's.
+
+    Args:
+        x: knots, increasing.
+        y: real values, as many along `axis` as knots.
+        axis: the axis of `y` that goes with `x`.
+        method: "akima", or "makima", whose slopes stay near 0 where values are equal.
+        extrapolate: as of `PPoly`; None for False: points outside get NaN.
+
+    Raises:
+        DimsError: if the sizes do not fit.
+        ArgumentError: if `x` does not increase, in replays as well, for another method, or if `y` is complex.
+
+    A slope is the mean of those of both intervals, weighted by how much the slopes beyond change. Where a slope changes
+    from one formula to the other, the derivative by values is that of one side.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.interpolate.Akima1DInterpolator([0, 1, 2, 3, 4], [0.0, 0.0, 1.0, 1.0, 1.0])([0.5, 1.5]).tolist()
+        [-0.0625, 0.5625]
+    """
+
+    def __init__(
+        self, x: Any, y: Any, axis: Any = 0, *, method: Any = "akima", extrapolate: Any = None
+    ) -> None:
+        name = "Akima1DInterpolator"
+        if not is_option(method, ("akima", "makima")):
+            raise ArgumentError(f"{name}: method must be 'akima' or 'makima', not {brief(method)}.")
+        places = knots(name, "x", x)
+        values, number = samples(name, places, y, axis)
+        if values.dtype.kind == "c":
+            raise ArgumentError(
+                f"{name}: y has dtype {values.dtype}, expected real values; pass y.real and y.imag."
+            )
+        slopes = _akima(_beside(places, values), values, method == "makima")
+        way = False if extrapolate is None else extrapolate
+        super().__init__(_cubic(places, values, slopes), places, way, number)
+
+
 class CubicSpline(PPoly):
     """The piecewise cubic polynomial with two continuous derivatives, as ``scipy.interpolate.CubicSpline``.
 
@@ -161,6 +201,23 @@ def _monotone(h: dlarray, y: dlarray) -> dlarray:
         _slope_at_end(h[-1:], h[-2:-1], rise[-1:], rise[-2:-1]),
     ]
     return joining.concatenate([ends[0], inner, ends[1]], 0)
+
+
+def _akima(h: dlarray, y: dlarray, modified: bool) -> dlarray:
+    """Return the slopes of an Akima1DInterpolator."""
+    rise = (y[1:] - y[:-1]) / h
+    if y.shape[0] == 2:
+        return joining.concatenate([rise, rise], 0)
+    before, after = 2 * rise[:1] - rise[1:2], 2 * rise[-1:] - rise[-2:-1]
+    m = joining.concatenate([2 * before - rise[:1], before, rise, after, 2 * after - rise[-1:]], 0)
+    change = elementwise.abs(m[1:] - m[:-1])
+    weight = change + elementwise.abs(m[1:] + m[:-1]) / 2 if modified else change
+    left, right = weight[2:], weight[:-2]
+    total = left + right
+    limit = 1e-9 * elementwise.stop_gradient(reductions.max(total))
+    some = total > limit
+    mean = (left * m[1:-2] + right * m[2:-1]) / where(some, total, 1)
+    return where(some, mean, (m[3:] + m[:-3]) / 2)
 
 
 def _slope_at_end(h0: dlarray, h1: dlarray, rise0: dlarray, rise1: dlarray) -> dlarray:

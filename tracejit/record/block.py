@@ -4,12 +4,11 @@
 import sys
 from typing import Any, Self
 
-import numpy as np
-
 from tracejit.errors import TraceError
 from tracejit.record import patches
 from tracejit.record.current import blockers, thread
 from tracejit.record.state import State
+from tracejit.util.quiet import settings, use_settings
 
 
 class RecordingBlock:
@@ -30,17 +29,17 @@ class RecordingBlock:
         self.names: dict[str, Any] | None = None
         self.frame = 0  # the id of the frame of the block
         self._outer: Any = None
-        self._errors: Any = {}  # NumPy's settings around the block
+        self._errors: Any = None  # NumPy's settings around the block
 
     def __enter__(self) -> Self:
         self.frame = id(sys._getframe(1))
         self._outer = thread.recorder
-        self._errors = np.geterr()
+        self._errors = settings()
         try:
             thread.recorder = self
             blockers[id(self)] = None
             patches.begin(self, self.names)
-            np.seterr(all="ignore")  # once for the recording: around each op it would take a microsecond
+            use_settings(None)  # once for the recording: around each op it would take a microsecond
             self.state.open()
         except BaseException as error:
             self.__exit__(type(error), error)
@@ -49,13 +48,13 @@ class RecordingBlock:
 
     def __exit__(self, *exc: Any) -> None:
         try:
-            np.seterr(**self._errors)
+            use_settings(self._errors)
             if exc[0] is not None:
                 self.state.abandon()
                 _note_cause(exc[1])
             self.close()
         except BaseException:
-            np.seterr(**self._errors)
+            use_settings(self._errors)
             raise
         finally:
             patches.end(self)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval, check_dtype
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, RangeError
 from tracejit.ir import asarray
+from tracejit.ops import Op
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.devices import registered
@@ -85,27 +86,74 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
     return data
 
 
-_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_COMPARISONS = frozenset(
+    {
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+    }
+)
+_WIDER = frozenset({"where"})  # which gives int64, where NumPy keeps the last bits
 
 
-def beyond_64_bits(op: str, number: int, dtypes: Sequence[np.dtype], function: str, argument: str) -> float:
-    """Return a float with which an op of integers gives what NumPy does for an integer of more than 64 bits.
+_OPERANDS = {"where": ("condition", "x", "y")}
+
+
+def names_of(op: Op, number: int) -> tuple[str, str]:
+    """Return the name of the function of an op, and that of one of its operands, for messages."""
+    named = _OPERANDS.get(op.name, "xyz")
+    return op.title, named[number] if number < len(named) else f"operand {number}"
+
+
+def out_of_range(
+    op: Op, number: int, dtypes: Sequence[np.dtype], place: tuple[int, int], names: tuple[str, str]
+) -> np.ndarray:
+    """Return what an integer becomes that does not fit the arrays that it meets, as in NumPy.
+
+    Comparisons take any integer, and functions whose results are of floating point convert it to these.
+
+    Args:
+        op: the op.
+        number: the integer.
+        dtypes: of the arrays.
+        place: the number of the operand, and how many there are.
+        names: of the function and the argument, for messages.
 
     Raises:
-        ArgumentError: if NumPy raises an error.
+        RangeError: if NumPy raises an error.
     """
-    if op in (*_COMPARISONS, "div") and dtypes and all(dtype.kind in "iu" for dtype in dtypes):
+    common = np.result_type(*dtypes) if dtypes else np.dtype(np.int64)
+    common = np.dtype(np.int64) if common.kind == "b" else common
+    if op.name in (*_COMPARISONS, *_WIDER) and common.kind in "iu":
+        if -(2**63) <= number < 2**64:
+            return asarray(number)
+        if op.name in _COMPARISONS:
+            return asarray(np.inf if number > 0 else -np.inf)
+    if common.kind in "iu" and op.promote is not None:
+        common = op.promote(*[common] * place[1])[place[0]]
+    if common.kind in "fc":
         try:
-            return float(number)
+            return asarray(number, common)
         except OverflowError:
-            if op != "div":
-                return np.inf if number > 0 else -np.inf
-    raise too_large(number, function, argument)
+            pass
+    if not -(2**63) <= number < 2**64:
+        raise too_large(number, *names)
+    limits = np.iinfo(common)
+    raise RangeError(
+        f"{names[0]}: {names[1]}={number} does not fit {common} ({limits.min} to {limits.max}); cast the array first "
+        "(x.astype(np.int64))."
+    )
 
 
-def too_large(x: Any, function: str, argument: str) -> ArgumentError:
+def too_large(x: Any, function: str, argument: str) -> RangeError:
     """Return the error for an integer of more bits than elements have."""
-    return ArgumentError(
+    return RangeError(
         f"{function}: {argument}={brief(x)} does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1."
     )
 

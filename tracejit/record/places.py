@@ -28,3 +28,13 @@ class Refusal(NamedTuple):
     reason: str
     where: Where
     remedy: str
+
+
+def under_settings(wanted: dict[str, str], where: Where) -> tuple[str, Where, str]:
+    """Return the refusal of a recording in which errors of floating point raise exceptions."""
+    error, setting = next(iter(wanted.items()))
+    return (
+        f'it computes under np.errstate({error}="{setting}")',
+        where,
+        "a replay raises no FloatingPointError. Check its results outside (np.isfinite), or raise there",
+    )

@@ -21,14 +21,15 @@ from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
-from tracejit.record.conversion import beyond_64_bits, data_of, impossible
+from tracejit.record.conversion import data_of, impossible, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
-from tracejit.record.places import Refusal, at_location, describe_location, user_location
+from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
 from tracejit.record.state import NOTHING, State
-from tracejit.util.devices import as_data, computed, may_share_memory, on_host
+from tracejit.util.devices import as_data, computed, is_view_of, on_host
+from tracejit.util.quiet import call_as_wanted, raising
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
@@ -346,8 +347,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     )
     if current is None:
         refuse_other_thread(op, arrays)
-        with np.errstate(all="ignore"):
-            result = computed(op, [a._data for a in arrays], params)
+        result = call_as_wanted(computed, (op, [a._data for a in arrays], params))
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
                 result = as_data(result)
@@ -360,6 +360,8 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         return _private(op, arrays, params, current)
     builder = current.builder
     builder.location = user_location()
+    if wanted := raising():
+        current.refuse(*under_settings(wanted, builder.location))
     values = [
         a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
     ]
@@ -371,7 +373,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         raise
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
-        if op.view is not None and (op is not _RESHAPE or _is_view(outputs.data, values[0].data)):
+        if op.view is not None and (op is not _RESHAPE or is_view_of(outputs.data, values[0].data)):
             result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
             current.views.append(result)
             if len(current.views) > current.memories.most_views:
@@ -383,12 +385,6 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
-
-
-def _is_view(result: np.ndarray, x: np.ndarray) -> bool:
-    """Return whether what a reshape of an array gave shows its elements; most have the array, or its owner, as base."""
-    base = result.base
-    return base is x or (base is not None and base is x.base) or may_share_memory(result, x)
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:
@@ -428,23 +424,24 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
             try:
                 arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
             except OverflowError:
-                arrays[i] = _number(beyond_64_bits(op.name, x, dtypes, *_names(op, i)), dtypes)
+                number = x if type(x) is int else x.needed("arithmetic with integers")
+                data = out_of_range(op, number, dtypes, (i, len(operands)), names_of(op, i))
+                arrays[i] = _constant(x, data)
         elif isinstance(x, np.generic) and current_recorder is not None:
-            scalar = as_array(x, *_names(op, i))
-            current_recorder.state.number(x)
-            arrays[i] = wrap(scalar._data, None, current_recorder.builder.constant(scalar._data))
+            arrays[i] = _constant(x, as_array(x, *names_of(op, i))._data)
         else:
-            arrays[i] = as_array(x, *_names(op, i))
+            arrays[i] = as_array(x, *names_of(op, i))
     return arrays
 
 
-def _names(op: Op, number: int) -> tuple[str, str]:
-    """Return the name of the function of an op, and that of one of its operands, for messages."""
-    named = _OPERANDS.get(op.name, "xyz")
-    return op.title, named[number] if number < len(named) else f"operand {number}"
-
-
-_OPERANDS = {"where": ("condition", "x", "y")}
+def _constant(x: Any, data: np.ndarray) -> Any:
+    """Return a number that a function reads as an array."""
+    current = thread.recorder
+    if current is None:
+        return wrap(data)
+    if type(x) is not _number_class:
+        current.state.number(x)
+    return wrap(data, None, current.builder.constant(data))
 
 
 def _number(x: float, dtypes: list[np.dtype]) -> Any:

@@ -59,6 +59,12 @@ def as_data(result: Any) -> Any:
     return result if isinstance(result, OnDevice) else np.asarray(result)
 
 
+def is_view_of(result: np.ndarray, x: np.ndarray) -> bool:
+    """Return whether what a reshape of an array gave shows its elements; most have the array, or its owner, as base."""
+    base = result.base
+    return base is x or (base is not None and base is x.base) or may_share_memory(result, x)
+
+
 def may_share_memory(x: Any, y: Any) -> bool:
     """Return whether the elements of two arrays may lie in the same memory."""
     if isinstance(x, OnDevice) or isinstance(y, OnDevice):

@@ -65,12 +65,12 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 def eig(x: Any, /) -> Any:
-    """Return eigenvalues and eigenvectors of matrices, which are complex; without a gradient."""
+    """Return eigenvalues and eigenvectors of matrices, which are complex."""
     return Eig(*map(_complex, np.linalg.eig(operand(x))))
 
 
 def eigvals(x: Any, /) -> Any:
-    """Return eigenvalues of matrices, which are complex; without a gradient."""
+    """Return eigenvalues of matrices, which are complex."""
     return _complex(np.linalg.eigvals(operand(x)))
 
 
@@ -156,15 +156,4 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return norms of vectors along axes."""
-    x = operand(x)
-    if axis is None:
-        found = np.linalg.norm(np.reshape(x, (-1,)), ord)
-        return array(np.reshape(found, (1,) * x.ndim) if keepdims else found)
-    if isinstance(axis, tuple):
-        axes = tuple(i % x.ndim for i in axis)
-        rest = [i for i in range(x.ndim) if i not in axes]
-        size = int(np.prod([x.shape[i] for i in axes]))
-        rows = np.reshape(np.transpose(x, (*rest, *axes)), (*(x.shape[i] for i in rest), size))
-        found = np.linalg.norm(rows, ord, -1)
-        return array(np.expand_dims(found, axes) if keepdims else found)
-    return array(np.linalg.norm(x, ord, axis, keepdims))
+    return array(np.linalg.vector_norm(operand(x), axis=axis, keepdims=keepdims, ord=ord))

@@ -4,6 +4,7 @@
 from pathlib import Path
 from typing import Any
 
+import complex_loops
 import numpy as np
 import pytest
 from loops import (
@@ -26,6 +27,13 @@ def test_random_loops(seed: int) -> None:
     accelerated = check(1000 + seed, twice=seed % 2 == 0)
     assert accelerated.stats.programs == 1
     assert loops_of(accelerated)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.sampled
+def test_random_loops_of_complex_numbers(seed: int) -> None:
+    derivative = (complex_loops.first, complex_loops.second, complex_loops.forward)[seed % 3]
+    assert loops_of(complex_loops.check(1000 + seed, derivative))
 
 
 def test_functions_of_python() -> None:

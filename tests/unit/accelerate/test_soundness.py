@@ -189,6 +189,50 @@ class TestSizes:
         assert follow(lambda x: x[x > 0], calls).stats.traces == 2
 
 
+class TestErrorsOfFloatingPoint:
+    @pytest.mark.parametrize("setting", ["raise", "call"])
+    @pytest.mark.parametrize("make", [np.array, lambda numbers: dlarray(np.array(numbers))])
+    def test_raised_at_each_call(self, make, setting):
+        told = []
+
+        def fun(x):
+            with np.errstate(divide=setting, call=lambda kind, flag: told.append(kind)):
+                try:
+                    return 1 / x
+                except FloatingPointError as error:
+                    return str(error)
+
+        accelerated = dlaccelerate(fun)
+        with pytest.warns(
+            NotAcceleratedWarning, match=rf'computes under np.errstate\(divide="{setting}"\) at'
+        ):
+            accelerated(make([1.0, 2.0]))
+        for numbers in ([1.0, 2.0], [0.0, 2.0], [0.0, 1.0], [4.0, 2.0]):
+            found, expected = accelerated(make(numbers)), fun(np.array(numbers))
+            assert found == expected if isinstance(expected, str) else found.tolist() == expected.tolist()
+        assert accelerated.stats.programs == 0
+        assert told == ([] if setting == "raise" else ["divide by zero"] * 4)
+
+    def test_settings_that_raise_nothing_are_no_hindrance(self):
+        def fun(x):
+            with np.errstate(divide="ignore", over="raise"):
+                pass
+            with np.errstate(all="ignore"):
+                return 1 / x
+
+        assert follow(fun, VECTORS).stats.programs == 1
+
+    def test_settings_are_what_they_were(self):
+        with np.errstate(divide="raise", over="print"):
+            before = np.geterr()
+            assert dlaccelerate(lambda x: 1 / x)(vector(0, 1)).tolist() == [np.inf, 1.0]
+            with pytest.raises(FloatingPointError):
+                1 / vector(0, 1)
+            with pytest.raises(TypeError):
+                dlaccelerate(lambda x: len(3))(vector(0, 1))
+            assert np.geterr() == before
+
+
 class TestLimits:
     def test_too_many_ways_of_a_branch(self):
         def fun(x):

@@ -4,6 +4,7 @@
 import collections
 from typing import Any
 
+import complex_loops
 import numpy as np
 import pytest
 from loops import agree, array, check_functions_of_python, loops_of
@@ -218,13 +219,35 @@ def test_steps_that_are_no_body_are_made_one_by_one() -> None:
     agree(lambda xs: tj.dlscan(Counted(), 0.0, xs[:, 0]), array(5, 2), loops=0)
 
 
-def test_complex_numbers_are_computed_step_by_step() -> None:
-    rotation = tj.dlarray(np.array([0.6 + 0.8j, 1j]))
-    agree(
-        lambda xs: tj.dlscan(lambda c, x: (c * rotation + x, c), tj.dlarray(np.zeros(2, complex)), xs),
-        array(4, 2),
-        loops=0,
-    )
+@pytest.mark.parametrize("derivative", [complex_loops.first, complex_loops.second, complex_loops.forward])
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.sampled(share=30)
+def test_random_loops_of_complex_numbers(seed: int, derivative: Any) -> None:
+    accelerated = complex_loops.check(seed, derivative)
+    assert accelerated.stats.programs == 1
+    assert loops_of(accelerated)
+
+
+def test_a_carry_that_is_the_real_part_of_a_transform() -> None:
+    """Its new contents lie in the memory of complex numbers, where every second one is a real part."""
+    rotation = tj.dlarray(np.exp([[0.3j, 0.7j]]) * [[0.5], [0.7]])
+
+    def fun(xs: Any) -> Any:
+        last, ys = tj.dlscan(
+            lambda c, x: (np.fft.fft(c * rotation).real + x, c), tj.dlarray(np.zeros((2, 2))), xs
+        )
+        return last, ys, tj.dlgradient((last**2).sum() + ys.sum(), xs)
+
+    agree(fun, array(5, 2, 2), loops=2)
+
+
+def test_a_checkpoint_of_a_transform_of_real_numbers() -> None:
+    def fun(x: Any) -> Any:
+        smooth = tj.dlcheckpoint(lambda x: np.fft.irfft(np.fft.rfft(x) * np.arange(1.0, 6.0)))
+        value = (smooth(x) ** 2).sum()
+        return value, tj.dlgradient(value, x)
+
+    agree(fun, array(8), loops=2)
 
 
 def test_functions_of_python() -> None:

@@ -426,8 +426,8 @@ X = dlarray(np.zeros((2, 0, 3)), "SBC")
     [
         (lambda: reductions.sum(X, 3), DimsError,
          "sum: axis 3 is out of range for an array of 2(S) x 0(B) x 3(C); axes are -3 to 2."),
-        (lambda: reductions.sum(1.0, 0), DimsError,
-         "sum: axis 0 is out of range for an array of scalar; a scalar has no axes."),
+        (lambda: reductions.mean(1.0, 0), DimsError,
+         "mean: axis 0 is out of range for an array of scalar; a scalar has no axes."),
         (lambda: reductions.mean(X, (0, -3)), DimsError,
          "mean: axis=(0, -3) names axis 0 twice in an array of 2(S) x 0(B) x 3(C); name each axis once."),
         (lambda: reductions.sum(X, "T"), DimsError,

@@ -285,3 +285,28 @@ def test_the_derivative_of_a_norm_at_zero_is_zero() -> None:
     for ord in (2, 3, 1.5):
         found = tj.dlfeval(lambda a, order=ord: tj.dlgradient(np.linalg.norm(a, order), a), np.zeros(3))
         assert np.asarray(found).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [float, complex])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (1,), (0, 1, 2), "matrices"])
+@pytest.mark.parametrize("order", [2, 1, 3, 0.5, np.inf, -np.inf, -2, "nuc"])
+def test_norms_of_vectors_and_of_matrices(kind: Any, axis: Any, order: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(kind)
+    if axis == "matrices":
+        if order in (3, 0.5):
+            return
+        norm = lambda x, **options: np.linalg.matrix_norm(x, ord=order, **options)
+    elif order == "nuc":
+        return
+    else:
+        norm = lambda x, **options: np.linalg.vector_norm(x, axis=axis, ord=order, **options)
+    for keepdims in (False, True):
+        value = lambda x: norm(x, keepdims=keepdims)  # noqa: B023
+        found, slope = tj.dlfeval(lambda x: (value(x), tj.dlgradient(value(x).sum(), x)), tj.dlarray(x))  # noqa: B023
+        assert found.shape == np.shape(value(x))
+        np.testing.assert_allclose(found, value(x), rtol=1e-12)
+        along, h = np.random.default_rng(1).normal(size=x.shape), 1e-6
+        expected = (value(x + h * along).sum() - value(x - h * along).sum()) / (2 * h)
+        np.testing.assert_allclose(
+            (np.asarray(slope).conj() * along).sum().real, expected, rtol=1e-5, atol=1e-7
+        )

@@ -169,11 +169,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
     """Return the parts of an array along an axis where a vector of bools is true."""
     array, number = line("np.compress", a, axis)
     mask = movement.relabel(as_array(condition, "np.compress"), None)
-    if mask.ndim != 1 or mask.size > array.shape[number]:
-        refuse(
-            "np.compress",
-            f"condition has size {mask.shape}, expected a vector of at most {array.shape[number]} elements",
-        )
+    if mask.ndim != 1:
+        refuse("np.compress", f"condition has size {mask.shape}, expected a vector")
     return apply("take", array, taking.nonzero(mask)[0], axis=number)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adjoints of functions of NumPy and SciPy that programs call: factors Q R and L U, roots, Lambert's W.
+"""Adjoints of functions of NumPy and SciPy that programs call: those of matrices, roots, Lambert's W.
 
 A rule is that of an op, of (b, node, ct); it returns None where the function has no derivative with its arguments.
 """
@@ -9,47 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.functions.numpy_api.host_matrix_rules import MATRIX_RULES, Rule, part, zeros
 from tracejit.ops.linalg import lower_half, lu_factors, transposed
 from tracejit.ops.ufunc_loops import ufunc_of
-
-Rule = Callable[[Any, Any, Any], Any]
-
-
-def _part(b: Any, x: Any, start: int, stop: int) -> Any:
-    """Return columns of matrices."""
-    sizes = (*x.shape[:-1], stop)
-    return b.slice(x, starts=(*(0,) * (x.ndim - 1), start), stops=sizes, steps=(1,) * x.ndim)
-
-
-def _zeros(b: Any, x: Any) -> Any:
-    return b.constant(np.zeros(x.shape, x.dtype))
-
-
-def _qr(b: Any, node: Any, ct: Any) -> Any:
-    # A' of A = Q R is (Q' + Q S(M)) R^-T with M = R R'^T - Q'^T Q and S the lower half and its mirror image
-    # (S. F. Walter, L. Lehmann, R. Lamour, On evaluating higher-order derivatives of the QR decomposition, 2012).
-    # Columns of A beyond its rows are Q times those of R.
-    (a,) = node.inputs
-    rows, n = a.shape[-2:]
-    if len(node.outputs) != 2 or node.outputs[0].shape[-1] != min(rows, n):
-        return None
-    if min(a.shape, default=0) == 0:
-        return (None,)
-    q, r = node.outputs
-    by_q, by_r = (_zeros(b, x) if part is None else part for x, part in zip((q, r), ct, strict=True))
-    k = min(rows, n)
-    square, by_square, by_rest = r, by_r, None
-    if n > k:
-        by_rest = _part(b, by_r, k, n)
-        by_q = b.add(by_q, b.matmul(_part(b, a, k, n), transposed(b, by_rest)))
-        square, by_square = _part(b, r, 0, k), _part(b, by_r, 0, k)
-    m = b.sub(b.matmul(square, transposed(b, by_square)), b.matmul(transposed(b, by_q), q))
-    mirrored = b.add(lower_half(b, m), transposed(b, lower_half(b, m, 0.0)))
-    inner = b.add(by_q, b.matmul(q, mirrored))
-    found = transposed(b, b.solve_triangular(square, transposed(b, inner), lower=False))
-    if by_rest is not None:
-        found = b.concatenate(found, b.matmul(q, by_rest), axis=a.ndim - 1)
-    return (found,)
 
 
 def _roots(b: Any, node: Any, ct: Any) -> Any:
@@ -70,15 +32,9 @@ def _roots(b: Any, node: Any, ct: Any) -> Any:
     moved = []
     for j in range(count):
         by = b.neg(b.div(powers[count - 1 - j], slope))
-        part = b.real(b.mul(ct, by)) if is_complex else b.mul(ct, by)
-        moved.append(b.reshape(b.sum(part, axes=(0,), keepdims=False), shape=(1,)))
+        share = b.real(b.mul(ct, by)) if is_complex else b.mul(ct, by)
+        moved.append(b.reshape(b.sum(share, axes=(0,), keepdims=False), shape=(1,)))
     return (b.concatenate(*moved, axis=0),)
-
-
-def _rows(b: Any, x: Any, start: int, stop: int) -> Any:
-    """Return rows of matrices."""
-    sizes, starts = (*x.shape[:-2], stop, x.shape[-1]), (*(0,) * (x.ndim - 2), start, 0)
-    return b.slice(x, starts=starts, stops=sizes, steps=(1,) * x.ndim)
 
 
 def _lu(b: Any, node: Any, ct: Any) -> Any:
@@ -89,20 +45,18 @@ def _lu(b: Any, node: Any, ct: Any) -> Any:
     k = min(m, n)
     if not a.aval.size:
         return (None,)
-    by_low, by_up = (
-        _zeros(b, x) if part is None else part for x, part in zip((low, up), ct[1:], strict=True)
-    )
+    by_low, by_up = (zeros(b, x) if part is None else part for x, part in zip((low, up), ct[1:], strict=True))
     beside = below = None
     if n > k:
-        rest = _part(b, up, k, n)
-        beside = b.solve_triangular(transposed(b, low), _part(b, by_up, k, n), lower=False)
+        rest = part(b, up, -1, k, n)
+        beside = b.solve_triangular(transposed(b, low), part(b, by_up, -1, k, n), lower=False)
         by_low = b.sub(by_low, b.matmul(beside, transposed(b, rest)))
-        up, by_up = _part(b, up, 0, k), _part(b, by_up, 0, k)
+        up, by_up = part(b, up, -1, 0, k), part(b, by_up, -1, 0, k)
     if m > k:
-        rest, by_rest = _rows(b, low, k, m), _rows(b, by_low, k, m)
+        rest, by_rest = part(b, low, -2, k, m), part(b, by_low, -2, k, m)
         below = transposed(b, b.solve_triangular(up, transposed(b, by_rest), lower=False))
         by_up = b.sub(by_up, b.matmul(transposed(b, rest), below))
-        low, by_low = _rows(b, low, 0, k), _rows(b, by_low, 0, k)
+        low, by_low = part(b, low, -2, 0, k), part(b, by_low, -2, 0, k)
     lower = lower_half(b, b.matmul(transposed(b, low), by_low), 0.0)
     upper = transposed(b, lower_half(b, b.matmul(up, transposed(b, by_up))))
     left = b.solve_triangular(transposed(b, low), b.add(lower, upper), lower=False)
@@ -112,7 +66,7 @@ def _lu(b: Any, node: Any, ct: Any) -> Any:
     if below is not None:
         found = b.concatenate(found, below, axis=a.ndim - 2)
     spread = b.broadcast_to(b.reshape(places, shape=(*places.shape, 1)), shape=a.shape)
-    return (b.add_along_axis(_zeros(b, a), spread, found, axis=a.ndim - 2),)
+    return (b.add_along_axis(zeros(b, a), spread, found, axis=a.ndim - 2),)
 
 
 def lambert(z: np.ndarray, k: int) -> np.ndarray:
@@ -130,7 +84,7 @@ def _lambert(b: Any, node: Any, ct: Any) -> Any:
 
 
 RULES: dict[Callable[..., Any], Rule] = {
-    np.linalg.qr: _qr,
+    **MATRIX_RULES,
     np.roots: _roots,
     lu_factors: _lu,
     lambert: _lambert,

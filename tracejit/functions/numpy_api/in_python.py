@@ -10,7 +10,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval, is_half
 from tracejit.errors import DTypeError, GradientError
-from tracejit.functions.numpy_api import host_rules
+from tracejit.functions.numpy_api import host_matrix_rules, host_rules
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder
@@ -30,6 +30,11 @@ class _Arguments(NamedTuple):
 
     def __repr__(self) -> str:
         return repr(tree.unflatten(self.structure, list(self.leaves)))
+
+    def option(self, name: str, usual: Any, place: int = -1) -> Any:
+        """Return an argument that has a name, and a place unless it goes by its name only."""
+        args, options = tree.unflatten(self.structure, list(self.leaves))
+        return options.get(name, args[place] if 0 <= place < len(args) else usual)
 
 
 class _Place(NamedTuple):
@@ -94,6 +99,20 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
     params = {"arguments": arguments, "results": tuple(avals), HANDLED: True}
     found = host.append(op, arrays, params, op.infer(**params), results)
     return tree.unflatten(shape, found)
+
+
+def node_of(
+    b: Any, function: Callable[..., Any], x: Any, results: list[Aval], options: dict[str, Any] | None = None
+) -> Any:
+    """Return the results of a function of one array, which a rule calls; of the avals that are given."""
+    (_, *leaves), structure = tree.flatten(((0,), options or {}))
+    op = _op_of(f"np.linalg.{function.__name__}", function)
+    arguments = _Arguments(structure, (_Place(0), *leaves))
+    params = {"arguments": arguments, "results": tuple(results), HANDLED: True}
+    return b.apply(op, (x,), params)
+
+
+host_matrix_rules.set_caller(node_of)
 
 
 def _format(function: Any, arrays: list[dlarray], shape: tuple[int, ...]) -> str | None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The methods of dlarray that are functions of the toolbox, installed on the class when tracejit is imported.
 
-dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two.
+dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two. Long because it has all
+methods of an array.
 """
 
 import functools
@@ -99,8 +100,10 @@ def astype(self: dlarray, dtype: Any) -> dlarray:
     return elementwise.cast(self, dtype)
 
 
-def clip(self: dlarray, min: Any = None, max: Any = None) -> dlarray:
+def clip(self: dlarray, min: Any = None, max: Any = None, *, out: Any = None) -> dlarray:
     """Return the array limited to [min, max]; see clip."""
+    if out is not None:
+        return _into(out, "clip", self, min, max)
     return elementwise.clip(self, min, max)
 
 
@@ -109,58 +112,90 @@ def round(self: dlarray, decimals: int = 0) -> dlarray:
     return elementwise.round(self, decimals)
 
 
-def sum(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def _into(out: Any, name: str, *args: Any, **options: Any) -> dlarray:
+    """Return `out`, into which a function of NumPy has written."""
+    result: dlarray = getattr(_numpy, name)(*args, **options, out=out)
+    return result
+
+
+def sum(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the sum over `axis`; see sum."""
+    if out is not None:
+        return _into(out, "sum", self, axis=axis, keepdims=keepdims)
     return reductions.sum(self, axis=axis, keepdims=keepdims)
 
 
-def prod(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def prod(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the product over `axis`; see prod."""
+    if out is not None:
+        return _into(out, "prod", self, axis=axis, keepdims=keepdims)
     return reductions.prod(self, axis=axis, keepdims=keepdims)
 
 
-def mean(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def mean(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the mean over `axis`; see mean."""
+    if out is not None:
+        return _into(out, "mean", self, axis=axis, keepdims=keepdims)
     return reductions.mean(self, axis=axis, keepdims=keepdims)
 
 
-def var(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+def var(
+    self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0, out: Any = None
+) -> dlarray:
     """Return the variance over `axis`; see var."""
+    if out is not None:
+        return _into(out, "var", self, axis=axis, ddof=ddof, keepdims=keepdims)
     return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
-def std(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+def std(
+    self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0, out: Any = None
+) -> dlarray:
     """Return the standard deviation over `axis`; see std."""
+    if out is not None:
+        return _into(out, "std", self, axis=axis, ddof=ddof, keepdims=keepdims)
     return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
-def max(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def max(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the largest element over `axis`; see max."""
+    if out is not None:
+        return _into(out, "max", self, axis=axis, keepdims=keepdims)
     return reductions.max(self, axis=axis, keepdims=keepdims)
 
 
-def min(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def min(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the smallest element over `axis`; see min."""
+    if out is not None:
+        return _into(out, "min", self, axis=axis, keepdims=keepdims)
     return reductions.min(self, axis=axis, keepdims=keepdims)
 
 
-def any(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def any(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return whether any element over `axis` is true; see any."""
+    if out is not None:
+        return _into(out, "any", self, axis=axis, keepdims=keepdims)
     return reductions.any(self, axis=axis, keepdims=keepdims)
 
 
-def all(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def all(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return whether all elements over `axis` are true; see all."""
+    if out is not None:
+        return _into(out, "all", self, axis=axis, keepdims=keepdims)
     return reductions.all(self, axis=axis, keepdims=keepdims)
 
 
-def argmax(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def argmax(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the index of the largest element along `axis`; see argmax."""
+    if out is not None:
+        return _into(out, "argmax", self, axis=axis, keepdims=keepdims)
     return reductions.argmax(self, axis=axis, keepdims=keepdims)
 
 
-def argmin(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+def argmin(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
     """Return the index of the smallest element along `axis`; see argmin."""
+    if out is not None:
+        return _into(out, "argmin", self, axis=axis, keepdims=keepdims)
     return reductions.argmin(self, axis=axis, keepdims=keepdims)
 
 
@@ -207,9 +242,19 @@ def sort(self: dlarray, axis: Any = -1, kind: Any = None) -> None:
     views.assign(self, as_array(_numpy.sort(self, axis, kind)), "sort")
 
 
-def cumprod(self: dlarray, axis: Any = None) -> dlarray:
+def partition(self: dlarray, kth: Any, axis: Any = -1, kind: Any = "introselect") -> None:
+    """Put the elements that `kth` names where they belong in sorted order along `axis`, smaller ones before them."""
+    views.assign(self, as_array(_numpy.partition(self, kth, axis, kind)), "partition")
+
+
+def put(self: dlarray, indices: Any, values: Any, mode: Any = "raise") -> None:
+    """Write `values` at places in C order; see np.put."""
+    _numpy.put(self, indices, values, mode)
+
+
+def cumprod(self: dlarray, axis: Any = None, *, out: Any = None) -> dlarray:
     """Return the running products along `axis`; see np.cumprod."""
-    result: dlarray = _numpy.cumprod(self, axis)
+    result: dlarray = _numpy.cumprod(self, axis, out=out)
     return result
 
 
@@ -219,8 +264,10 @@ def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> 
     return result
 
 
-def cumsum(self: dlarray, axis: Any = None) -> dlarray:
+def cumsum(self: dlarray, axis: Any = None, *, out: Any = None) -> dlarray:
     """Return the running sums along `axis`; see cumsum."""
+    if out is not None:
+        return _into(out, "cumsum", self, axis=axis)
     return reductions.cumsum(self, axis=axis)
 
 
@@ -417,6 +464,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "conjugate": conjugate,
     "reshape": reshape,
     "round": round,
+    "partition": partition,
+    "put": put,
     "sort": sort,
     "squeeze": squeeze,
     "std": std,

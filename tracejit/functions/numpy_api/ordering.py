@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128
 from tracejit.functions import elementwise, joining, movement, reductions, taking
-from tracejit.functions.axes import normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened, line
@@ -65,7 +65,7 @@ def argsort(
     descending: Any = False,
 ) -> dlarray:
     """Return the places that sort an array along an axis, equal elements in their order."""
-    array, number = line("np.argsort", a, axis)
+    array, number = line("np.argsort", axis_of_a_number(as_array(a, "np.argsort"), axis), axis)
     return places_in_order(array, number, bool(descending))
 
 
@@ -84,7 +84,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any 
 
 
 def _check_kth(name: str, kth: Any, n: int) -> None:
-    for place in np.atleast_1d(np.asarray(kth)).tolist():
+    for place in np.atleast_1d(np.asarray(kth)).tolist() if n else ():
         if type(place) is not int or not -n <= place < n:
             refuse(name, f"kth is {brief(place)}, expected integers from {-n} to {n - 1}")
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, is_half, supported
-from tracejit.errors import DimsError
+from tracejit.errors import DimsError, RangeError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import describe_sizes, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
+from tracejit.record.conversion import too_large
 from tracejit.util.arguments import integer
 
 
@@ -36,14 +37,31 @@ def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
     try:
         loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))
     except TypeError:
-        names = ", ".join(str(as_array(x).dtype) for x in operands)
+        names = ", ".join(dtype.__name__ if isinstance(dtype, type) else str(dtype) for dtype in dtypes)
         refuse(f"np.{ufunc.__name__}", f"it is not defined for {names}; cast the operands first")
-    arrays = [as_array(x, ufunc.__name__) for x in operands]
+    arrays = [
+        _weak(x, dtype, ufunc.__name__) if type(x) is int else as_array(x, ufunc.__name__)
+        for x, dtype in zip(operands, loop, strict=False)
+    ]
     is_of_halves = any(is_half(x.dtype) for x in arrays)
     return [
         in_dtype(x, dtype if is_of_halves else supported(dtype))
         for x, dtype in zip(arrays, loop, strict=False)
     ]
+
+
+def _weak(x: int, dtype: np.dtype, function: str) -> dlarray:
+    """Return a Python integer in the dtype that NumPy converts it to."""
+    try:
+        return as_array(np.asarray(x, FLOAT64 if dtype.kind == "f" else dtype))
+    except OverflowError:
+        if dtype.kind in "fc" or not -(2**63) <= x < 2**64:
+            raise too_large(x, function, "x") from None
+        limits = np.iinfo(dtype)
+        raise RangeError(
+            f"{function}: x={x} does not fit {dtype} ({limits.min} to {limits.max}); cast the array first "
+            "(x.astype(np.int64))."
+        ) from None
 
 
 def _op(name: str) -> Callable[..., dlarray]:
@@ -56,6 +74,8 @@ def fmax(x: Any, y: Any) -> dlarray:
     x, y = in_loop(np.fmax, x, y)
     if x.dtype.kind not in "fc":
         return elementwise.maximum(x, y)
+    if x.dtype.kind == "c":  # NumPy's choice between numbers that are equal, or both NaN
+        return where((x >= y) | elementwise.isnan(y), x, y)
     return elementwise.maximum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
 
@@ -64,6 +84,8 @@ def fmin(x: Any, y: Any) -> dlarray:
     x, y = in_loop(np.fmin, x, y)
     if x.dtype.kind not in "fc":
         return elementwise.minimum(x, y)
+    if x.dtype.kind == "c":
+        return where((x <= y) | elementwise.isnan(y), x, y)
     return elementwise.minimum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
 
@@ -81,7 +103,7 @@ def fmod(x: Any, y: Any) -> dlarray:
 
 def float_power(x: Any, y: Any) -> dlarray:
     """Return x ** y in float64, or complex128."""
-    x, y = as_array(x), as_array(y)
+    x, y = (_weak(part, FLOAT64, "float_power") if type(part) is int else as_array(part) for part in (x, y))
     wanted = COMPLEX128 if "c" in x.dtype.kind + y.dtype.kind else FLOAT64
     return apply("pow", in_dtype(x, wanted), in_dtype(y, wanted))
 
@@ -137,8 +159,12 @@ def frexp(x: Any) -> tuple[dlarray, dlarray]:
 
 def ldexp(x: Any, n: Any) -> dlarray:
     """Return x 2**n for integers n."""
-    if as_array(n, "np.ldexp").dtype.kind not in "iub":
-        refuse("np.ldexp", f"x2 has dtype {as_array(n).dtype}, expected integers; use x * 2.0**n")
+    kept = as_array(n, "np.ldexp").dtype
+    if kept.kind not in "iub" or kept == UINT64:
+        refuse("np.ldexp", f"x2 has dtype {kept}, expected integers that fit int64; use x * 2.0**n")
+    if type(x) is int:
+        loop = np.ldexp.resolve_dtypes((int, supported(kept), None))[0]
+        x = in_dtype(_weak(x, FLOAT64, "np.ldexp"), supported(loop))
     dtype = as_array(x, "np.ldexp").dtype
     loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, INT64, None))[0])
     return apply("ldexp", in_dtype(as_array(x), loop), n)

@@ -196,9 +196,18 @@ def _arctanh(b: Any, z: Parts) -> Parts:
     away = b.sub(1.0, x)
     below = b.add(b.square(away), b.square(y))
     re = b.mul(b.log1p(b.div(b.mul(4.0, b.abs(x)), _to_nearer(b, x, y, below))), 0.25)
+    # Above and below a pole, whose distance has a square of 0.
+    pole = b.mul(b.sub(float(np.log(2.0)), b.log(b.abs(y))), 0.5)
+    at_pole = b.logical_and(b.equal(b.abs(x), 1.0), b.less(b.abs(y), number(b, 1e-9, x)))
+    re = b.where(at_pole, pole, re)
     im = b.mul(b.arctan2(b.add(y, y), b.sub(b.mul(away, b.add(x, 1.0)), b.square(y))), 0.5)
     finite = Parts(b.where(_is_unknown_on_axis(b, z), x, b.copysign(re, x)), im)
     half_turn = b.copysign(number(b, np.pi / 2, x), y)
+    # Where squares overflow, 1 / z is what is left of the real part.
+    large = number(b, float(np.finfo(x.dtype).max) ** 0.5 / 4, x)
+    is_large = b.greater(b.maximum(b.abs(x), b.abs(y)), large)
+    inverse = pairs.div(b, Parts(number(b, 1.0, x), number(b, 0.0, x)), z)
+    finite = pairs.where(b, is_large, Parts(b.copysign(inverse.re, x), half_turn), finite)
     endless = Parts(b.copysign(number(b, 0.0, x), x), b.where(b.isnan(y), y, half_turn))
     return pairs.where(b, _infinite(b, z), endless, finite)
 

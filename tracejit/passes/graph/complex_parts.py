@@ -6,16 +6,19 @@ Kernels know real numbers only. A complex value of a graph becomes two real ones
 parts that NumPy computes. So parts lie in arrays of their own while a program runs, and loops fuse, use vectors and
 threads, and multiply matrices as those of real numbers do. Complex numbers are in memory only where a program meets
 the outside: inputs are seen as parts at every second place (op `real` and `imag`), outputs are assembled from parts
-(`complex_of`), whose loops store both at once (codegen/nest_memory.py).
+(`complex_of`), whose loops store both at once (codegen/nest_memory.py). A loop of a recording carries parts as well:
+its body gets two inputs, and gives two outputs, for each that is complex.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from tracejit.aval import Aval, part_dtype
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
+from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.pairs import Operand, Parts, whole_of
 
 
@@ -60,6 +63,25 @@ class _Splitter:
         for value in self.old.inputs:
             own = b.input(value.aval)
             self.map[value] = Parts(b.real(own), b.imag(own)) if value.dtype.kind == "c" else own
+        self.copy()
+        self.new.outputs = [self.whole(value) for value in self.old.outputs]
+        return self.new
+
+    def body(self) -> Graph:
+        """Return the graph with two inputs and outputs for each that is complex."""
+        for value in self.old.inputs:
+            self.map[value] = (
+                Parts(*[self.b.input(_part(value.aval)) for _ in range(2)])
+                if value.dtype.kind == "c"
+                else self.b.input(value.aval)
+            )
+        self.copy()
+        self.new.outputs = self.apart(self.old.outputs)
+        return self.new
+
+    def copy(self) -> None:
+        """Append the constants and the nodes."""
+        b = self.b
         for value in self.old.constants:
             data = value.data
             if value.dtype.kind == "c":
@@ -70,8 +92,6 @@ class _Splitter:
             b.location = node.where
             results = self.node(node)
             self.map.update(zip(node.outputs, results, strict=True))
-        self.new.outputs = [self.whole(value) for value in self.old.outputs]
-        return self.new
 
     def node(self, node: Node) -> list[Operand]:
         """Return the results of a node in the new graph."""
@@ -81,6 +101,8 @@ class _Splitter:
             return [results] if len(node.outputs) == 1 else list(results)
         if node.op.kind is Kind.HOST:
             return self.call(node)
+        if node.op.kind is Kind.LOOP:
+            return self.loop(node)
         rule = _rules().get(node.op.name)
         if rule is None:
             raise CodegenError(
@@ -98,6 +120,28 @@ class _Splitter:
         results = (outputs,) if len(node.outputs) == 1 else outputs
         return [Parts(b.real(v), b.imag(v)) if v.dtype.kind == "c" else v for v in results]
 
+    def loop(self, node: Node) -> list[Operand]:
+        """Return the results of a loop, or of a choice of bodies, whose bodies take and give parts."""
+        params = {
+            name: _body_of_parts(value) if isinstance(value, Body) else value
+            for name, value in node.params.items()
+        }
+        avals = [
+            _part(value.aval) if value.dtype.kind == "c" else value.aval
+            for value in node.outputs
+            for _ in range(_count(value))
+        ]
+        found = iter(self.b.node(node.op, tuple(self.apart(node.inputs)), params, tuple(avals)))
+        return [
+            Parts(next(found), next(found)) if value.dtype.kind == "c" else next(found)
+            for value in node.outputs
+        ]
+
+    def apart(self, values: Sequence[Value]) -> list[Value]:
+        """Return values of the old graph, two parts for each complex one."""
+        own = [self.map[value] for value in values]
+        return [part for operand in own for part in (operand if isinstance(operand, Parts) else (operand,))]
+
     def whole(self, value: Value) -> Value:
         """Return a value of the old graph, in complex memory if it is complex."""
         own = self.map[value]
@@ -108,6 +152,25 @@ class _Splitter:
             return whole
         joined: Value = self.b.complex_of(*own)
         return joined
+
+
+def _body_of_parts(body: Body) -> Body:
+    """Return a body whose complex inputs and outputs are two real ones each."""
+    inputs, first = body.graph.inputs, body.carries
+    carries, slices = (
+        sum(map(_count, some)) for some in (inputs[:first], inputs[first : first + body.slices])
+    )
+    return Body(_Splitter(body.graph).body(), carries, slices)
+
+
+def _count(value: Value) -> int:
+    """Return how many values stand for one."""
+    return 2 if value.dtype.kind == "c" else 1
+
+
+def _part(aval: Aval) -> Aval:
+    """Return what a part of a complex value is."""
+    return aval._replace(dtype=part_dtype(aval.dtype))
 
 
 def _avals(node: Node) -> Any:

@@ -98,8 +98,10 @@ def div(b: Any, x: Parts, y: Parts) -> Parts:
     scale = b.div(1.0, b.add(large, b.mul(small, ratio)))
     first, second = b.where(wide, x.re, x.im), b.where(wide, x.im, x.re)
     re = b.mul(b.add(first, b.mul(second, ratio)), scale)
-    im = b.mul(b.sub(second, b.mul(first, ratio)), scale)
-    quotient = Parts(re, b.where(wide, im, b.neg(im)))
+    part = b.mul(first, ratio)
+    # Which is subtracted from which counts, because 0 - 0 and -(0 - 0) differ in their signs.
+    im = b.mul(b.where(wide, b.sub(second, part), b.sub(part, second)), scale)
+    quotient = Parts(re, im)
     nothing = b.logical_and(b.equal(y.re, 0.0), b.equal(y.im, 0.0))
     size = b.abs(y.re)
     return where(b, nothing, Parts(b.div(x.re, size), b.div(x.im, size)), quotient)

@@ -5,7 +5,7 @@ Every value that another step reads, and every output, has memory; all others li
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,8 +101,7 @@ class _Selector:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
             source = self.fused.view(value)
-            copy = self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
-            copy(source, (target, contiguous(value.shape)))
+            self.copy_of(value)(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             launches = self.finished(self.builder.launches)
@@ -152,11 +151,15 @@ class _Selector:
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
-                    self.builder.copy_whole((root, layout), (own, contiguous(value.shape)))
+                    self.copy_of(value)((root, layout), (own, contiguous(value.shape)))
                 root = own
             taken.add(root)
             contents.append(Contents(root, *before))
         return contents
+
+    def copy_of(self, value: Value) -> Callable[..., None]:
+        """Return how a value is copied: a part of complex numbers is a real one, although its memory is complex."""
+        return self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
 
     def is_whole(self, value: Value, root: Value, layout: Layout) -> bool:
         """Return whether a value is all of memory that a step computes."""
@@ -197,8 +200,7 @@ class _Selector:
         if isinstance(emit, Strided):
             # A view that the operand's layout does not allow: the operand is copied, the view is then free.
             source, out = node.inputs[0], node.output
-            copy = self.builder.copy_whole if out.dtype.kind == "c" else self.builder.copy
-            copy(self.fused.view(source), (out, contiguous(source.shape)))
+            self.copy_of(out)(self.fused.view(source), (out, contiguous(source.shape)))
         elif isinstance(emit, Pieces):
             self.assemble(node)
         elif node.op.kind is Kind.CONTRACT:

@@ -45,13 +45,16 @@ def test_results_have_no_labels():
 
 
 def test_nobody_differentiates_them():
+    roots = np.emath.sqrt
+
     def fun(x):
-        loss = (inverted(x) * 0).sum() + (x**2).sum()
+        loss = (roots(x) * 0).sum().real + (x**2).sum()
         return tj.dlgradient(loss, x)
 
-    with pytest.raises(GradientError, match=r"np\.linalg\.eig.*custom_gradient"):
-        tj.dlfeval(fun, X)
-    assert tj.dlfeval(lambda x: tj.dlgradient((inverted(x) > 0).sum() + x.sum(), x), X).tolist() == [1.0] * 6
+    with pytest.raises(GradientError, match=r"np\.lib\.scimath\.sqrt.*custom_gradient"):
+        tj.dlfeval(fun, X + 3)
+    slope = tj.dlfeval(lambda x: tj.dlgradient((roots(x).real > 0).sum() + x.sum(), x), X + 3)
+    assert slope.tolist() == [1.0] * 6
 
 
 def test_with_a_gradient_of_one_s_own():
