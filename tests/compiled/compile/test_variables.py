@@ -92,7 +92,7 @@ def test_object_code_is_the_same(monkeypatch: pytest.MonkeyPatch, used: list[str
     b = Builder(graph)
     x, y = b.input(Aval((5, 30), None, F32)), b.input(Aval((30, 10), None, F32))
     graph.outputs = [b.sum(b.tanh(b.matmul(x, y)), axes=(0,), keepdims=False)]
-    kernels = [*build(graph).kernels, _windows(F32, 8, 32, True, ("s", "s"), False, True)]
+    kernels = [*build(graph).kernels, _windows(F32, 8, 32, True, ("s", "s"), False, True, None)]
     found = [numba_target.lower(kernel).object_code() for kernel in kernels]
     used.clear()  # functions that kernels call were lowered too
     for kernel in kernels:
