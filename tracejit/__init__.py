@@ -192,6 +192,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
 
     methods.install()
     buffers.install()
+    memory.age()
 
 __all__ = [
     "AcceleratedFunction",

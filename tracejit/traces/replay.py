@@ -19,7 +19,7 @@ from tracejit.record.guards import GuardFailed
 from tracejit.util import logs
 from tracejit.util.annotate import annotated
 from tracejit.util.locks import check_compiler, compiling, new_lock
-from tracejit.util.memory import collector_paused, give_back
+from tracejit.util.memory import age, collector_paused, give_back
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
@@ -239,6 +239,7 @@ def _import_compiler(stopping: Stopping) -> None:
         from tracejit.runtime import cpu
 
         _compilers.append(_Compiler(cpu, inventory))
+        age()
 
 
 _pipelines: list[Any] = []
@@ -260,6 +261,7 @@ def _import_pipeline() -> None:
         from tracejit import pipeline
 
         _pipelines.append(pipeline)
+        age()
 
 
 def call_op(
