@@ -5,11 +5,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from device_cases import agree
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
 
 import tracejit as tj
@@ -22,10 +22,7 @@ from tracejit.runtime.cuda.driver import Driver, driver, replaced
 from tracejit.runtime.cuda.executable import DeviceExecutable
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.fixture(name="fake")

@@ -4,9 +4,9 @@
 import json
 from functools import cache
 
-import llvmlite.binding as llvm
 import pytest
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 
 from tracejit import cli
 from tracejit.doctor import cuda, facts
@@ -14,10 +14,7 @@ from tracejit.errors import DeviceError
 from tracejit.runtime.cuda import driver as drivers
 from tracejit.runtime.cuda import library
 
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.mark.slow

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import llvmlite.binding as llvm
 import mpmath
 import numpy as np
 import pytest
 from device_programs import PROGRAMS, layer
 from effort import sweep
 from graphs import random_case
+from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
 from op_cases import CASES, draw, graph_of
 from ptx_emulator import Kernel as PtxKernel
@@ -32,10 +32,7 @@ from tracejit.program import Kernel
 
 F32 = np.float32
 LOOPS = re.compile("attention|ctc|gru|lstm|rnn").match  # ops that the emulator runs for seconds
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 def agree(found: Any, want: Any) -> None:

@@ -3,9 +3,9 @@
 
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram
 
 from tracejit.aval import Aval
@@ -13,10 +13,7 @@ from tracejit.compile.device_target import ptx_of
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.pipeline import build_for_device
 
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 class Sizes(NamedTuple):

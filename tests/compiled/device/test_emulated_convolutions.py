@@ -3,11 +3,11 @@
 
 import random
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from convolutions import Operands, assert_same, graph_of, operands_of, shape_of
 from effort import sweep
+from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram
 
 from tracejit.codegen.device import convolution as kernels
@@ -18,10 +18,7 @@ from tracejit.pipeline import build_for_device
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        llvm.llvm_version_info[0] < 22,
-        reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-    ),
+    NEEDS_LLVM_22,
 ]
 ORDERS = {
     "any": None,

@@ -3,9 +3,9 @@
 
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram
 
 from tracejit.aval import Aval
@@ -14,10 +14,7 @@ from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.pipeline import build_for_device
 from tracejit.program import Program
 
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 def assert_agree(graph: Graph, arrays: list[np.ndarray], tolerance: float) -> None:

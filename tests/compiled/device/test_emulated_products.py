@@ -4,10 +4,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from device_cases import agree
+from llvm_texts import NEEDS_LLVM_22
 from on_device import EmulatedProgram, program_of
 from ptx_emulator import PtxError
 
@@ -15,10 +15,7 @@ from tracejit.codegen.device import product_tiles
 from tracejit.program import Kernel
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 PRODUCTS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = [
     (lambda a, b: (a @ b,), ((33, 40), (40, 72))),

@@ -6,10 +6,10 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from effort import sweep
+from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram
 
 from tracejit.aval import Aval
@@ -18,10 +18,7 @@ from tracejit.ir import Builder, Graph, evaluate
 from tracejit.ops.recurrent import PANEL
 from tracejit.pipeline import build_for_device
 
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 Shape = tuple[int, ...]
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 
 import tracejit as tj
 from tracejit.errors import DeviceError, DeviceMemoryError
@@ -20,10 +20,7 @@ from tracejit.runtime.cuda.driver import driver, stream
 from tracejit.runtime.cuda.executable import DeviceExecutable
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.fixture(name="fake")

@@ -6,21 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from device_cases import agree
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 
 import tracejit as tj
 from tracejit.errors import DeviceMemoryError
 from tracejit.runtime.cuda.driver import driver
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.fixture(name="fake")

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree, run_case
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
 from op_cases import CASES, draw, graph_of
 from ptx_emulator import Memory
@@ -33,10 +33,7 @@ from tracejit.runtime.cuda.executable import DeviceExecutable
 from tracejit.traces.devices import compute
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.fixture(name="fake")

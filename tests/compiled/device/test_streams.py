@@ -11,20 +11,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from fake_driver import FakeLibrary, fake_device
+from llvm_texts import NEEDS_LLVM_22
 from ptx_emulator import PtxError
 
 import tracejit as tj
 from tracejit.runtime.cuda.driver import Driver, driver, stream
 
 F32 = np.float32
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 22,
-    reason="the emulator reads what LLVM 22 writes; earlier ones write other text",
-)
+pytestmark = NEEDS_LLVM_22
 
 
 @pytest.fixture(name="fake")
