@@ -53,6 +53,8 @@ def check(ufunc: np.ufunc, operands: list[Any], want: Any, found: Any) -> None:
         if ufunc is np.nextafter or any(abs(complex(np.max(part))) > 1e4 for part in operands):
             return
         tolerance = 2e-3
+        with np.errstate(all="ignore"):
+            found = [part.astype(np.float16) for part in found]
     else:
         assert [part.dtype for part in found] == [part.dtype for part in want], case
         tolerance = 1e-5
