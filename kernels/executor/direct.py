@@ -62,11 +62,10 @@ def called(function: Word, given: Word, named: Word) -> Word:
         # Other threads may take the frame away meanwhile, and call the function.
         call(api[TAKE_REFERENCE], frame)
         state[BUSY] = 1
-        state[HITS_LEFT] -= 1
         result = replay(state, frame, given)
         state[BUSY] = 0
-        if result == frame or result == 0:
-            state[HITS_LEFT] += 1
+        if result != frame and result != 0 and state[HITS_LEFT] > 0:  # it may have been set meanwhile
+            state[HITS_LEFT] -= 1
         if result == frame:
             call(api[DROP_REFERENCE], result)
         call(api[DROP_REFERENCE], frame)

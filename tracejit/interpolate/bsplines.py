@@ -157,7 +157,7 @@ def make_interp_spline(
 
     Examples:
         >>> import tracejit as tj
-        >>> tj.interpolate.make_interp_spline([0.0, 1, 2, 3], [0.0, 1, 4, 9], k=2)([0.5, 2.5]).tolist()
+        >>> tj.interpolate.make_interp_spline([0.0, 1, 2, 3], [0.0, 1, 4, 9], k=2)([0.5, 2.5]).round(9).tolist()
         [0.25, 6.25]
     """
     name = "make_interp_spline"

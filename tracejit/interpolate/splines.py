@@ -112,7 +112,7 @@ class Akima1DInterpolator(PPoly):
     Examples:
         >>> import tracejit as tj
         >>> tj.interpolate.Akima1DInterpolator([0, 1, 2, 3, 4], [0.0, 0.0, 1.0, 1.0, 1.0])([0.5, 1.5]).tolist()
-        [-0.0625, 0.5625]
+        [-0.125, 0.5625]
     """
 
     def __init__(

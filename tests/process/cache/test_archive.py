@@ -170,11 +170,11 @@ def test_unpacked_kernels_are_used(tmp_path: Path) -> None:
             [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
         ).stdout  # fmt: skip
 
-    assert run("built", "-c", code) == "3 True\n"
+    assert run("built", "-c", code) == "4 True\n"
     file = str(tmp_path / "cache.tar")
-    assert "packed 3 kernels and 1 program, " in run("built", "-m", "tracejit", "cache", "pack", file)
+    assert "packed 4 kernels and 1 program, " in run("built", "-m", "tracejit", "cache", "pack", file)
     out = run("fleet", "-m", "tracejit", "cache", "unpack", file)
-    assert out == f"unpacked 3 kernels and 1 program into {tmp_path / 'fleet'}; 0 were there already\n"
+    assert out == f"unpacked 4 kernels and 1 program into {tmp_path / 'fleet'}; 0 were there already\n"
     assert run("fleet", "-c", code) == "0 False\n"
 
 
