@@ -142,7 +142,7 @@ def test_memory_is_not_freed_while_the_process_ends(fake: FakeLibrary) -> None:
     from tracejit.runtime.cuda.arrays import DeviceMemory
 
     memory = DeviceMemory(driver(), 1000)  # of a size that is not kept for later
-    memory.__del__(lambda: True)
+    driver().free(memory.address, memory.size, memory.belongs[0], _ends=lambda: True)
     assert "cuMemFreeAsync" not in fake.calls
     del memory
     assert "cuMemFreeAsync" in fake.calls

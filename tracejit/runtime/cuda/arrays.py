@@ -3,9 +3,7 @@
 
 import math
 import operator
-import sys
 import weakref
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,9 +32,8 @@ class DeviceMemory:
         self.belongs = [on.lane]
         self.address = on.allocate(size) if size else 0
 
-    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
-        # When the process ends the driver frees all memory, and names of modules are None.
-        if getattr(self, "address", 0) and not ends():
+    def __del__(self) -> None:
+        if getattr(self, "address", 0):
             self.driver.free(self.address, self.size, self.belongs[0])
 
 
@@ -117,8 +114,8 @@ class DeviceArray(OnDevice):
         self.belongs: list[Lane] = owner.belongs if type(owner) is DeviceArray else [on.lane]
         registered.in_use = True
 
-    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.owner is None and self.address and not ends():
+    def __del__(self) -> None:
+        if self.owner is None and self.address:
             self.on.free(self.address, self.kind.room, self.belongs[0])
 
     shape, dtype, strides = _of_kind("shape"), _of_kind("dtype"), _of_kind("strides")

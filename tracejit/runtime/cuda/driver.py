@@ -286,8 +286,12 @@ class Driver:
         self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
-    def free(self, address: int, size: int, lane: Lane) -> None:
+    def free(
+        self, address: int, size: int, lane: Lane, *, _ends: Callable[[], bool] = sys.is_finalizing
+    ) -> None:
         """Free memory of `size` bytes, after all work that was put on a lane (Note [memory is used again])."""
+        if _ends():  # as in release()
+            return
         lane = lane.now()
         if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
             self.release("cuMemFreeAsync", address, lane.handle)
