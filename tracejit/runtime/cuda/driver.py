@@ -40,6 +40,9 @@ _KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this
 UNIT = 512  # bytes: the memory of arrays is a multiple of it, so that similar ones share what is kept
 
 
+_Ends = Callable[[], bool]  # tells whether the process ends
+
+
 class Driver:
     """A device, its memory and its work.
 
@@ -150,7 +153,7 @@ class Driver:
         """
         self._check("cuGraphLaunch", status)
 
-    def release(self, name: str, *arguments: Any, _ends: Callable[[], bool] = sys.is_finalizing) -> None:
+    def release(self, name: str, *arguments: Any, _ends: _Ends = sys.is_finalizing) -> None:
         """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
         if not (self.is_lost or _ends()):  # objects may outlive the names of this module
             self._library.cuCtxSetCurrent(self._context)
@@ -286,18 +289,16 @@ class Driver:
         self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
-    def free(
-        self, address: int, size: int, lane: Lane, *, _ends: Callable[[], bool] = sys.is_finalizing
-    ) -> None:
+    def free(self, address: int, size: int, lane: Lane, _ends: _Ends = sys.is_finalizing) -> None:
         """Free memory of `size` bytes, after all work that was put on a lane (Note [memory is used again])."""
         if _ends():  # as in release()
             return
         lane = lane.now()
         if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
             self.release("cuMemFreeAsync", address, lane.handle)
-            return
-        self._kept_bytes += size
-        lane.keep(size, address)
+        else:
+            self._kept_bytes += size
+            lane.keep(size, address)
 
     def trim(self) -> None:
         """Give the memory that is kept back to the driver, whose pool keeps some of it in turn."""
