@@ -2,13 +2,12 @@
 """The preparation of kernels for a GPU: from the disk, or compiled in several threads."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from device_cases import agree
-from fake_driver import FakeLibrary, fake_device
+from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
 
@@ -23,12 +22,6 @@ from tracejit.runtime.cuda.executable import DeviceExecutable
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-@pytest.fixture(name="fake")
-def fixture_fake() -> Iterator[FakeLibrary]:
-    with fake_device() as fake:
-        yield fake
 
 
 def step(w: Any, b: Any, x: Any) -> tuple[Any, ...]:

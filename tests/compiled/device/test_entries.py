@@ -4,14 +4,13 @@
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree
-from fake_driver import FakeLibrary, fake_device
+from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 
 import tracejit as tj
@@ -21,12 +20,7 @@ from tracejit.runtime.cuda.executable import DeviceExecutable
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-@pytest.fixture(name="fake")
-def fixture_fake() -> Iterator[FakeLibrary]:
-    with fake_device(kept_bytes=1 << 20) as fake:
-        yield fake
+KEPT_BYTES = 1 << 20
 
 
 @pytest.fixture(name="by_python")

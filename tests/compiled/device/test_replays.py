@@ -3,7 +3,7 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,7 @@ from tracejit.runtime.cuda.driver import driver
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-@pytest.fixture(name="fake")
-def fixture_fake() -> Iterator[FakeLibrary]:
-    with fake_device(kept_bytes=1 << 20) as fake:
-        yield fake
+KEPT_BYTES = 1 << 20
 
 
 def step(w: Any, x: Any) -> tuple[Any, ...]:

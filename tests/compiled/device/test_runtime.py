@@ -8,14 +8,13 @@ import time
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree, run_case
-from fake_driver import FakeLibrary, fake_device
+from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
 from op_cases import CASES, draw, graph_of
@@ -34,12 +33,6 @@ from tracejit.traces.devices import compute
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-@pytest.fixture(name="fake")
-def fixture_fake() -> Iterator[FakeLibrary]:
-    with fake_device() as fake:
-        yield fake
 
 
 def step(w: Any, b: Any, x: Any) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_driver import FakeLibrary, fake_device
+from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 from ptx_emulator import PtxError
 
@@ -22,12 +22,7 @@ from tracejit.runtime.cuda.driver import Driver, driver, stream
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-@pytest.fixture(name="fake")
-def fixture_fake() -> Iterator[FakeLibrary]:
-    with fake_device(kept_bytes=1 << 20) as fake:
-        yield fake
+KEPT_BYTES = 1 << 20
 
 
 class Turns:
