@@ -39,7 +39,7 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     from tracejit.passes.loops.launches import KernelLaunch
     from tracejit.passes.loops.nest import Access
     from tracejit.passes.loops.products import WIDE_BYTES
-    from tracejit.runtime.cpu import _symbol_address
+    from tracejit.runtime.table import _symbol_address
 
     kind = np.dtype(dtype)
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.compile import objects
-from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.llvm import OF_WORDS, LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import device_entry, direct, entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
@@ -56,7 +56,7 @@ def lower(function: Callable[..., Any], symbol: str) -> LlvmFunction:
     ]
     text = "\n".join([*head, *module.declared.values(), *module.texts]) + "\n"
     declares = frozenset(name for name in module.declared if not name.startswith("llvm."))
-    return LlvmFunction(symbol, (text,), declares, is_kernel=False)
+    return LlvmFunction(symbol, (text,), declares, OF_WORDS)
 
 
 class _ModuleWriter:

@@ -15,6 +15,7 @@ code is the same to the byte. Numba would find a common type for a variable that
 float32. Then, or if there is none, the kernel is lowered with these passes.
 """
 
+import ast
 import linecache
 from collections.abc import Mapping
 from functools import cache
@@ -46,9 +47,10 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
-from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.llvm import OF_TILES, LlvmFunction
 from tracejit.compile.numba_shortcuts import Context, Lower, Translate
 from tracejit.compile.objects import data_layout, host, host_machine
+from tracejit.compile.variables import parted
 from tracejit.errors import CodegenError
 from tracejit.kernels.intrinsics import blas, lanes, pairs, pointers, scalar, tiles, transforms, ufunc_loops
 from tracejit.kernels.loops import functions as loop_functions
@@ -57,6 +59,8 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
+_ONLY_TILES = "= winograd_"
+"""A call that only kernels of tiles have (Note [few passes])."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -323,8 +327,13 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
     file = f"<tracejit kernel {kernel.name}>"
     linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
     try:
-        exec(compile(kernel.text, file, "exec"), names)
-        return lower_function(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
+        tree = ast.parse(kernel.text, file)
+        definition = tree.body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        parted(definition)
+        exec(compile(tree, file, "exec"), names)
+        lowered = lower_function(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
+        return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
     except Exception as error:
         if is_of_handler(error):
             raise

@@ -20,12 +20,23 @@ F32 = DTYPES["f32"]
 TWO_TYPES = """def two_types(args):
     out = write_f64(args[0], 0)
     for i in range(args[2]):
-        x = args[1]
-        out[0] = f64(x % 2)
-        x = f64(0.25)
-        out[1] = x + x
+        if i == 0:
+            x = args[1]
+            out[0] = f64(x % 2)
+        else:
+            x = f64(0.25)
+        out[1] = f64(x) + f64(x)
 """
 NO_COMMON_TYPE = """def no_common_type(args):
+    for i in range(args[2]):
+        if i == 0:
+            x = write_f64(args[0], 0)
+            x[0] = f64(args[1] % 2)
+            y = x
+        x = f64(0.25)
+    y[1] = x + x
+"""
+TWO_PARTS = """def two_parts(args):
     for i in range(args[2]):
         x = write_f64(args[0], 0)
         x[0] = f64(args[1] % 2)
@@ -70,6 +81,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (ONE_TYPE, ["_ShortPipeline"]),
         (TWO_TYPES, ["_ShortPipeline", "_Pipeline"]),
         (NO_COMMON_TYPE, ["_ShortPipeline", "_Pipeline"]),
+        (TWO_PARTS, ["_ShortPipeline"]),
     ],
 )
 def test_values_keep_their_types(text: str, pipelines: list[str], used: list[str]) -> None:
