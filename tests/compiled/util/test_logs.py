@@ -1,45 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The logger "tracejit" on kernels that are compiled, loaded or at hand."""
 
-import logging
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from logged import HERE, lines_of_log, steps
 
 import tracejit as tj
 from tracejit import config
 from tracejit.compile.registry import KernelRegistry, registry
 from tracejit.errors import CodegenError
-from tracejit.util import logs
-
-
-def steps(x, p):
-    return tj.tanh(x) * p
-
-
-HERE = f"{__file__}:{steps.__code__.co_firstlineno}"
 
 
 @pytest.fixture
 def lines(caplog):
-    """A function that returns the lines so far: level, event and text, with times as T."""
-    caplog.set_level(logging.DEBUG, "tracejit")
-
-    def taken():
-        found = [
-            (record.levelname, record.event, re.sub(r"\d+\.\d ms", "T", record.getMessage()))
-            for record in caplog.records
-        ]
-        caplog.clear()
-        assert {event for _, event, _ in found} <= set(logs.EVENTS)
-        return found
-
-    return taken
+    return lines_of_log(caplog)
 
 
 class TestKernels:

@@ -9,44 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 from page_parts import Parts, check
+from viewed_step import FILE, LINE, page_of, stepped
 
-from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
+from tracejit import cli, config, dlaccelerate, dlarray, tanh
 from tracejit.cache import inspect
 from tracejit.cache.program_text import ProgramText
 from tracejit.errors import CacheError
 from tracejit.store.programs import Programs
-from tracejit.view import data, live, stored
+from tracejit.view import live, stored
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-rate = 0.5
-
-
-def step(w: dlarray, x: dlarray) -> tuple[dlarray, dlarray]:
-    h = tanh(x @ w)
-    loss = (h * rate).sum()
-    if loss > 1e6:
-        loss = loss * 0.5
-    return loss, dlgradient(loss, w)
-
-
-LINE = step.__code__.co_firstlineno
-
-
-def stepped(calls: int = 4, rows: int = 5) -> Any:
-    accelerated = dlaccelerate(step)
-    for _ in range(calls):
-        accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
-    return accelerated
-
-
-def page_of(accelerated: Any) -> data.Page:
-    return live.page(accelerated._running())
 
 
 class TestRunning:
@@ -163,7 +139,7 @@ class TestStored:
         stepped(rows=6)
         out = tmp_path / "page.html"
         assert cli.main(["view", "step", "--out", str(out)]) == 0
-        said = f"step ({__file__}:{LINE})"
+        said = f"step ({FILE}:{LINE})"
         assert capsys.readouterr() == (f"{out}\n", f"tracejit view: {said}, 2 programs\n")
         page = json.loads(
             next(text for tag, of, text in Parts(out.read_text()).texts if of.get("id") == "data")
@@ -194,7 +170,7 @@ class TestStored:
         first, *lines = said.splitlines()
         assert first == "tracejit view: 'step' is in several files; choose one with --file, or give a key:"
         assert sorted(lines) == sorted([
-            f"  step ({__file__}:{LINE}): {mine.key[:12]}", f"  step (/home/me/train.py:7): {theirs.key[:12]}",
+            f"  step ({FILE}:{LINE}): {mine.key[:12]}", f"  step (/home/me/train.py:7): {theirs.key[:12]}",
         ])  # fmt: skip
         assert printed == "" and not out.exists()
         assert cli.main(["view", "step", "--file", "train.py", "--out", str(out)]) == 0

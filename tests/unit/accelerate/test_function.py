@@ -10,36 +10,13 @@ import weakref
 import numpy as np
 import pytest
 from accelerated import dlaccelerate, vector
+from models import Model
 
 import tracejit as tj
 from tracejit import (
     ArgumentError,
     dlfeval,
 )
-
-
-class Model:
-    factor = 3.0
-
-    def __init__(self, factor):
-        self.factor = factor
-
-    @dlaccelerate
-    def scaled(self, x):
-        return x * self.factor
-
-    @classmethod
-    @dlaccelerate
-    def of_class(cls, x):
-        return x * cls.factor
-
-    @staticmethod
-    @dlaccelerate
-    def static(x):
-        return x * 2
-
-    def __call__(self, x):
-        return x + self.factor
 
 
 @dlaccelerate

@@ -8,7 +8,6 @@ import random
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +15,13 @@ import view_pages
 from effort import sweep
 from graphs import random_case
 from page_parts import Parts, check
+from viewed_step import FILE, LINE, page_of, step, stepped
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.describe.program import describe
 from tracejit.pipeline import stages
-from tracejit.view import data, live
+from tracejit.view import data
 from tracejit.view.page import as_json, file_name, render
 from tracejit.view.program import Built, Input, LaunchedRow, Measured, program
 from tracejit.view.repeats import repeats
@@ -37,37 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-rate = 0.5
-
-
-def step(w: dlarray, x: dlarray) -> tuple[dlarray, dlarray]:
-    h = tanh(x @ w)
-    loss = (h * rate).sum()
-    if loss > 1e6:
-        loss = loss * 0.5
-    return loss, dlgradient(loss, w)
-
-
-LINE = step.__code__.co_firstlineno
-
-
-def stepped(calls: int = 4, rows: int = 5) -> Any:
-    accelerated = dlaccelerate(step)
-    for _ in range(calls):
-        accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
-    return accelerated
-
-
-def page_of(accelerated: Any) -> data.Page:
-    return live.page(accelerated._running())
-
-
 class TestRunning:
     def test_ops_lead_to_lines_and_back(self) -> None:
         page = page_of(stepped())
         (made,) = page["programs"]
         (file,) = page["files"]
-        assert file["name"] == __file__
+        assert file["name"] == FILE
         lines = {first + i: text for first, part in file["chunks"] for i, text in enumerate(part)}
         by_name = {op["name"]: number for number, op in enumerate(made["ops"])}
         for name, offset, text in (
@@ -98,7 +73,7 @@ class TestRunning:
         page = page_of(stepped())
         (made,) = page["programs"]
         assert made["guards"] == [
-            {"text": f"bool() at {__file__}:{LINE + 3} is False", "place": (0, LINE + 3)},
+            {"text": f"bool() at {FILE}:{LINE + 3} is False", "place": (0, LINE + 3)},
             {"text": "global rate is 0.5", "place": (0, LINE + 2)},
         ]
         assert [(event["call"], event["outcome"]) for event in page["history"]] == [
