@@ -28,13 +28,13 @@ class TestKernels:
 
     def lines_of(self, monkeypatch, lines):
         """Return the lines about kernels, in a process that has none."""
-        registry.function("run")
         lines()
         monkeypatch.setattr(registry, "_kernels", {})
         fun = tj.dlaccelerate(steps, confirm=0)
         for _ in range(3):
             fun(np.ones(3), 2)
         found = [line for line in lines() if line[1] in ("kernels", "compile", "load")]
+        found = [line for line in found if not line[2].startswith("function ")]  # those of the executor
         return found, fun.source().partition("def ")[2].partition("(")[0], fun.stats
 
     def test_compiled_and_loaded(self, monkeypatch, lines):
