@@ -206,7 +206,6 @@ class _Context(Context):
     def init(self) -> None:
         super().init()
         self.is32bit = False
-        self._sizes: dict[str, int] = {}
         self._internal_codegen = _Codegen("tracejit")
 
     def load_additional_registries(self) -> None:
@@ -225,11 +224,9 @@ class _Context(Context):
             self._registered = registered
 
     def get_abi_sizeof(self, ty: Any) -> int:
-        # Numba asks LLVM, which parses a module for each answer.
-        text = str(ty)
-        if text not in self._sizes:
-            self._sizes[text] = super().get_abi_sizeof(ty)
-        return self._sizes[text]
+        # Of a variable, for debuggers, which have nothing to read here. Numba would ask LLVM, and so wait until it has
+        # compiled the kernel before.
+        return 0
 
     def post_lowering(self, module: Any, library: Any) -> None:
         """Do nothing: kernels do not use Numba's run time."""

@@ -8,6 +8,7 @@ kernel behind Numba (compile/stages.py). Both, and the loading of object code, h
 handler runs (util/uninterrupted.py), and in which a fork waits (util/locks.py).
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -161,6 +162,9 @@ def _compile(missing: Sequence[_Request], stopping: Stopping) -> Iterator[tuple[
         started = time.perf_counter_ns()
         return request.lower(), started
 
+    # LLVM takes the int64 functions while Numba is imported; long kernels come before short ones, so that little is
+    # left for it when Numba is done.
+    missing = sorted(missing, key=lambda request: -len(request.kernel.text) if request.kernel else -math.inf)
     return in_two_stages(missing, lower, lambda request, lowered: _finished(request, *lowered), stopping)
 
 

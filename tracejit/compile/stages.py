@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Two stages for each of several kernels: the first in this thread, the second beside it, in others."""
 
+import gc
 import os
 import sys
 import threading
@@ -91,6 +92,8 @@ def _in_threads(
             if stopping() or failures:
                 break
             between.put((item, first(item)))
+        if not gc.isenabled():
+            gc.collect(0)  # what Numba left, a third of a second for large kernels, while LLVM works
     finally:
         for _ in started:
             between.put(None)
