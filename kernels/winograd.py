@@ -54,7 +54,7 @@ def sums_of(taps: int) -> Matrix:
     return tuple([(*[p**i for p in (0.0, *_POINTS)], float(i == last)) for i in range(last + 1)])
 
 
-TRANSFORMS: dict[str, Matrix] = {"winograd_seen": SEEN}
+TRANSFORMS: dict[str, Matrix] = {"winograd_seen": SEEN, "winograd_seen_adjoint": transposed(SEEN)}
 """The matrices by the names of the functions that multiply a tile by them."""
 for _taps in TAPS:
     TRANSFORMS[f"winograd_filter_{_taps}"] = filter_of(_taps)

@@ -35,7 +35,7 @@ WEIGHTS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter", "images
 SUMS_ARGUMENTS = ("first", "last", "planes", "taps", "channels", "filters")
 FILTERS_ARGUMENTS = (*SUMS_ARGUMENTS, "w_group", "w0", "w1", "w2", "w_channel")
 
-_COUNTS = """
+COUNTS = """
 deep = (channels + LANES - 1) // LANES * LANES
 broad = (filters + PANEL - 1) // PANEL * PANEL
 """
@@ -70,7 +70,7 @@ for plane0 in range(high0 + taps0 - 1):
         seen += deep
 """
 
-_MULTIPLY = """
+MULTIPLY = """
 for value in range(36):
     for f in range(0, broad, WIDE):
         start_w = g * w_group + (value * broad + f // PANEL * PANEL) * channels + f % PANEL
@@ -140,21 +140,26 @@ for t0 in range(high0):
     for f in range(0, filters, LANES):
         several = min(LANES, filters - f)
         BRING_COTANGENTS
-        for t in range(each):
-            at = (t // across * SIDE * high2 + t % across * SIDE) * LANES
-            for j in range(SIDE):
-                few_rows = load_tile_V(result, at + j * LANES, rows_SIDE(0, SIDE), high2 * LANES, 0, LANES)
-                six = winograd_sums_adjoint_TAPS_V(few_rows)
-                store_tile_V(half, j * LANES, rows_6(0, 6), SIDE * LANES, six, 0, LANES)
-            to = products + (skipped + t0 * each + t) * broad + f
-            for i in range(6):
-                few_rows = load_tile_V(half, i * SIDE * LANES, rows_SIDE(0, SIDE), LANES, 0, LANES)
-                six = winograd_sums_adjoint_TAPS_V(few_rows)
-                store_tile_V(near, to + i * 6 * apart_products, rows_6(0, 6), apart_products, six, 0, LANES)
+        to_tile = products + (skipped + t0 * each) * broad + f
+        TILES_OF_COTANGENTS
+"""
+
+TILES_OF_COTANGENTS = """
+for t in range(each):
+    at = (t // across * SIDE * high2 + t % across * SIDE) * LANES
+    for j in range(SIDE):
+        few_rows = load_tile_V(result, at + j * LANES, rows_SIDE(0, SIDE), high2 * LANES, 0, LANES)
+        six = winograd_sums_adjoint_TAPS_V(few_rows)
+        store_tile_V(half, j * LANES, rows_6(0, 6), SIDE * LANES, six, 0, LANES)
+    for i in range(6):
+        few_rows = load_tile_V(half, i * SIDE * LANES, rows_SIDE(0, SIDE), LANES, 0, LANES)
+        six = winograd_sums_adjoint_TAPS_V(few_rows)
+        store_tile_V(near, to_tile + i * 6 * TO_VALUE, rows_6(0, 6), TO_VALUE, six, 0, LANES)
+    to_tile += TO_ROW
 """
 
 # Windows beyond the image, which fill up tiles, have cotangents of 0.
-_COTANGENTS = {
+COTANGENTS = {
     "c": """
 for t1 in range(high1):
     for t2 in range(high2):
@@ -257,24 +262,24 @@ for image in range(begin, end):
         STORE
 """
 
-_DTYPE = np.dtype(np.float32)
+DTYPE = np.dtype(np.float32)
 
 
 @cache
 def _filters(lanes: int, name: str, taps: int, panel: int) -> Kernel:
     """Return the kernel that makes values of filters, or filters of sums of products."""
-    names, snippets = _names(taps) | {"PANEL": panel}, {"COUNTS": _COUNTS}
+    names, snippets = names_of(taps) | {"PANEL": panel}, {"COUNTS": COUNTS}
     if name == "winograd_filters":
-        return written(name, _FILTERS, _DTYPE, FILTERS_ARGUMENTS, "w", "out", names, snippets)
-    return written(name, _SUMS, _DTYPE, SUMS_ARGUMENTS, "x", "out", names, snippets)
+        return written(name, _FILTERS, DTYPE, FILTERS_ARGUMENTS, "w", "out", names, snippets)
+    return written(name, _SUMS, DTYPE, SUMS_ARGUMENTS, "x", "out", names, snippets)
 
 
-def _names(taps: int) -> dict[str, int | str]:
+def names_of(taps: int) -> dict[str, int | str]:
     """Return what names in capitals stand for."""
     transforms = ("winograd_sums", "winograd_filter", "winograd_sums_adjoint", "winograd_filter_adjoint")
     return {
         "TAPS": taps, "SIDE": side_of(taps),
-        **{f"{name}_TAPS_V": f"{name}_{taps}_{SUFFIXES[_DTYPE]}x{lanes_of(_DTYPE)}" for name in transforms},
+        **{f"{name}_TAPS_V": f"{name}_{taps}_{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}" for name in transforms},
     }  # fmt: skip
 
 
@@ -286,36 +291,38 @@ def _blocks(
     x_near, y_near = nears
     snippets = {
         "WORK": _ADD if weights else _FORWARD,
-        "MULTIPLY": _MULTIPLY,
+        "MULTIPLY": MULTIPLY,
         "STORE": _STORE_CHANNELS if y_near == "c" else _STORE_TURNED,
         "RESULTS": _RESULTS,
         "BEFORE_FINISH": "" if finish is None else "\n".join(finish.outer),
         "FINISH": "" if finish is None else "\n".join(finish.rows(side_of(taps))),
         "SPREAD": _SPREAD if weights else "",
-        "BRING_COTANGENTS": _COTANGENTS[y_near],
-        "PATCH": "\n".join(patch_of(_DTYPE)),
+        "BRING_COTANGENTS": COTANGENTS[y_near],
+        "TILES_OF_COTANGENTS": TILES_OF_COTANGENTS,
+        "PATCH": "\n".join(patch_of(DTYPE)),
         "SIZES": "\n".join(sizes()),
-        "COUNTS": _COUNTS,
+        "COUNTS": COUNTS,
         "CLEAR": _CLEAR if weights else "",
         "BLOCK": "\n".join(block()),
         "TILES": _TILES,
-        "BRING_IN": "\n".join(bring_in(_DTYPE, x_near)),
+        "BRING_IN": "\n".join(bring_in(DTYPE, x_near)),
         "SEE": _SEE,
     }
     wide = min(panel, 2 * lanes)
-    names = _names(taps) | {
-        "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[_DTYPE]}x{wide}",
-        "VALUES": VALUES_BYTES // _DTYPE.itemsize, "RESULT": MOST_TILES * side_of(taps) ** 2 * lanes,
+    names = names_of(taps) | {
+        "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}",
+        "VALUES": VALUES_BYTES // DTYPE.itemsize, "RESULT": MOST_TILES * side_of(taps) ** 2 * lanes,
+        "TO_ROW": "broad", "TO_VALUE": "apart_products",
     }  # fmt: skip
     if weights:
-        return written("winograd_weights", _BLOCKS, _DTYPE, WEIGHTS_ARGUMENTS, "x y", "out", names, snippets)
+        return written("winograd_weights", _BLOCKS, DTYPE, WEIGHTS_ARGUMENTS, "x y", "out", names, snippets)
     stem = "winograd" if finish is None else f"winograd_{finish.stem}"
-    return written(stem, _BLOCKS, _DTYPE, WINOGRAD_ARGUMENTS, "x w bias", "out", names, snippets, finish)
+    return written(stem, _BLOCKS, DTYPE, WINOGRAD_ARGUMENTS, "x w bias", "out", names, snippets, finish)
 
 
 def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "winograd", "winograd_weights", "winograd_filters" or "winograd_sums"."""
-    lanes = lanes_of(_DTYPE)
+    lanes = lanes_of(DTYPE)
     if launch.name in ("winograd_filters", "winograd_sums"):
         return _filters(lanes, launch.name, launch.numbers[3], panel_of(launch.numbers[5]))
     weights = launch.name == "winograd_weights"

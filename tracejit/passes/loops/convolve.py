@@ -152,7 +152,10 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             continue
         weights = _turned(w, groups, phases)
         convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
-        convolutions.append((convolution.with_fewest_multiplications().with_full_lanes(), weights))
+        convolution = convolution.with_fewest_multiplications().with_fewest_tiles().with_full_lanes()
+        if convolution.scattered:
+            weights = _turned_back(weights)
+        convolutions.append((convolution, weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -183,6 +186,14 @@ def _turned(w: ImageArray, groups: int, phases: tuple[_Phase, ...]) -> FilterArr
     return FilterArray(w.root, offset, shape, (first * filters, *strides, first, last))
 
 
+def _turned_back(w: FilterArray) -> FilterArray:
+    """Return filters with their taps in the opposite order, as they are before a convolution becomes its adjoint."""
+    taps, steps = w.shape[1:4], w.strides[1:4]
+    offset = w.offset + sum((k - 1) * step for k, step in zip(taps, steps, strict=True))
+    group, *_, channel, own = w.strides
+    return FilterArray(w.root, offset, w.shape, (group, *[-step for step in steps], channel, own))
+
+
 def _convolution_of_phase(
     y: ImageArray, weights: FilterArray, result: ImageArray, phases: tuple[_Phase, ...]
 ) -> Convolution:
@@ -210,6 +221,10 @@ def _launch(
         name, w = "winograd", _at_points(builder, node, convolution, w)
         strides, others = (w.group,), (convolution.images, convolution.together, len(bias))
         bias = bias or [w.access]  # which is not read
+    if convolution.scattered:
+        name, bias = "winograd_scattered", []
+        most = winograd.most_at_once(convolution.channels, convolution.filters)
+        others = (convolution.images, convolution.together, most)
     count = convolution.blocks
     ns = convolution.ns
     parts_count = cost.count_of_parts(ns, count)

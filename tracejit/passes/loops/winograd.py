@@ -5,7 +5,7 @@ The method is in kernels/winograd.py, its kernels in codegen/templates/winograd.
 docs/decisions/0036-winograds-method.md.
 """
 
-from math import prod
+from math import isqrt, prod
 
 from tracejit.kernels.winograd import TAPS
 
@@ -24,6 +24,7 @@ MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block rea
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
+MOST_SCATTERED = 64  # filters whose results are summed in scratch memory, so that blocks are not small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
 _LANES = 16  # of the widest vector
 
@@ -106,3 +107,44 @@ def images_together(channels: int, filters: int, taps: Triple, size: Triple, blo
         return 1
     tiles = prod(block) // side_of(taps[2]) ** 2
     return max(1, min(ENOUGH_TILES, _most_tiles(channels, filters, 1)) // tiles)
+
+
+def scatters(filters: int, taps: Triple, before: Triple) -> bool:
+    """Return whether tiles of what comes in are fewer than those of windows (Note [scattered tiles]).
+
+    That is so where there are more zeros around an image than half of the taps. Of windows of 3, two zeros seldom make
+    one more tile. As `suits` this depends on no size of images.
+    """
+    return (
+        taps[:2] == (1, 5)
+        and all((k - 1) // 2 < zeros < k for k, zeros in zip(taps[1:], before[1:], strict=True))
+        and padded(filters) <= MOST_SCATTERED
+    )
+
+
+def scattered_block_of(filters: int, size: Triple, room: int) -> Triple:
+    """Return the block of a result to which tiles are added, of one plane.
+
+    Args:
+        filters: of a group.
+        size: of the result along each axis.
+        room: elements that the block may take with what tiles span around it.
+    """
+    around = 2 * POINTS
+    of_plane = room // (-(-filters // _LANES) * _LANES)
+    high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around)) - around)
+    wide = min(size[2], of_plane // (high + around) - around)
+    return 1, -(-size[1] // -(-size[1] // high)), -(-size[2] // -(-size[2] // wide))
+
+
+def scattered_together(channels: int, filters: int, taps: Triple, inside: Triple, is_whole: bool) -> int:
+    """Return how many images of `inside` elements a block takes, which is an image if it `is_whole`."""
+    tiles = prod([-(-n // side_of(taps[2])) for n in inside[1:]])
+    if not is_whole or inside[0] > 1:
+        return 1
+    return max(1, min(ENOUGH_TILES, _most_tiles(channels, filters, 1)) // max(1, tiles))
+
+
+def most_at_once(channels: int, filters: int) -> int:
+    """Return how many tiles have room for their values and products."""
+    return _most_tiles(channels, filters, 1)

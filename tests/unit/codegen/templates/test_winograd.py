@@ -52,14 +52,17 @@ def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(winograd, "FEWEST_CHANNELS", 2)
     monkeypatch.setattr(winograd, "MOST_TILES", rnd.choice((4, 9, 64)))
     monkeypatch.setattr(winograd, "ENOUGH_TILES", rnd.choice((1, 6, 32)))
+    monkeypatch.setattr(windows, "PATCH_BYTES", rnd.choice((1 << 16, windows.PATCH_BYTES)))
     monkeypatch.setattr(convolve.cost, "LEAST_SPLIT_NS", 0.0)
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     channels, filters = (2, 5, 16, 19), (2, 7, 16, 20, 33)
-    operands = square_windows(rnd, channels, filters, LABELS[seed % len(LABELS)], (3, 5, 8, 18))
+    unpadded = seed % 4 == 3
+    operands = square_windows(rnd, channels, filters, LABELS[seed % len(LABELS)], (3, 5, 8, 18), unpadded)
     graph, arrays = graph_of(operands, "float32", seed)
     with target.written_for((16, 32, 64)[seed % 3]):
         program = build(graph)
     assert {"winograd", "winograd_weights", "winograd_filters", "winograd_sums"} <= names(program)
+    assert not unpadded or "winograd_scattered" in names(program)
     assert_same(graph, arrays, PythonExecutable(program)(arrays), operands)
 
 
