@@ -24,7 +24,7 @@ MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block rea
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
-MOST_SCATTERED = 64  # filters whose results are summed in scratch memory, so that blocks are not small
+MOST_SCATTERED = 32  # filters whose results are summed in scratch memory: of more, blocks would be small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
 _LANES = 16  # of the widest vector
 

@@ -56,7 +56,7 @@ def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(convolve.cost, "LEAST_SPLIT_NS", 0.0)
     monkeypatch.setattr(convolve.cost, "PART_NS", rnd.choice((5.0, 1e6)))
     channels, filters = (2, 5, 16, 19), (2, 7, 16, 20, 33)
-    unpadded = seed % 4 == 3
+    unpadded = seed % 4 == 3  # which takes tiles of cotangents
     operands = square_windows(rnd, channels, filters, LABELS[seed % len(LABELS)], (3, 5, 8, 18), unpadded)
     graph, arrays = graph_of(operands, "float32", seed)
     with target.written_for((16, 32, 64)[seed % 3]):
