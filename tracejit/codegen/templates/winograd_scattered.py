@@ -17,16 +17,10 @@ from functools import cache
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.convolution import GEOMETRY, block, near, patch_of, sizes
 from tracejit.codegen.templates.tile_text import lanes_of, written
-from tracejit.codegen.templates.winograd import (
-    COTANGENTS,
-    COUNTS,
-    DTYPE,
-    MULTIPLY,
-    TILES_OF_COTANGENTS,
-    names_of,
-)
+from tracejit.codegen.templates.winograd import COTANGENTS
+from tracejit.codegen.templates.winograd_steps import DTYPE, names_of, scratch_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, panel_of, side_of
+from tracejit.passes.loops.winograd import panel_of
 from tracejit.program import Kernel
 
 ARGUMENTS = (
@@ -36,7 +30,7 @@ ARGUMENTS = (
 
 _SCATTER = """
 PATCH
-near = scratch_T(VALUES)
+near = scratch_T(NEAR)
 half = scratch_T(36 * LANES)
 result = scratch_T(RESULT)
 SIZES
@@ -49,13 +43,13 @@ for item in range(first, last):
     SEEN
     for g in range(groups):
         for above in range(top, max(bottom, top + 1), step):
-            down = min(above + step, bottom) - above
-            each = down * across
+            high = min(above + step, bottom) - above
+            each = high * across
             tiles = (end - begin) * each
             apart = tiles * deep + LANES
             apart_products = tiles * broad + LANES
             products = 36 * apart
-            high1 = down * SIDE
+            high1 = high * SIDE
             high2 = across * SIDE
             real1 = extent1 - above * SIDE
             real2 = extent2 - left * SIDE
@@ -66,7 +60,7 @@ for item in range(first, last):
                     several = min(LANES, channels - f)
                     BRING_COTANGENTS
                     to_tile = skipped * deep + f
-                    SPREAD
+                    TILES_OF_COTANGENTS
             MULTIPLY
             for image in range(begin, end):
                 skipped = (image - begin) * each
@@ -144,19 +138,16 @@ def _scattered(lanes: int, taps: int, panel: int, nears: tuple[str, str]) -> Ker
     snippets = {
         "PATCH": "\n".join(patch_of(DTYPE)),
         "SIZES": "\n".join(sizes()),
-        "COUNTS": COUNTS,
         "BLOCK": "\n".join(block()),
         "SEEN": _SEEN,
         "BRING_COTANGENTS": COTANGENTS[nears[0]],
-        "SPREAD": TILES_OF_COTANGENTS,
-        "MULTIPLY": MULTIPLY,
         "ADD": _ADD,
         "STORE": _STORES[nears[1]],
+        **steps_of(taps),
     }
     wide = min(panel, 2 * lanes)
-    names = names_of(taps) | {
+    names = names_of(taps, taps) | scratch_of((taps, taps), lanes) | {
         "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}",
-        "VALUES": VALUES_BYTES // DTYPE.itemsize, "RESULT": MOST_TILES * side_of(taps) ** 2 * lanes,
         "TO_ROW": "deep", "TO_VALUE": "apart",
     }  # fmt: skip
     return written("winograd_scattered", _SCATTER, DTYPE, ARGUMENTS, "y w", "out", names, snippets)
