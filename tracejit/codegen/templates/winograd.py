@@ -170,6 +170,7 @@ for image in range(begin, end):
         STORE
 """
 
+
 @cache
 def _filters(lanes: int, name: str, taps: tuple[int, int], panel: int) -> Kernel:
     """Return the kernel that makes values of filters, or filters of sums of products."""
@@ -181,7 +182,12 @@ def _filters(lanes: int, name: str, taps: tuple[int, int], panel: int) -> Kernel
 
 @cache
 def _blocks(
-    lanes: int, taps: tuple[int, int], panel: int, nears: tuple[str, str], weights: bool, finish: Finish | None
+    lanes: int,
+    taps: tuple[int, int],
+    panel: int,
+    nears: tuple[str, str],
+    weights: bool,
+    finish: Finish | None,
 ) -> Kernel:
     """Return the kernel of a convolution, or of its gradient by filters, for what is near in x and in y."""
     x_near, y_near = nears

@@ -36,12 +36,16 @@ apart_products = tiles * broad + LANES
 products = VALUES * apart
 """
 
-# The first window of a tile.
+# The first window of a tile; divisions take long.
 _PLACE = """
-t1 = t // across
-t2 = t - t1 * across
-down = t1 // dilation1 * SIDE1 * dilation1 + t1 % dilation1
-right = t2 // dilation2 * SIDE * dilation2 + t2 % dilation2
+down = t // across
+right = t - down * across
+if dilation1 * dilation2 > 1:
+    down = down // dilation1 * dilation1 * (SIDE1 - 1) + down
+    right = right // dilation2 * dilation2 * (SIDE - 1) + right
+else:
+    down *= SIDE1
+    right *= SIDE
 """
 
 _SEE = """
@@ -201,7 +205,6 @@ def names_of(taps1: int, taps2: int) -> dict[str, int | str]:
         "TAPS": taps2, "SIDE": side_of(taps2), "SIDE1": side_of(taps1), "VALUES": values_of((1, taps1, taps2)),
         **{f"{name}_TAPS_V": f"{name}_{taps2}_{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}" for name in transforms},
     }  # fmt: skip
-
 
 
 def scratch_of(taps: tuple[int, int], lanes: int) -> dict[str, int | str]:
