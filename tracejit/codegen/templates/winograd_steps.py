@@ -69,8 +69,8 @@ for i in range(6):
     store_tile_V(near, i * 6 * apart + seen + c, rows_6(0, 6), apart, winograd_seen_V(six), 0, LANES)
 """,
     False: """
-six = load_tile_V(patch, at + c, rows_6(0, 6), dilation2 * channels, 0, LANES)
-store_tile_V(near, seen + c, rows_6(0, 6), apart, winograd_seen_V(six), 0, LANES)
+six = winograd_seen_V(load_tile_V(patch, at + c, rows_6(0, 6), dilation2 * channels, 0, LANES))
+store_tile_V(near, seen + c, rows_6(0, 6), apart, six, 0, LANES)
 """,
 }
 
@@ -141,7 +141,8 @@ for i in range(6):
 """,
     False: """
 few_rows = load_tile_V(result, at, rows_SIDE(0, SIDE), dilation2 * LANES, 0, LANES)
-store_tile_V(near, to_tile, rows_6(0, 6), TO_VALUE, winograd_sums_adjoint_TAPS_V(few_rows), 0, LANES)
+six = winograd_sums_adjoint_TAPS_V(few_rows)
+store_tile_V(near, to_tile, rows_6(0, 6), TO_VALUE, six, 0, LANES)
 """,
 }
 
@@ -157,7 +158,8 @@ for i in range(6):
 """,
     False: """
 tile = load_tile_V(w, at, rows_TAPS(0, TAPS), w2, 0, few)
-store_tile_V(out, to, rows_6(0, 6), apart, winograd_filter_TAPS_V(tile), 0, LANES)
+six = winograd_filter_TAPS_V(tile)
+store_tile_V(out, to, rows_6(0, 6), apart, six, 0, LANES)
 """,
 }
 
