@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of convolutions of 3 by 3 taps by Winograd's method (kernels/winograd.py), and of their gradient by filters.
+"""Emission of convolutions by Winograd's method (kernels/winograd.py), and of their gradient by filters.
 
 Note [products at points]
-A tile is 4 by 4 windows of 3 by 3 taps, or 2 by 2 of 5 by 5. A block of windows of an image, or of several small
+A tile is 4 by 4 windows of 3 by 3 taps, or 2 by 2 of 5 by 5; of windows along one axis it has 6 elements and values
+instead of 6 by 6 (winograd_steps.py). A block of windows of an image, or of several small
 images, is padded to whole tiles and brought into scratch memory as in Note [windows] in convolution.py. The 6 by 6
 elements that a tile sees become 36 values (`near`, one matrix of tiles by channels for each value). Each matrix is
 multiplied by that of the filters, which a kernel before has made: panels as wide as a tile of registers, channel by
