@@ -65,7 +65,8 @@ def suits(
         and taps[2] in TAPS
         and taps[1] in (1, taps[2])
         and strides == (1, 1, 1)
-        and dilation[: 1 if taps[1] > 1 else 2] == (1, 1)[: 1 if taps[1] > 1 else 2]
+        and dilation[0] == 1
+        and (taps[1] > 1 or dilation[1] == 1)
         and max(dilation) <= MOST_DILATION
         and min(channels, filters) >= fewest
         and taps[0] * channels * padded(filters) * values_of(taps) <= most * VALUES
