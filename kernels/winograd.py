@@ -5,7 +5,8 @@ A tile of 4 results along an axis is the product of two polynomials, computed fr
 Winograd, Arithmetic complexity of computations, 1980; for convolutions A. Lavin and S. Gray, Fast algorithms for
 convolutional neural networks, 2016). Six elements of the image and three taps each become six values, which are
 multiplied, and six products become four results: 36 multiplications for 16 results of two axes, where windows take 144.
-Six points also do for two results of windows of 5: 36 multiplications for 4 results, where windows take 100.
+Six points also do for two results of windows of 5: 36 multiplications for 4 results, where windows take 100. Along one
+axis alone there are 6 multiplications for 4 results instead of 12, or for 2 instead of 10.
 
 The points are 0, +-5/8, +-11/8 and infinity. With them the error is about twice that of sums in order, and half of that
 with the usual points 0, +-1, +-2; all numbers of SEEN and of sums are exact in float32.
@@ -54,7 +55,7 @@ def sums_of(taps: int) -> Matrix:
     return tuple([(*[p**i for p in (0.0, *_POINTS)], float(i == last)) for i in range(last + 1)])
 
 
-TRANSFORMS: dict[str, Matrix] = {"winograd_seen": SEEN}
+TRANSFORMS: dict[str, Matrix] = {"winograd_seen": SEEN, "winograd_seen_adjoint": transposed(SEEN)}
 """The matrices by the names of the functions that multiply a tile by them."""
 for _taps in TAPS:
     TRANSFORMS[f"winograd_filter_{_taps}"] = filter_of(_taps)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Products of the matrices of Winograd's method (kernels/winograd.py) and tiles, whose rows are vectors.
 
-    winograd_seen_f32x16(tile)              6 rows for 6
+    winograd_seen_f32x16(tile)              6 rows for 6; winograd_seen_adjoint by the transposed matrix
     winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
     winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
 
@@ -50,6 +50,12 @@ class _LinearCombinations:
         return total
 
 
+def _has_pairs(matrix: Matrix) -> bool:
+    """Return whether rows of a pair differ only in signs; otherwise columns do."""
+    sizes = [[abs(number) for number in row] for row in matrix]
+    return len(sizes) == _COUNT and all(sizes[i] == sizes[j] for i, j in _PAIRS)
+
+
 def _by_rows(sums: _LinearCombinations, matrix: Matrix, rows: list[Any]) -> list[Any]:
     results = [sums.add(list(zip(numbers, rows, strict=True))) for numbers in (matrix[0], matrix[-1])]
     pairs = []
@@ -83,7 +89,7 @@ def _transform(matrix: Matrix, lanes: int) -> Any:
     @intrinsic
     def transform(typing_context: Any, tile: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            multiply = _by_rows if len(matrix) == _COUNT else _by_columns
+            multiply = _by_rows if _has_pairs(matrix) else _by_columns
             rows = multiply(
                 _LinearCombinations(builder, vector), matrix, cgutils.unpack_tuple(builder, args[0])
             )

@@ -89,23 +89,39 @@ def assert_same(graph: Graph, arrays: list[np.ndarray], found: list[np.ndarray],
 
 def square_windows(
     rnd: random.Random, channels: tuple[int, ...], filters: tuple[int, ...], labels: tuple[str, str, str],
-    extents: tuple[int, ...] = (3, 5, 8, 9, 21, 30),
+    extents: tuple[int, ...] = (3, 5, 8, 9, 21, 30), unpadded: bool = False,
 ) -> Operands:  # fmt: skip
-    """Return a random convolution with 3 by 3 or 5 by 5 taps, perhaps of several planes, and stride 1."""
+    """Return a random convolution with 3 by 3 or 5 by 5 taps, perhaps of several planes, or 3 or 5, and stride 1.
+
+    Where it is `unpadded` there are 5 by 5 taps, and one zero before an image, or none.
+    """
     batch = rnd.choice((1, 2, 7))
     count = labels[0].count("S")
     taps = (rnd.choice((1, 2, 3)), *[rnd.choice((3, 3, 5))] * 2)[3 - count :]
     inputs = (rnd.choice((1, 4, 7)), rnd.choice(extents), rnd.choice(extents))[3 - count :]
     before = (rnd.choice((0, 1)), rnd.choice((-1, 0, 1, 1, 5)), rnd.choice((0, 1, 2)))[3 - count :]
-    windows = tuple([max(1, n + 2 * p - k + 1) for n, p, k in zip(inputs, before, taps, strict=True)])
+    dilation = (1, rnd.choice((1, 1, 2)), rnd.choice((1, 1, 2, 3)))[3 - count :]
+    if rnd.random() < 0.2 or count == 1:
+        taps, dilation = (*[1] * (count - 1), taps[-1]), (*[1] * (count - 1), dilation[-1])
+    if unpadded and count > 1:
+        dilation = (1,) * count
+        taps, before = (1, 5, 5)[3 - count :], (0, rnd.choice((0, 1)), rnd.choice((0, 1)))[3 - count :]
+    windows = tuple(
+        [max(1, n + 2 * p - (k - 1) * d) for n, p, k, d in zip(inputs, before, taps, dilation, strict=True)]
+    )
     groups, own, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
     shapes = (
         shape_of(labels[0], inputs, C=groups * own, B=batch),
         shape_of(labels[1], taps, U=groups * each, C=own),
         shape_of(labels[2], windows, U=groups * each, B=batch),
     )
-    ones = (1,) * count
-    params = {"labels": labels, "strides": ones, "before": before, "dilation": ones, "groups": groups}
+    params = {
+        "labels": labels,
+        "strides": (1,) * count,
+        "before": before,
+        "dilation": dilation,
+        "groups": groups,
+    }
     return Operands(shapes, (inputs, taps, windows), params)
 
 

@@ -22,6 +22,7 @@ TEXTS = {
     "winograd_weights": "winograd",
     "winograd_filters": "winograd",
     "winograd_sums": "winograd",
+    "winograd_scattered": "winograd_scattered",
     "attention_forward": "attention",
     "attention_backward": "attention",
     "lstm_forward": "recurrent",

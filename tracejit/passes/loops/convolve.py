@@ -152,7 +152,10 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             continue
         weights = _turned(w, groups, phases)
         convolution, weights = channelwise(_convolution_of_phase(y, weights, part, phases), weights)
-        convolutions.append((convolution.with_fewest_multiplications().with_full_lanes(), weights))
+        convolution = convolution.with_fewest_multiplications().with_fewest_tiles().with_full_lanes()
+        if convolution.scattered:
+            weights = _turned_back(weights)
+        convolutions.append((convolution, weights))
     if any(convolution.block() is None for convolution, _ in convolutions):
         return False
     for layout in empty:
@@ -183,6 +186,14 @@ def _turned(w: ImageArray, groups: int, phases: tuple[_Phase, ...]) -> FilterArr
     return FilterArray(w.root, offset, shape, (first * filters, *strides, first, last))
 
 
+def _turned_back(w: FilterArray) -> FilterArray:
+    """Return filters with their taps in the opposite order, as they are before a convolution becomes its adjoint."""
+    taps, steps = w.shape[1:4], w.strides[1:4]
+    offset = w.offset + sum((k - 1) * step for k, step in zip(taps, steps, strict=True))
+    group, *_, channel, own = w.strides
+    return FilterArray(w.root, offset, w.shape, (group, *[-step for step in steps], channel, own))
+
+
 def _convolution_of_phase(
     y: ImageArray, weights: FilterArray, result: ImageArray, phases: tuple[_Phase, ...]
 ) -> Convolution:
@@ -210,6 +221,10 @@ def _launch(
         name, w = "winograd", _at_points(builder, node, convolution, w)
         strides, others = (w.group,), (convolution.images, convolution.together, len(bias))
         bias = bias or [w.access]  # which is not read
+    if convolution.scattered:
+        name, bias = "winograd_scattered", []
+        most = winograd.most_tiles(convolution.channels, convolution.filters, convolution.taps)
+        others = (convolution.images, convolution.together, most)
     count = convolution.blocks
     ns = convolution.ns
     parts_count = cost.count_of_parts(ns, count)
@@ -223,12 +238,12 @@ def _launch(
 def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: ReadyFilters) -> ReadyFilters:
     """Return what filters become in Winograd's method, which a launch makes."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
-    planes, _, taps = convolution.taps
+    planes = convolution.taps[0]
     dtype = node.output.dtype
-    shape = (groups, planes, winograd.VALUES, winograd.padded(filters), channels)
+    shape = (groups, planes, winograd.values_of(convolution.taps), winograd.padded(filters), channels)
     memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
     total = groups * planes * channels
-    numbers = (0, total, planes, taps, channels, filters, w.group, *w.steps, w.channel)
+    numbers = (0, total, *convolution.taps, channels, filters, w.group, *w.steps, w.channel)
     blocks = Blocks(total, _parts_of_transform(total, filters))
     builder.add(KernelLaunch("winograd_filters", numbers, (w.access, memory), 1, node, whole=blocks))
     return ReadyFilters(memory, prod(shape[1:]), (0, 0, 0), 0)
@@ -322,18 +337,18 @@ def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolut
     """Launch the gradient by filters by Winograd's method."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
     dtype = node.output.dtype
-    planes, _, taps = convolution.taps
-    shape = (groups, planes, winograd.VALUES, channels, winograd.padded(filters))
+    planes = convolution.taps[0]
+    shape = (groups, planes, winograd.values_of(convolution.taps), channels, winograd.padded(filters))
     most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
     blocks = _parts_of_images(convolution, prod(shape), most)
     images = convolution.images, convolution.together
     numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides, *images)
     total = _summed(builder, node, "winograd_weights", convolution, numbers, blocks, shape)
-    found = Value(Aval((groups, planes, taps, taps, channels, filters), None, dtype), None)
+    found = Value(Aval((groups, *convolution.taps, channels, filters), None, dtype), None)
     rows = groups * planes * channels
     pointers = (Access(total, 0, (), dtype), Access(found, 0, (), dtype))
     whole = Blocks(rows, _parts_of_transform(rows, filters))
-    numbers = (0, rows, planes, taps, channels, filters)
+    numbers = (0, rows, *convolution.taps, channels, filters)
     builder.add(KernelLaunch("winograd_sums", numbers, pointers, 1, node, whole=whole))
     builder.copy((found, contiguous(found.shape)), (w.root, Layout(w.offset, found.shape, w.strides)))
 

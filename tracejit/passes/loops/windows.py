@@ -70,6 +70,7 @@ class Convolution(NamedTuple):
     channelwise whether each filter has one channel; channels and filters are those of all groups then
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
     at_points   whether Winograd's method computes it (codegen/templates/winograd.py)
+    scattered   whether that takes tiles of x, and not of the result (Note [scattered tiles])
     dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
 
@@ -90,6 +91,7 @@ class Convolution(NamedTuple):
     laid_out: bool = False
     dotted: bool = False
     at_points: bool = False
+    scattered: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -118,6 +120,11 @@ class Convolution(NamedTuple):
         )
         return self._replace(at_points=fits and self._winograd_block() is not None)
 
+    def with_fewest_tiles(self) -> "Convolution":
+        """Return the convolution with tiles of x if these are fewer, which depends on no size either."""
+        fits = self.at_points and winograd.scatters(self.filters, self.taps, self.before, self.dilation)
+        return self._replace(scattered=fits)
+
     @staticmethod
     def _has_neighbours(operand: Operand) -> bool:
         """Return whether channels, or elements of the last axis, are neighbours."""
@@ -125,7 +132,9 @@ class Convolution(NamedTuple):
 
     def _winograd_block(self) -> Triple | None:
         room = PATCH_BYTES // self.itemsize - PATCH_REST
-        return winograd.block_of(self.channels, self.filters, self.taps, self.size, room)
+        if self.scattered:
+            return winograd.scattered_block_of(self.filters, self.size, room)
+        return winograd.block_of(self.channels, self.filters, self.taps, self.dilation, self.size, room)
 
     @property
     def images_apart(self) -> int:
@@ -259,4 +268,7 @@ class Convolution(NamedTuple):
         block = self.block()
         if not self.at_points or block is None:
             return 1
+        if self.scattered:
+            is_whole = block[1:] == self.size[1:]
+            return winograd.scattered_together(self.channels, self.filters, self.taps, self.extents, is_whole)
         return winograd.images_together(self.channels, self.filters, self.taps, self.size, block)

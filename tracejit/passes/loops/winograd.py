@@ -5,13 +5,13 @@ The method is in kernels/winograd.py, its kernels in codegen/templates/winograd.
 docs/decisions/0036-winograds-method.md.
 """
 
-from math import prod
+from math import isqrt, prod
 
 from tracejit.kernels.winograd import TAPS
 
 Triple = tuple[int, int, int]
 
-VALUES = 36  # that are multiplied for a tile
+VALUES = 36  # that are multiplied for a tile of two axes
 POINTS = 6  # that a tile sees along an axis
 VALUES_BYTES = (
     1 << 20
@@ -19,11 +19,14 @@ VALUES_BYTES = (
 MOST_TILES = 64  # of a block
 FEWEST_TILES = 4  # of the largest block, or filters would be read too often
 FEWEST_CHANNELS = 16  # and filters; of fewer, transforms would take as long as what they save
+FEWEST_OF_LINES = 24  # the same for tiles of one axis, which save half of the multiplications
+MOST_DILATION = 16  # or images would often have fewer windows than a unit of tiles
 MOST_FILTERS = 1 << 16  # times channels, which each block reads
 MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block reads and writes
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
+MOST_SCATTERED = 32  # filters whose results are summed in scratch memory: of more, blocks would be small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
 _LANES = 16  # of the widest vector
 
@@ -41,7 +44,12 @@ def padded(filters: int) -> int:
 
 def side_of(taps: int) -> int:
     """Return how many windows a tile has along an axis."""
-    return POINTS + 1 - taps
+    return POINTS + 1 - taps if taps > 1 else 1
+
+
+def values_of(taps: Triple) -> int:
+    """Return how many values are multiplied for a tile: 36, or 6 if windows have taps along the last axis alone."""
+    return prod([POINTS for k in taps[1:] if k > 1])
 
 
 def suits(
@@ -49,60 +57,107 @@ def suits(
 ) -> bool:
     """Return whether Winograd's method computes a convolution of a group; this depends on no size of images.
 
-    `most` is how many filters times channels are worth it.
+    `most` is how many filters times channels are worth it, where a tile has 36 values.
     """
+    fewest = FEWEST_CHANNELS if taps[1] > 1 else FEWEST_OF_LINES
     return (
         itemsize == 4
-        and taps[1] == taps[2]
         and taps[2] in TAPS
-        and strides == dilation == (1, 1, 1)
-        and min(channels, filters) >= FEWEST_CHANNELS
-        and taps[0] * channels * padded(filters) <= most
-        and _most_tiles(channels, filters, taps[0]) >= FEWEST_TILES
+        and taps[1] in (1, taps[2])
+        and strides == (1, 1, 1)
+        and dilation[0] == 1
+        and (taps[1] > 1 or dilation[1] == 1)
+        and max(dilation) <= MOST_DILATION
+        and min(channels, filters) >= fewest
+        and taps[0] * channels * padded(filters) * values_of(taps) <= most * VALUES
+        and most_tiles(channels, filters, taps) >= max(FEWEST_TILES, prod(dilation))
     )
 
 
-def _most_tiles(channels: int, filters: int, planes: int) -> int:
+def most_tiles(channels: int, filters: int, taps: Triple) -> int:
     """Return how many tiles of a plane have room for their values, of all planes that they see, and products."""
-    each = planes * (-(-channels // _LANES) * _LANES) + padded(filters)
-    return min(MOST_TILES, (VALUES_BYTES // 4 // VALUES - 2 * _LANES) // each)
+    each = taps[0] * (-(-channels // _LANES) * _LANES) + padded(filters)
+    return min(MOST_TILES, (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // each)
 
 
-def block_of(channels: int, filters: int, taps: Triple, size: Triple, room: int) -> Triple | None:
-    """Return the windows of a block along each axis, whole tiles of them; None if a tile has no room.
+def block_of(
+    channels: int, filters: int, taps: Triple, dilation: Triple, size: Triple, room: int
+) -> Triple | None:
+    """Return the windows of a block along each axis, whole units of tiles; None if a unit has no room.
 
     Args:
         channels: of a group.
         filters: of a group.
         taps: of a window.
+        dilation: elements between taps, and so between windows of a tile; as many tiles are a unit.
         size: windows along each axis.
         room: elements that a block may span.
     """
-    side, border = side_of(taps[2]), taps[2] - 1
-    most = _most_tiles(channels, filters, taps[0])
-    down, across = (-(-windows // side) for windows in size[1:])
+    (unit1, unit2), (border1, border2) = zip(
+        *[(side_of(k) * d, (k - 1) * d) for k, d in zip(taps[1:], dilation[1:], strict=True)], strict=True
+    )
+    tiles = prod(dilation)
+    most = most_tiles(channels, filters, taps) // tiles
+    down, across = (-(-windows // unit) for windows, unit in zip(size[1:], (unit1, unit2), strict=True))
     room //= channels
     of_plane = room // taps[0]
-    if of_plane < POINTS**2:
+    if of_plane < (unit1 + border1) * (unit2 + border2):
         return None
-    wide = min(across, most, (of_plane // POINTS - border) // side)
+    wide = min(across, most, (of_plane // (unit1 + border1) - border2) // unit2)
     wide = -(-across // -(-across // wide))  # blocks of about equal size
-    high = min(down, most // wide, (of_plane // (side * wide + border) - border) // side)
+    high = min(down, most // wide, (of_plane // (unit2 * wide + border2) - border1) // unit1)
     high = -(-down // -(-down // high))
     planes = 1
     if high == down and wide == across:
-        area = (side * high + border) * (side * wide + border)
-        more = (VALUES_BYTES // 4 // VALUES - 2 * _LANES) // (high * wide)
+        area = (unit1 * high + border1) * (unit2 * wide + border2)
+        more = (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // (high * wide * tiles)
         more -= (taps[0] - 1) * (-(-channels // _LANES) * _LANES)
         more //= -(-channels // _LANES) * _LANES + padded(filters)
         planes = max(1, min(size[0], more, most // (high * wide), room // area - taps[0] + 1))
         planes = -(-size[0] // -(-size[0] // planes))
-    return planes, side * high, side * wide
+    return planes, unit1 * high, unit2 * wide
 
 
 def images_together(channels: int, filters: int, taps: Triple, size: Triple, block: Triple) -> int:
     """Return how many images a block takes: several if they are small and windows see one plane."""
     if taps[0] > 1 or any(n < all_of_it for n, all_of_it in zip(block, size, strict=True)):
         return 1
-    tiles = prod(block) // side_of(taps[2]) ** 2
-    return max(1, min(ENOUGH_TILES, _most_tiles(channels, filters, 1)) // tiles)
+    tiles = prod(block) // prod(map(side_of, taps[1:]))
+    return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // tiles)
+
+
+def scatters(filters: int, taps: Triple, before: Triple, dilation: Triple) -> bool:
+    """Return whether tiles of what comes in are fewer than those of windows (Note [scattered tiles]).
+
+    That is so where there are more zeros around an image than half of the taps. Of windows of 3, two zeros seldom make
+    one more tile. As `suits` this depends on no size of images.
+    """
+    return (
+        taps == (1, 5, 5)
+        and dilation == (1, 1, 1)
+        and all((k - 1) // 2 < zeros < k for k, zeros in zip(taps[1:], before[1:], strict=True))
+        and padded(filters) <= MOST_SCATTERED
+    )
+
+
+def scattered_block_of(filters: int, size: Triple, room: int) -> Triple:
+    """Return the block of a result to which tiles are added, of one plane.
+
+    Args:
+        filters: of a group.
+        size: of the result along each axis.
+        room: elements that the block may take with what tiles span around it.
+    """
+    around = 2 * POINTS
+    of_plane = room // (-(-filters // _LANES) * _LANES)
+    high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around)) - around)
+    wide = min(size[2], of_plane // (high + around) - around)
+    return 1, -(-size[1] // -(-size[1] // high)), -(-size[2] // -(-size[2] // wide))
+
+
+def scattered_together(channels: int, filters: int, taps: Triple, inside: Triple, is_whole: bool) -> int:
+    """Return how many images of `inside` elements a block takes, which is an image if it `is_whole`."""
+    tiles = prod([-(-n // side_of(taps[2])) for n in inside[1:]])
+    if not is_whole or inside[0] > 1:
+        return 1
+    return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // max(1, tiles))
