@@ -23,22 +23,30 @@ _POINTERS = (
 
 _MOST_TAPS = 4  # that are written out
 _MOST_VECTORS = 4  # that are added at a time
+_MOST_LINES = 8  # that are summed before they are read: loads would wait for stores that are under way
 _PICKED_FROM = 32  # elements of a line, in two vectors
 _SLACK = 32  # elements behind a line, which are read and not used
 
 _TEXT = """
-line = scratch_T(ROOM)
+lines = scratch_T(ROOM)
 width = w * inner
-for row in range(first, last):
-    j = row % m
-    source = (row // m * n + starts[j]) * width
-    for i in range(0, width, LONG):
-        few = min(LONG, width - i)
-        total = Tl(0)
-        ADD_LINES
-        store_first_L(line, i, total, few)
-    out = row * columns * inner
-    SUMS
+gap = (width + LANES - 1) // LANES * LANES
+several = max(1, min(MOST_LINES, LINE // gap))
+for start in range(first, last, several):
+    stop = min(last, start + several)
+    for row in range(start, stop):
+        j = row % m
+        source = (row // m * n + starts[j]) * width
+        line = (row - start) * gap
+        for i in range(0, width, LONG):
+            few = min(LONG, width - i)
+            total = Tl(0)
+            ADD_LINES
+            store_first_L(lines, line + i, total, few)
+    for row in range(start, stop):
+        line = (row - start) * gap
+        out = row * columns * inner
+        SUMS
 """
 
 _OF_PLACES = """
@@ -76,7 +84,7 @@ for column in range(columns):
 
 _LINE = "total = total + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"
 _PLACE = "total = total + load_first_X(column_weights, TAP * columns + column, few) * "
-_CHANNEL = "total = total + column_weights[TAP * columns + column] * load_first_Y(line, begin + TAP * inner + c, few)"
+_CHANNEL = "total = total + column_weights[TAP * columns + column] * load_first_Y(lines, line + begin + TAP * inner + c, few)"
 
 
 def _added(line: str, taps: int, count: str) -> str:
@@ -100,14 +108,16 @@ def kernel(launch: KernelLaunch) -> Kernel:
         "SUM": _PICKED if is_picked else _GATHERED,
         "GATHERED": _GATHERED,
         "ADD_LINES": _added(_LINE, taps, "taps"),
-        "ADD_PICKED": _added(_PLACE + "picked_X(line, begin + TAP, places)", column_taps, "column_taps"),
+        "ADD_PICKED": _added(
+            _PLACE + "picked_X(lines, line + begin + TAP, places)", column_taps, "column_taps"
+        ),
         "ADD_GATHERED": _added(
-            _PLACE + "taken_X(line, begin + TAP, places, inside)", column_taps, "column_taps"
+            _PLACE + "taken_X(lines, line + begin + TAP, places, inside)", column_taps, "column_taps"
         ),
         "ADD_CHANNELS": _added(_CHANNEL, column_taps, "column_taps"),
     }
     sizes: dict[str, int | str] = {
-        "ROOM": LINE + _SLACK, "PICKED_FROM": _PICKED_FROM,
+        "LINE": LINE, "ROOM": LINE + _SLACK, "MOST_LINES": _MOST_LINES, "PICKED_FROM": _PICKED_FROM,
         "LONG": long, "L": f"x{long}", "Tl": f"{suffix}x{long}",
         "SEVERAL": several, "Y": f"x{several}", "Ty": f"{suffix}x{several}",
     }  # fmt: skip
