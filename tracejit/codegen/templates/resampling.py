@@ -5,7 +5,8 @@ Note [lines of planes]
 A line of the result is made of some lines of the image: their weighted sum, of all columns and channels, goes into
 scratch memory, and the sums along the line are read from there. Where channels come last, lanes are channels. Where
 they come first, lanes are neighbouring places of the result, and what they take at a tap is picked out of two vectors
-of the line; if their places span more, or with other vectors, it is gathered. The text depends on the taps only.
+of the line; if their places span more, or with other vectors, it is gathered. The text depends on the taps, if they are
+few.
 """
 
 from tracejit.codegen.names import SUFFIXES
@@ -21,7 +22,7 @@ _POINTERS = (
     "back_starts:i32 back_weights back_column_starts:i32 back_column_weights"
 )
 
-_MOST_TAPS = 4  # that are written out
+_WRITTEN_OUT = ((1, 1), (2, 2), (4, 4))  # taps of rows and of columns; there are loops over others
 _MOST_VECTORS = 4  # that are added at a time
 _MOST_LINES = 8  # that are summed before they are read: loads would wait for stores that are under way
 _PICKED_FROM = 32  # elements of a line, in two vectors
@@ -84,20 +85,24 @@ for column in range(columns):
 
 _LINE = "total = total + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"
 _PLACE = "total = total + load_first_X(column_weights, TAP * columns + column, few) * "
-_CHANNEL = "total = total + column_weights[TAP * columns + column] * load_first_Y(lines, line + begin + TAP * inner + c, few)"
+_CHANNEL = (
+    "total = total + column_weights[TAP * columns + column]"
+    " * load_first_Y(lines, line + begin + TAP * inner + c, few)"
+)
 
 
 def _added(line: str, taps: int, count: str) -> str:
-    """Return the lines that add all taps to a total."""
-    if taps > _MOST_TAPS:
+    """Return the lines that add all taps to a total, as a loop if `taps` is 0."""
+    if taps == 0:
         return f"for tap in range({count}):\n    {line.replace('TAP', 'tap')}"
-    return "\n".join([line.replace("TAP", str(tap)) for tap in range(taps)]) or "pass"
+    return "\n".join([line.replace("TAP", str(tap)) for tap in range(taps)])
 
 
 def kernel(launch: KernelLaunch) -> Kernel:
     """Return the kernel of a launch (Note [lines of planes])."""
     given = dict(zip(NUMBERS, launch.numbers, strict=True))
-    inner, taps, column_taps = given["inner"], given["taps"], given["column_taps"]
+    inner, both = given["inner"], (given["taps"], given["column_taps"])
+    taps = both[0] if both in _WRITTEN_OUT else 0
     dtype = launch.pointers[0].dtype
     suffix, lanes = SUFFIXES[dtype], lanes_of(dtype)
     long = lanes * _MOST_VECTORS
@@ -108,13 +113,11 @@ def kernel(launch: KernelLaunch) -> Kernel:
         "SUM": _PICKED if is_picked else _GATHERED,
         "GATHERED": _GATHERED,
         "ADD_LINES": _added(_LINE, taps, "taps"),
-        "ADD_PICKED": _added(
-            _PLACE + "picked_X(lines, line + begin + TAP, places)", column_taps, "column_taps"
-        ),
+        "ADD_PICKED": _added(_PLACE + "picked_X(lines, line + begin + TAP, places)", taps, "column_taps"),
         "ADD_GATHERED": _added(
-            _PLACE + "taken_X(lines, line + begin + TAP, places, inside)", column_taps, "column_taps"
+            _PLACE + "taken_X(lines, line + begin + TAP, places, inside)", taps, "column_taps"
         ),
-        "ADD_CHANNELS": _added(_CHANNEL, column_taps, "column_taps"),
+        "ADD_CHANNELS": _added(_CHANNEL, taps, "column_taps"),
     }
     sizes: dict[str, int | str] = {
         "LINE": LINE, "ROOM": LINE + _SLACK, "MOST_LINES": _MOST_LINES, "PICKED_FROM": _PICKED_FROM,
