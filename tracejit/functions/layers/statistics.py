@@ -45,12 +45,12 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, gro
     shape, dtype = array._data.shape, array._data.dtype
     is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
     if not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
+        # The derivative of the variance by the mean that is subtracted is 0, so it is not summed over the row.
         mean = mean_over(array, axes)
-        moved = apply("sub", array, mean)
-        rest = apply("stop_gradient", apply("neg", mean_over(moved, axes)))
-        return Statistics(
-            mean, rest, apply("sub", mean_over(apply("square", moved), axes), apply("square", rest))
-        )
+        moved = apply("sub", array, apply("stop_gradient", mean))
+        shift = mean_over(moved, axes)
+        variance = apply("sub", mean_over(apply("square", moved), axes), apply("square", shift))
+        return Statistics(mean, apply("stop_gradient", apply("neg", shift)), variance)
 
     near = _near(shape, axes) if dtype != FLOAT64 else ()
 
