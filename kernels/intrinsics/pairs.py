@@ -89,9 +89,7 @@ def _picked(typing_context: Any, pointer: Any, at: Any, places: Any) -> Any:
         ]
         for half in halves:
             annotate(builder.module, half, pointer.scope)
-        return call(
-            builder, "llvm.x86.avx512.vpermi2var.ps.512", vector.llvm, [halves[0], places, halves[1]]
-        )
+        return call(builder, "llvm.x86.avx512.vpermi2var.ps.512", vector.llvm, [halves[0], places, halves[1]])
 
     fits = pointer.dtype == vector.dtype and places == Vector(types.int32, 16)
     return (signature(vector, pointer, types.intp, places), codegen) if fits else None
