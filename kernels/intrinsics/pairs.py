@@ -6,6 +6,8 @@ load_between_x16(x, at, first, last, rest)  x[at + lane] for lanes from `first` 
 store_between_x16(out, at, v, first, last)  stores these lanes
 even_x16(v, w), odd_x16(v, w)               the lanes 0, 2, 4, ... or 1, 3, 5, ... of v and then of w
 zipped_low_x16(v, w), zipped_high_x16(v, w) the first or second half of the lanes of v and w in turn
+picked_x16(x, at, places)                   x[at + place] of float32, for places, of int32, below 32; all of these 32
+                                            are in memory, and the CPU has AVX-512
 """
 
 from typing import Any
@@ -14,6 +16,7 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
+from .pointers import annotate
 from .vectors import Vector, address, call, load_masked, mask, shuffle_mask, store_masked, widened
 
 _LANES = (4, 8, 16)
@@ -72,6 +75,26 @@ def _fma(typing_context: Any, first: Any, second: Any, total: Any) -> Any:
     return (signature(total, first, second, total), codegen) if first == second == total else None
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _picked(typing_context: Any, pointer: Any, at: Any, places: Any) -> Any:
+    vector = Vector(types.float32, 16)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        start, at, places = args
+        halves = [
+            builder.load(
+                address(builder, vector, start, builder.add(at, at.type(half))), align=vector.alignment
+            )
+            for half in (0, vector.lanes)
+        ]
+        for half in halves:
+            annotate(builder.module, half, pointer.scope)
+        return call(builder, "llvm.x86.avx512.vpermi2var.ps.512", vector.llvm, [halves[0], places, halves[1]])
+
+    fits = pointer.dtype == vector.dtype and places == Vector(types.int32, 16)
+    return (signature(vector, pointer, types.intp, places), codegen) if fits else None
+
+
 def _functions(lanes: int) -> dict[str, Any]:
     zipped = [lane // 2 + lanes * (lane % 2) for lane in range(2 * lanes)]
     return {
@@ -84,4 +107,4 @@ def _functions(lanes: int) -> dict[str, Any]:
 
 FUNCTIONS: dict[str, Any] = {
     f"{name}_x{lanes}": function for lanes in _LANES for name, function in _functions(lanes).items()
-}
+} | {"picked_x16": _picked}

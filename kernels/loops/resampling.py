@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weighted sums of neighbouring elements along one axis: resizing, and means of unequal parts.
+"""Weighted sums of neighbouring elements along one axis or two: resizing, and means of unequal parts.
 
 An array is seen as (outer, n, inner), the result as (outer, m, inner). Each of the m places sums `taps` neighbours from
 its start on, with weights of its own. The adjoint is such a sum too, with the tables transposed, by the same kernel.
@@ -61,3 +61,24 @@ def resample_last(
                 source = row * n + starts[j]
                 for tap in range(taps):
                     y[row * m + j] = y[row * m + j] + weights[j * taps + tap] * x[source + tap]
+
+
+def resample_planes(
+    first: int, last: int, n: int, w: int, inner: int, m: int, columns: int, taps: int, column_taps: int,
+    x: Any, starts: Any, weights: Any, column_starts: Any, column_weights: Any,
+    back_starts: Any, back_weights: Any, back_column_starts: Any, back_column_weights: Any, y: Any,
+) -> None:  # fmt: skip
+    """resample() along (n, w) of (outer, n, w, inner), with weights as (taps, places); rows of (outer, m)."""
+    for row in range(first, last):
+        j = row % m
+        top = row // m * n + starts[j]
+        for column in range(columns):
+            out = (row * columns + column) * inner
+            for i in range(inner):
+                y[out + i] = 0
+            for tap in range(taps):
+                for column_tap in range(column_taps):
+                    weight = weights[tap * m + j] * column_weights[column_tap * columns + column]
+                    source = ((top + tap) * w + column_starts[column] + column_tap) * inner
+                    for i in range(inner):
+                        y[out + i] = y[out + i] + weight * x[source + i]

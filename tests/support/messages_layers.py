@@ -338,6 +338,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "resample: tables of 2x3 and 2x3 do not fit axis 1 of x of 2(B) x 3(C) x 4(S) x 5(S).",
     ),
     (
+        lambda: OPS["resample_planes"].infer(IMAGES_AVAL, *[INDEX_AVAL] * 8, axis=2),
+        DimsError,
+        "resample_planes: tables of 2x3, 2x3, 2x3, 2x3 do not fit the axes 2 and 3 of x of 2(B) x 3(C) x 4(S) x 5(S).",
+    ),
+    (
         lambda: tj.depthtospace(IMAGES, 2, mode="rcd"),
         ArgumentError,
         "depthtospace: mode must be \"dcr\" or \"crd\", not 'rcd'.",

@@ -161,7 +161,8 @@ class KernelCall(NamedTuple):
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
     share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
     address is the first argument. If there is one, or `is_aligned`, operands are single elements or have the result's
-    shape: others are expanded first.
+    shape: others are expanded first. With `tells_saved` the last integer is 1, or 0 if nothing reads the outputs that
+    the op saves: then the kernel need not write them.
     """
 
     name: str
@@ -171,6 +172,7 @@ class KernelCall(NamedTuple):
     variant: Callable[..., str] | None = None
     routine: Callable[..., str] | None = None
     is_aligned: bool = False
+    tells_saved: bool = False
 
 
 HANDLED = "handled"

@@ -385,7 +385,8 @@ def _backward_samples(
 OPS = (
     Op(name="lstm_forward", doc="states, the last state and cell of an LSTM; cells and gates are saved for the "
        "adjoint, which is lstm_backward", kind=Kind.KERNEL, infer=_infer_lstm, numpy=_lstm, vjp=_vjp_lstm,
-       promote=one_float, analytic=False, saved=2, emit=KernelCall("lstm_forward", _numbers(1), cut=_cut(4)),
+       promote=one_float, analytic=False, saved=2,
+       emit=KernelCall("lstm_forward", _numbers(1), cut=_cut(4), tells_saved=True),
        samples=_samples(lambda b, t, h: ((b, t, 4 * h), (4 * h,), (b, h), (b, h), _panels(h, 4 * h)))),
     Op(name="lstm_backward", doc="cotangents of the gates, the first state and the first cell of an LSTM; no "
        "derivative", kind=Kind.KERNEL, infer=_infer_lstm_backward, numpy=_lstm_backward, vjp=OnlyOnce("lstm"),
@@ -394,7 +395,7 @@ OPS = (
            lambda b, t, h: ((b, t, 4 * h), (b, t, h), (b, h), _panels(4 * h, h)), 2)),
     Op(name="gru_forward", doc="states and the last state of a GRU; gates are saved for the adjoint, gru_backward",
        kind=Kind.KERNEL, infer=_infer_gru, numpy=_gru, vjp=_vjp_gru, promote=one_float, analytic=False, saved=1,
-       emit=KernelCall("gru_forward", _numbers(1), cut=_cut(3)),
+       emit=KernelCall("gru_forward", _numbers(1), cut=_cut(3), tells_saved=True),
        samples=tuple(
            sample for before in (False, True) for sample in _samples(_gru_shapes, before=before))),
     Op(name="gru_backward", doc="cotangents of the gates, of what enters the candidate, and of the first state of a "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weighted sums of neighbours along one axis, by tables that say where they begin and what they weigh.
+"""Weighted sums of neighbours along one axis or two, by tables that say where they begin and what they weigh.
 
-The op takes the tables of its adjoint too, which is the same op with the tables exchanged (transposed()).
+The ops take the tables of their adjoints too, which are the same ops with the tables exchanged (transposed()).
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 from tracejit.util.named_tuples import NamedTuple
 
 _NS_PER_TAP = 0.25  # an element times a weight, roughly: it only decides into how many parts a launch is cut
+LINE = 16384  # elements of a line of channels and columns: 64 KiB of float32, which the kernel keeps in the near caches
 
 
 class SumTables(NamedTuple):
@@ -49,6 +50,8 @@ def transposed(given: SumTables, extent: int) -> SumTables:
     np.minimum.at(lowest, sources, rows)
     np.maximum.at(highest, sources, rows)
     back = min(max(int((highest - lowest).max(initial=-1)) + 1, 1), count)
+    # An element that no place takes begins where the next one does, so that places side by side read side by side.
+    lowest = np.minimum.accumulate(lowest[::-1])[::-1]
     starts = np.clip(lowest, 0, count - back).astype(np.int32)
     weights = np.zeros((extent, back), given.weights.dtype)
     np.add.at(weights, (sources, rows - starts[sources]), given.weights[rows, columns])
@@ -99,6 +102,54 @@ def _ns(numbers: Sequence[int]) -> float:
     return rows * (inner if inner > 1 else 4 * m) * taps * _NS_PER_TAP
 
 
+def _infer_planes(x: Aval, *tables: Aval, axis: int) -> Aval:
+    row_starts, row_weights, column_starts, column_weights, *_ = tables
+    fits = 0 <= axis < x.ndim - 1 and row_weights.ndim == column_weights.ndim == 2
+    if (
+        not fits
+        or row_weights.shape[1:] != row_starts.shape
+        or column_weights.shape[1:] != column_starts.shape
+    ):
+        shapes = ", ".join([describe_shape(table.shape, None) for table in tables[:4]])
+        raise DimsError(
+            f"resample_planes: tables of {shapes} do not fit the axes {axis} and {axis + 1} of x of "
+            f"{describe_shape(x.shape, x.format)}."
+        )
+    shape = (*x.shape[:axis], *row_starts.shape, *column_starts.shape, *x.shape[axis + 2 :])
+    return Aval(shape, x.format, float_of(x.dtype))
+
+
+def _numpy_planes(x: np.ndarray, *tables: np.ndarray, axis: int) -> np.ndarray:
+    row_starts, row_weights, column_starts, column_weights, *_ = tables
+    x = _numpy(x, row_starts, row_weights.T, axis=axis)
+    return _numpy(x, column_starts, column_weights.T, axis=axis + 1)
+
+
+def _vjp_planes(b: Any, node: Any, ct: Any) -> Any:
+    _, *tables = node.inputs
+    return (b.resample_planes(ct, *tables[4:], *tables[:4], **node.params), *(None,) * 8)
+
+
+def _promote_planes(x: np.dtype, *tables: np.dtype) -> tuple[np.dtype, ...]:
+    return (float_of(x), *(INT32, float_of(x)) * 4)
+
+
+def _numbers_planes(out: Aval, x: Aval, *tables: Aval, axis: int) -> Sequence[int]:
+    (taps, m), (column_taps, columns) = tables[1].shape, tables[3].shape
+    rows = prod(x.shape[:axis]) * m if out.size else 0
+    return (0, rows, *x.shape[axis : axis + 2], prod(x.shape[axis + 2 :]), m, columns, taps, column_taps)
+
+
+def _ns_planes(numbers: Sequence[int]) -> float:
+    _, rows, _, w, inner, _, columns, taps, column_taps = numbers
+    return rows * inner * (w * taps + columns * column_taps) * _NS_PER_TAP / 2
+
+
+def fits_planes(x: tuple[int, ...], axis: int, columns: int) -> bool:
+    """Return whether resample_planes takes an array of this shape, and `columns` of the result."""
+    return max(x[axis + 1], columns) * prod(x[axis + 2 :]) <= LINE
+
+
 _DTYPES = (None, "int32", None, "int32", None)
 
 OPS = (
@@ -110,4 +161,11 @@ OPS = (
        # No taps, for which any drawn tables are each other's transposes; others are tested by the functions.
        samples=tuple(Sample((shape, (4,), (4, 0), (shape[axis],), (shape[axis], 0)), {"axis": axis}, dtypes=_DTYPES,
                             integer_high=1) for shape, axis in (((2, 3), 1), ((2, 3, 2), 1)))),
+    Op(name="resample_planes", doc="resample() along an axis and the next one; tables of rows, of columns, and of both "
+       "for ct, weights as (taps, places)", kind=Kind.KERNEL, infer=_infer_planes, numpy=_numpy_planes,
+       promote=_promote_planes, vjp=_vjp_planes, batch=batch.first_only,
+       emit=KernelCall("resample_planes", _numbers_planes, cut=RangeCut(_ns_planes, lambda numbers: numbers[1])),
+       samples=tuple(Sample((shape, (4,), (0, 4), (5,), (0, 5), (3,), (0, 3), (6,), (0, 6)), {"axis": axis},
+                            dtypes=_DTYPES + _DTYPES[1:], integer_high=1)
+                     for shape, axis in (((2, 3, 6), 1), ((2, 3, 6, 2), 1)))),
 )  # fmt: skip

@@ -354,6 +354,7 @@ def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:
         "fma": lambda v, w, total: v * w + total,
         "even": lambda v, w: np.concatenate([v, w])[::2],
         "odd": lambda v, w: np.concatenate([v, w])[1::2],
+        "picked": lambda x, at, places: x.span(at, 2 * lanes)[places % (2 * lanes)],
         "zipped_low": lambda v, w: np.stack([v, w], 1).reshape(-1)[:lanes],
         "zipped_high": lambda v, w: np.stack([v, w], 1).reshape(-1)[lanes:],
     }

@@ -20,9 +20,9 @@ from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 
 _OPERANDS = {  # further numbers, what is read, what is written
-    "lstm_forward": ("", "z bias h0 c0 w mask", "h state cell cells gates"),
+    "lstm_forward": ("saves", "z bias h0 c0 w mask", "h state cell cells gates"),
     "lstm_backward": ("", "gates cells c0 w mask ct ct_h ct_c", "dz dh dc"),
-    "gru_forward": ("before", "z bias h0 w wn inner_bias mask", "h state gates"),
+    "gru_forward": ("before saves", "z bias h0 w wn inner_bias mask", "h state gates"),
     "gru_backward": ("before", "gates states h0 w wn mask ct ct_h", "dz ds dh"),
     "rnn_forward": ("relu", "z bias h0 w mask", "h state"),
     "rnn_backward": ("relu", "states w mask ct ct_h", "dz dh"),

@@ -5,7 +5,8 @@ Note [recurrence]
 A kernel takes some rows of the batch through all steps, so that threads never wait for each other: each step multiplies
 the states of these rows by weights, whose panels stay in the second cache, and then computes the gates. What the inputs
 contribute, z, is one product for all steps and comes before; so do, after the adjoint, the products that give the
-cotangents of weights. Memory for results holds what goes from step to step: `state`, and in adjoints `dh` and `dc`. The
+cotangents of weights. Where no adjoint reads gates and cells, each step overwrites those of the step before, which stay
+in the near caches. Memory for results holds what goes from step to step: `state`, and in adjoints `dh` and `dc`. The
 length is an argument: a new one compiles nothing.
 """
 
@@ -45,6 +46,7 @@ for s in range(steps):
     t = s
     if reverse:
         t = steps - 1 - s
+    kept = t * saves
     for j in range(0, width, WIDE):
         edge = min(WIDE, width - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
@@ -53,15 +55,16 @@ for s in range(steps):
             tile = load_tile_W(z, t * width + j, rows, steps * width, 0, edge)
             for p in range(hidden):
                 tile = add_outer_W(tile, state, p, rows, hidden, load_W(w, at_w + p * PANEL))
-            store_tile_W(gates, t * width + j, rows, steps * width, tile, 0, edge)
+            store_tile_W(gates, kept * width + j, rows, steps * width, tile, 0, edge)
     for b in range(start, stop):
-        at = (b * steps + t) * width
+        at = (b * steps + kept) * width
+        at_cell = (b * steps + kept) * hidden
         to = (b * steps + t) * hidden
         if masked and mask[b * steps + t] == 0:
             KEEP_STATE
             for u in range(0, hidden, LANES):
                 n = min(LANES, hidden - u)
-                store_first_X(cells, to + u, load_first_V(cell, b * hidden + u, n), n)
+                store_first_X(cells, at_cell + u, load_first_V(cell, b * hidden + u, n), n)
             for u in range(0, width, LANES):
                 store_first_X(gates, at + u, zero, min(LANES, width - u))
         else:
@@ -82,7 +85,7 @@ for s in range(steps):
                 store_first_X(gates, at + 2 * hidden + u, g_gate, n)
                 store_first_X(gates, at + 3 * hidden + u, o_gate, n)
                 store_first_X(cell, b * hidden + u, c, n)
-                store_first_X(cells, to + u, c, n)
+                store_first_X(cells, at_cell + u, c, n)
                 store_first_X(state, b * hidden + u, new, n)
                 store_first_X(h, to + u, new, n)
 """
@@ -167,6 +170,7 @@ for s in range(steps):
     t = s
     if reverse:
         t = steps - 1 - s
+    kept = t * saves
     for j in range(0, 2 * hidden, WIDE):
         edge = min(WIDE, 2 * hidden - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
@@ -175,9 +179,9 @@ for s in range(steps):
             tile = load_tile_W(z, t * 3 * hidden + j, rows, steps * 3 * hidden, 0, edge)
             for p in range(hidden):
                 tile = add_outer_W(tile, state, p, rows, hidden, load_W(w, at_w + p * PANEL))
-            store_tile_W(gates, t * width + j, rows, steps * width, tile, 0, edge)
+            store_tile_W(gates, kept * width + j, rows, steps * width, tile, 0, edge)
     for b in range(start, stop):
-        at = (b * steps + t) * width
+        at = (b * steps + kept) * width
         for u in range(0, 2 * hidden, LANES):
             n = min(LANES, 2 * hidden - u)
             gate = load_first_V(gates, at + u, n) + load_first_V(bias, u, n)
@@ -194,17 +198,17 @@ for s in range(steps):
             rows = rows_HIGH(i, stop)
             if before:
                 tile = load_tile_W(z, (t * 3 + 2) * hidden + j, rows, steps * 3 * hidden, 0, edge)
-                at_x = t * width + 2 * hidden
+                at_x = kept * width + 2 * hidden
                 for p in range(hidden):
                     tile = add_outer_W(tile, gates, at_x + p, rows, steps * width, load_W(wn, at_w + p * PANEL))
-                store_tile_W(gates, t * width + 3 * hidden + j, rows, steps * width, tile, 0, edge)
+                store_tile_W(gates, kept * width + 3 * hidden + j, rows, steps * width, tile, 0, edge)
             else:
                 tile = load_tile_W(inner_bias, j, rows, 0, 0, edge)
                 for p in range(hidden):
                     tile = add_outer_W(tile, state, p, rows, hidden, load_W(wn, at_w + p * PANEL))
-                store_tile_W(gates, t * width + 2 * hidden + j, rows, steps * width, tile, 0, edge)
+                store_tile_W(gates, kept * width + 2 * hidden + j, rows, steps * width, tile, 0, edge)
     for b in range(start, stop):
-        at = (b * steps + t) * width
+        at = (b * steps + kept) * width
         to = (b * steps + t) * hidden
         if masked and mask[b * steps + t] == 0:
             KEEP_STATE
@@ -356,9 +360,9 @@ _SNIPPETS = {
     "ADD_TO_DH": _ADD_TO_DH, "KEEP_DH": _KEEP_DH,
 }  # fmt: skip
 _KERNELS = {  # text, further numbers, what is read, what is written
-    "lstm_forward": (_LSTM, (), "z bias h0 c0 w mask", "h state cell cells gates"),
+    "lstm_forward": (_LSTM, ("saves",), "z bias h0 c0 w mask", "h state cell cells gates"),
     "lstm_backward": (_LSTM_ADJOINT, (), "gates cells c0 w mask ct ct_h ct_c", "dz dh dc"),
-    "gru_forward": (_GRU, ("before",), "z bias h0 w wn inner_bias mask", "h state gates"),
+    "gru_forward": (_GRU, ("before", "saves"), "z bias h0 w wn inner_bias mask", "h state gates"),
     "gru_backward": (_GRU_ADJOINT, ("before",), "gates states h0 w wn mask ct ct_h", "dz ds dh"),
     "rnn_forward": (_RNN, ("relu",), "z bias h0 w mask", "h state"),
     "rnn_backward": (_RNN_ADJOINT, ("relu",), "states w mask ct ct_h", "dz dh"),

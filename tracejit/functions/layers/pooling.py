@@ -243,9 +243,8 @@ def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None)
     axis = order.index(axes[0])
     extents = tuple([array._data.shape[place] for place in axes])
     if any(n % m for n, m in zip(extents, parts, strict=True)):
-        for place, (n, m) in enumerate(zip(extents, parts, strict=True)):
-            together = _means_of_parts(together, axis + place, n, m)
-        return relabel(put_back(together, order), format)
+        sums = map(_means_of_parts, extents, parts)
+        return relabel(put_back(resampled(together, enumerate(sums, axis)), order), format)
     size = tuple([n // m for n, m in zip(extents, parts, strict=True)])
     pooling = _Pooling(together, order, format, axis, size, size, ((0, 0),) * len(size))
     return pooling.result(_mean(pooling, True))
@@ -415,10 +414,10 @@ def _image_places(pooling: _Pooling, places: dlarray) -> dlarray:
     return apply("add", found, base)
 
 
-def _means_of_parts(array: dlarray, axis: int, extent: int, parts: int) -> dlarray:
-    """Return means of about equal parts of an axis."""
+def _means_of_parts(extent: int, parts: int) -> SumTables:
+    """Return the sums that are means of about equal parts of an axis."""
     firsts = np.arange(parts) * extent // parts
     counts = -(-(np.arange(parts) + 1) * extent // parts) - firsts
     taps = np.arange(counts.max())
     weights = np.where(taps < counts[:, None], 1.0 / counts[:, None], 0.0)
-    return resampled(array, axis, SumTables(firsts[:, None] + taps, weights))
+    return SumTables(firsts[:, None] + taps, weights)

@@ -2,6 +2,7 @@
 """dlresize: images of other sizes, by the nearest element, lines or cubics between elements."""
 
 import math
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from tracejit.functions.formats import describe, floating, labelled
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers.spatial import per_axis, spatial_axes
 from tracejit.functions.movement import relabel
-from tracejit.ops.resampling import SumTables, tables, transposed
+from tracejit.ops.resampling import SumTables, fits_planes, tables, transposed
 from tracejit.util.arguments import check_room, is_option, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _METHODS = ("nearest", "linear", "cubic")
@@ -84,26 +86,55 @@ def dlresize(
     check_room("dlresize", tuple(shape), result._data.dtype)
     # Axes that shrink first, so that the others have less to do; of those that grow the last one, whose elements take
     # longest, because they lie side by side.
+    turns = []
     for axis, n, m in sorted(zip(axes, extents, sizes, strict=True), key=_turn):
         places = _places(n, m, geometric_transform_mode)
-        weighed = _weighed(places, method, nearest_rounding_mode, n, m)
-        result = resampled(result, axis, SumTables(*weighed))
-    return relabel(result, array._format if formatted else None)
+        turns.append((axis, SumTables(*_weighed(places, method, nearest_rounding_mode, n, m))))
+    return relabel(resampled(result, turns), array._format if formatted else None)
 
 
-def resampled(array: dlarray, axis: int, sums: SumTables) -> dlarray:
-    """Return weighted sums along an axis of an array, each over the places in a row of `sums` with its weights."""
-    extent, dtype = array._data.shape[axis], array._data.dtype
-    forward = tables(sums.starts, sums.weights, extent)
-    if (
-        forward.weights.shape == (extent, 1)
-        and (forward.starts == np.arange(extent)).all()
-        and (forward.weights == 1).all()
-    ):
-        return array
-    back = transposed(forward, extent)
-    both = (forward.starts, forward.weights.astype(dtype), back.starts, back.weights.astype(dtype))
-    return apply("resample", array, *both, axis=axis)
+class _Both(NamedTuple):
+    """An axis of an array, and the tables of its weighted sums and of their adjoint."""
+
+    axis: int
+    forward: SumTables
+    back: SumTables
+
+
+def resampled(array: dlarray, turns: Iterable[tuple[int, SumTables]]) -> dlarray:
+    """Return weighted sums along axes of an array, one after the other, each over the places of its table."""
+    shape, dtype = array._data.shape, array._data.dtype
+    left = []
+    for axis, sums in turns:
+        forward = tables(sums.starts, sums.weights, shape[axis])
+        if not _takes_each(forward, shape[axis]):
+            back = transposed(forward, shape[axis])
+            both = [SumTables(t.starts, t.weights.astype(dtype)) for t in (forward, back)]
+            left.append(_Both(axis, *both))
+    while left:
+        first, *left = left
+        beside = next((other for other in left if abs(other.axis - first.axis) == 1), None)
+        if beside is not None:
+            rows, columns = sorted((first, beside))
+            if fits_planes(array._data.shape, rows.axis, len(columns.forward.starts)):
+                array = apply("resample_planes", array, *_by_taps(rows, columns), axis=rows.axis)
+                left.remove(beside)
+                continue
+        array = apply("resample", array, *first.forward, *first.back, axis=first.axis)
+    return array
+
+
+def _takes_each(sums: SumTables, extent: int) -> bool:
+    """Return whether the sums are the elements themselves."""
+    starts, weights = sums
+    return weights.shape == (extent, 1) and bool((starts == np.arange(extent)).all() and (weights == 1).all())
+
+
+def _by_taps(rows: _Both, columns: _Both) -> Iterator[np.ndarray]:
+    """Give the tables of two axes, and those of their adjoint, with weights as (taps, places)."""
+    for starts, weights in (rows.forward, columns.forward, rows.back, columns.back):
+        yield starts
+        yield np.ascontiguousarray(weights.T)
 
 
 def _turn(resizing: tuple[int, int, int]) -> tuple[bool, int]:

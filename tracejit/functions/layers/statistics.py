@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mean and variance over axes of an array, for normalisation.
 
-Note [sums in float64]
-Statistics over many elements are sums of x - k and (x - k)**2 in float64, k being an element of x: nothing cancels,
-however large the mean is beside the deviation, and both sums take one pass. Rows of memory (layer normalisation with
-the channels last) are in a near cache when their mean is known: there the deviations are summed in a second pass.
-The mean that float32 holds may be off by much of a small deviation, so what it leaves out is subtracted too.
+Note [sums of deviations]
+Statistics over many elements are sums of x - k and (x - k)**2, k being the mean of a few elements of x: little cancels,
+however large the mean is beside the deviation, and both sums take one pass. Numbers of float32 are summed in float32
+over images with the channels first, or over their rows, and these sums in float64; if images or rows are long, all are
+summed in float64. Rows of memory (layer normalisation with the channels last) are in a near cache when
+their mean is known: there the deviations are summed in a second pass. The mean that float32 holds may be off by much of
+a small deviation, so what it leaves out is subtracted too.
 """
 
 import math
@@ -18,6 +20,9 @@ from tracejit.functions.movement import reshaped, sliced
 from tracejit.util.named_tuples import NamedTuple
 
 _ROW = 65536  # elements of a row that stays in the second cache
+_NEIGHBOURS = 4096  # that are summed in float32, as parts that vectors add
+_APART = 256  # elements that are summed in float32 one after the other
+_FEW = 32  # elements whose mean is subtracted from all
 
 
 class Statistics(NamedTuple):
@@ -29,42 +34,62 @@ class Statistics(NamedTuple):
 
 
 def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, groups: int = 0) -> Statistics:
-    """Return mean and variance over axes (Note [sums in float64]).
+    """Return mean and variance over axes (Note [sums of deviations]).
 
     Args:
         array: floating-point array.
         axes: to sum over.
-        many: float64 for rows, too.
+        many: by one pass for rows, too.
         groups: into how many parts the last axis is divided, which have statistics of their own; 0 for none.
     """
     shape, dtype = array._data.shape, array._data.dtype
     is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
     if not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
+        # The derivative of the variance by the mean that is subtracted is 0, so it is not summed over the row.
         mean = mean_over(array, axes)
-        moved = apply("sub", array, mean)
-        rest = apply("stop_gradient", apply("neg", mean_over(moved, axes)))
-        return Statistics(
-            mean, rest, apply("sub", mean_over(apply("square", moved), axes), apply("square", rest))
-        )
+        moved = apply("sub", array, apply("stop_gradient", mean))
+        shift = mean_over(moved, axes)
+        variance = apply("sub", mean_over(apply("square", moved), axes), apply("square", shift))
+        return Statistics(mean, apply("stop_gradient", apply("neg", shift)), variance)
+
+    near = _near(shape, axes) if dtype != FLOAT64 else ()
 
     def mean_of(x: dlarray) -> dlarray:
-        means = mean_over(x, axes)
+        sums = in_dtype(apply("sum", x, axes=near, keepdims=True), FLOAT64) if near else x
+        means = apply("mul", apply("sum", sums, axes=axes, keepdims=True), 1.0 / count)
         return _of_groups(means, groups, lambda parts, last: mean_over(parts, (last,))) if groups else means
 
-    first = apply("stop_gradient", sliced(array, {axis: slice(0, 1) for axis in axes}))
+    count = math.prod([shape[axis] for axis in axes])
+    few = sliced(array, {axis: slice(0, 1 if axis < max(axes) else _FEW) for axis in axes})
+    k = mean_over(few, (max(axes),))
     if groups:
-        first = _of_groups(first, groups, lambda parts, last: sliced(parts, {last: slice(0, 1)}))
-    k = in_dtype(first, FLOAT64)
-    moved = apply("sub", in_dtype(array, FLOAT64), k)
+        k = _of_groups(k, groups, lambda parts, last: mean_over(parts, (last,)))
+    k = apply("stop_gradient", k)
+    if not near:
+        k = in_dtype(k, FLOAT64)
+        array = in_dtype(array, FLOAT64)
+    moved = apply("sub", array, k)
     shift = mean_of(moved)
     variance = apply("sub", mean_of(apply("square", moved)), apply("square", shift))
     variance = in_dtype(apply("where", apply("less", variance, 0.0), 0.0, variance), dtype)
-    mean = apply("add", k, shift)
+    mean = apply("add", in_dtype(k, FLOAT64), shift)
     if dtype == FLOAT64:
         return Statistics(mean, None, variance)
-    near = in_dtype(mean, dtype)
-    rest = apply("stop_gradient", apply("sub", in_dtype(near, FLOAT64), mean))
-    return Statistics(near, in_dtype(rest, dtype), variance)
+    rounded = in_dtype(mean, dtype)
+    rest = apply("stop_gradient", apply("sub", in_dtype(rounded, FLOAT64), mean))
+    return Statistics(rounded, in_dtype(rest, dtype), variance)
+
+
+def _near(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the axes that are summed in float32, () for none: neighbours in memory, or some that lie apart."""
+    if axes[-1] < len(shape) - 1:
+        return axes[-1:] if shape[axes[-1]] <= _APART else ()
+    found: tuple[int, ...] = ()
+    for axis in reversed(range(len(shape))):
+        if axis not in axes or math.prod(shape[axis:]) > _NEIGHBOURS:
+            break
+        found = (axis, *found)
+    return found
 
 
 def _of_groups(x: dlarray, groups: int, one: Callable[[dlarray, int], dlarray]) -> dlarray:

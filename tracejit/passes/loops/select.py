@@ -244,7 +244,11 @@ class _Selector:
         if emit.routine is not None or emit.is_aligned:
             operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
             avals[1:] = [v.aval for v in operands]
-        numbers = emit.numbers(*avals, **node.params)
+        numbers = list(emit.numbers(*avals, **node.params))
+        if emit.tells_saved:
+            numbers.append(
+                int(any(self.uses[v] or v in self.graph.outputs for v in node.outputs[-node.op.saved :]))
+            )
         pointers = [self.builder.contiguous(v) for v in operands]
         pointers += [Access(v, 0, (), part_dtype(v.dtype)) for v in node.outputs]
         if emit.checked:

@@ -156,6 +156,22 @@ def test_a_mean_that_is_large_beside_the_deviation(format: str, mean: float) -> 
         assert abs(extract(y) - want).max() <= 1e-5
 
 
+@pytest.mark.parametrize(
+    ("format", "shape"),
+    [("BCSS", (2, 3, 70, 60)), ("BSSC", (2, 3, 300, 2)), ("BSC", (1, 9, 3)), ("SSCB", (31, 33, 2, 5)),
+     ("BCS", (3, 2, 5000)), ("BC", (7, 2)), ("CB", (2, 5000))],
+)  # fmt: skip
+def test_float32_statistics_of_lines_and_images_of_any_length(format: str, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).normal(30.0, 2.0, shape).astype(np.float32)
+    offset, scale = parameters(shape[format.index("C")], "float32")
+    y, mean, variance = tj.batchnorm(dlarray(x, format), offset, scale)
+    axes = axes_of(format, "C")
+    want = reference(x, axes, 1e-5, format, offset, scale)
+    np.testing.assert_allclose(extract(y), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(extract(mean), x.astype(np.float64).mean(axes), rtol=1e-7)
+    np.testing.assert_allclose(extract(variance), x.astype(np.float64).var(axes), rtol=1e-6)
+
+
 def test_the_first_element_may_be_far_from_all_others() -> None:
     x = np.random.default_rng(1).normal(0.0, 1.0, (4, 64, 2)).astype(np.float32)
     x[0, 0] = 1e4
