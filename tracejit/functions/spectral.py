@@ -234,7 +234,8 @@ def cond(x: Any, p: Any = None) -> dlarray:
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
     array = of_any_numbers("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
-    return norms.norm(array, p, axes) * norms.norm(inv(array), p, axes)
+    size = norms.norm if p == "fro" or (is_real(p) and p in (1, np.inf)) else norm
+    return size(array, p, axes) * size(inv(array), p, axes)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:
