@@ -22,7 +22,7 @@ CASES = {
     "choose by numbers that are bytes": (lambda n: np.choose(n > 0, [n, 1]), N),
     "rfft2 twice along an axis": (lambda x: np.fft.rfft2(x, axes=(0, 0)).real.round(9) + 0.0, M),
     "fftn twice along an axis, of sizes": (lambda x: np.fft.fftn(x, (-1, 3), axes=(0, 0)).real.round(9) + 0.0, M),
-    "irfftn of all elements": (lambda x: np.fft.irfftn(x, s=(4, -1)).round(9) + 0.0, M),
+    "irfftn of all elements": (lambda x: np.fft.irfftn(x, s=(4, -1), axes=(0, 1)).round(9) + 0.0, M),
     "irfftn": (lambda x: np.fft.irfftn(x).round(9) + 0.0, M),
     "interp of complex heights": (lambda z: np.interp([-1.0, 0.5, 1.5, 9.0], [0, 1, 2], z), HEIGHTS),
     "interp of complex heights, outside": (lambda z: np.interp([-1.0, 0.5, 9.0], [0, 1, 2], z, 1j, -2.0), HEIGHTS),
