@@ -48,9 +48,11 @@ def _normal(x: Term) -> tuple[Term, Term]:
     return select(tiny, size * 2.0**power, size), select(tiny, x.constant(power), x.constant(0.0))
 
 
-def _has_exponent(x: Term) -> Term:
-    """Return whether x is neither 0 nor infinite nor NaN."""
-    size = absolute(x)
+def _has_exponent(size: Term) -> Term:
+    """Return whether a number, from _normal, is neither 0 nor infinite nor NaN.
+
+    The number itself would not do: a program may take subnormal numbers for 0, but LLVM's comparisons do not.
+    """
     return (size > 0.0) & (size < INFINITY)
 
 
@@ -59,7 +61,7 @@ def frexp_fraction(x: Term) -> Term:
     size, _ = _normal(x)
     half = (form.bias - 1) << form.mantissa
     bits = (size.as_int() & ((1 << form.mantissa) - 1)) | half
-    return select(_has_exponent(x), with_sign_of(bits.as_float(), x), x)
+    return select(_has_exponent(size), with_sign_of(bits.as_float(), x), with_sign_of(size, x))
 
 
 def frexp_exponent(x: Term) -> Term:
@@ -67,7 +69,7 @@ def frexp_exponent(x: Term) -> Term:
     form = format_of(x)
     size, power = _normal(x)
     exponent = _of_small_integer(x, _exponent_field(size)) - float(form.bias - 1) - power
-    exponent = select(_has_exponent(x), exponent, x.constant(0.0))
+    exponent = select(_has_exponent(size), exponent, x.constant(0.0))
     return x.like(x.builder.fptosi(exponent.value, x.of(ir.IntType(32))))
 
 

@@ -268,8 +268,9 @@ def _pow_f64(size: Term, y: Term) -> Term:
     # Beyond 2**64 every power except that of 1 is 0 or infinite.
     factor = at_least(at_most(y, 2.0**64), -(2.0**64))
     factor_upper = _upper(factor)
-    regular = (size > 0.0) & (size < INFINITY)
-    high = select(regular, factor_upper * log_upper, y * select(size.equals(0.0), -INFINITY, size))
+    # Subnormal numbers that a program takes for 0 are 0 as products only: LLVM's comparisons see their bits.
+    regular = (size * 2.0**F64.mantissa > 0.0) & (size < INFINITY)
+    high = select(regular, factor_upper * log_upper, y * select(size < 1.0, -INFINITY, size))
     low = (factor - factor_upper) * log_upper + factor * log_lower
     low = select(regular & (absolute(high) < 1100.0), low, 0.0)
     high = at_least(at_most(high, 1100.0), -1100.0)

@@ -108,7 +108,8 @@ def cbrt(x: Term) -> Term:
     ratio = number / (root * root)
     root = root + root * ((ratio - root) / (root + root + ratio))
     root = select(subnormal, root * (1.0 / form.cbrt_scale), root)
-    return with_sign_of(select((size > 0.0) & (size < INFINITY), root, size), x)
+    # Of `number`, not of `size`: a program may take subnormal numbers for 0, but LLVM's comparisons do not.
+    return with_sign_of(select((number > 0.0) & (number < INFINITY), root, number), x)
 
 
 def _floored(x: Term, y: Term) -> tuple[Term, Term]:

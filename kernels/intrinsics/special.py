@@ -31,6 +31,7 @@ _ROOT_HALF = 0.7071067811865476
 _ROOT_2 = 1.4142135623730951
 _HALF_LOG_2PI = 0.9189385332046728
 _NO_TAIL = 40.0  # from here on exp(-x**2 / 2) is 0
+_LARGEST = 1.7976931348623157e308
 
 
 def _in_float64(function: Callable[..., Term]) -> Callable[..., Term]:
@@ -58,7 +59,7 @@ def _exp_of_square(x: Term, factor: float) -> Term:
 def _scaled_erfc(bits: int, x: Term) -> Term:
     """Return exp(x**2) erfc(x) for x >= 0."""
     # Of infinity the quotients would be NaN.
-    x = at_most(x, 1e300)
+    x = at_most(x, _LARGEST)
     return polynomial((x - 3.75) / (x + 3.75), tables.ERFCX[bits]) / (1.0 + 2.0 * x)
 
 
@@ -175,6 +176,7 @@ def gammaln(bits: int, x: Term) -> Term:
     r, _ = _half_turns(a)
     sine = absolute(circular(r * pi, 0))
     reflected = log_of(pi) - (log(a * sine) + result)
+    reflected = select(sine.equals(0.0), INFINITY, reflected)
     result = select((x < 0.0) & (a > 1e-20), reflected, result)
     return select(x.equals(-INFINITY), x, result)
 

@@ -15,7 +15,8 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
     if inner == 1:
-        # Without branches, so that elements are gathered in vectors.
+        # Without branches, so that elements are gathered in vectors; what is missing, a float, is no operand beside
+        # them, because integers of 64 bits would become floats.
         for o in range(outer):
             wrong = 0
             for j in range(m if n > 0 else 0):
@@ -23,10 +24,12 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
                 k = k + n if k < 0 else k
                 inside = 0 <= k < n
                 wrong += 0 if inside else 1
-                element = x[o * n + (k if inside else 0)]
-                y[o * m + j] = element if inside else missing
+                y[o * m + j] = x[o * n + (k if inside else 0)]
             if wrong > 0:
                 fault[0] = 1
+                for j in range(m):
+                    if index[j] < -n or index[j] >= n:
+                        y[o * m + j] = missing
     for o in range(outer if inner != 1 or n == 0 else 0):
         for j in range(m):
             k = index[j]
@@ -111,12 +114,12 @@ def take_along_axis(
                 inside = 0 <= k < n
                 wrong += 0 if inside else 1
                 if n > 0:
-                    element = x[(o * n + (k if inside else 0)) * inner + (i if inner > 1 else 0)]
-                    y[at + i] = element if inside else missing
-                else:
-                    y[at + i] = missing
+                    y[at + i] = x[(o * n + (k if inside else 0)) * inner + (i if inner > 1 else 0)]
     if wrong > 0:
         fault[0] = 1
+        for at in range(outer * m * inner):
+            if index[at] < -n or index[at] >= n:
+                y[at] = missing
 
 
 def add_along_axis(

@@ -96,7 +96,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.interpolate.interpn((X,), Y, [[5.0]]),
         ArgumentError,
-        "RegularGridInterpolator: a point lies outside of the grid; pass bounds_error=False, and a fill_value.",
+        "RegularGridInterpolator: a point lies outside of the grid, or is NaN; pass bounds_error=False, and a "
+        "fill_value.",
     ),
     (
         lambda: tj.interpolate.interpn((X, X), np.ones((4, 4)), X),

@@ -9,7 +9,7 @@ from messages_shared import M, V, X, traced
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, TraceError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, RangeError, TraceError
 from tracejit.ops.ufunc_loops import ufunc_of
 from tracejit.util import arguments
 
@@ -19,6 +19,18 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: X.reshape(6, order="F"),
         ArgumentError,
         "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
+    ),
+    # functions/numpy_api/masked
+    (
+        lambda: np.max(tj.dlarray(np.arange(3, dtype=np.uint8)), initial=-1),
+        RangeError,
+        "np.max: initial=-1 does not fit uint8 (0 to 255); pass dtype=, or cast the array first.",
+    ),
+    # functions/numpy_api/matrices
+    (
+        lambda: np.linalg.cross(tj.dlarray(np.ones((2, 2))), tj.dlarray(np.ones((2, 2)))),
+        ArgumentError,
+        "np.linalg.cross: vectors along axis -1 of (2, 2) and (2, 2) need 3 elements.",
     ),
     # functions/numpy_api/concatenators
     (

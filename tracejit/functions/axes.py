@@ -11,7 +11,11 @@ from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.ops.reduce import reduced_format, reduced_shape
 from tracejit.util.text import brief
 
-_UFUNCS = frozenset({"sum", "prod", "max", "min", "any", "all", "count_nonzero", "ptp"})
+_UFUNCS = frozenset(
+    f"{prefix}{name}"
+    for name in ("sum", "prod", "max", "min", "any", "all", "count_nonzero", "ptp")
+    for prefix in ("", "np.", "np.nan")
+)
 """Reductions by ufuncs, for which a number has an axis 0, as in NumPy."""
 
 

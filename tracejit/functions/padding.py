@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
-from tracejit.functions.axes import normalize_axes, normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.movement import apart, expanded, ravel, reshaped
 from tracejit.record import recorder
 from tracejit.record.conversion import ndarray_of
@@ -135,6 +135,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
     array = as_array(x, "repeat")
     if axis is None:
         array, axis = ravel(array), 0
+    array = axis_of_a_number(array, axis)
     axis = normalize_axis("repeat", array, axis)
     shape, format = array._data.shape, array._format
     counts = integers("repeat", "repeats", repeats)

@@ -234,27 +234,39 @@ def cond(x: Any, p: Any = None) -> dlarray:
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
     array = of_any_numbers("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
-    return norms.norm(array, p, axes) * norms.norm(inv(array), p, axes)
+    size = norms.norm if p == "fro" or (is_real(p) and p in (1, np.inf)) else norm
+    return size(array, p, axes) * size(inv(array), p, axes)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:
     """Return the x that minimises |a x - b|, the sums of squares left, the rank, and the singular values of a."""
-    x, y = matrices("lstsq", "a", a, square=False), movement.relabel(as_array(b, "lstsq", "b"), None)
+    x = of_any_numbers("lstsq", "a", a, square=False)
+    y = movement.relabel(as_array(b, "lstsq", "b"), None)
     if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
         raise DimsError(
             f"lstsq: a has shape {x.shape} and b {y.shape}, expected (m, n), and (m,) or (m, k) with as many rows."
         )
     if not x.size:
         refuse("lstsq", f"a has shape {x.shape} and is empty")
-    u, s, v = _factors("lstsq", x)
-    share = float(np.finfo(s.dtype).eps) * max(x.shape)
-    kept = _cut("lstsq", s, share if rcond is not None and rcond == -1 else rcond, share)
+    if "c" in (x.dtype.kind, y.dtype.kind):
+        common = np.result_type(x.dtype, y.dtype)
+        x, y = in_dtype(x, common), in_dtype(y, common)
+    share = float(np.finfo(x.dtype).eps) * max(x.shape)
+    share = share if rcond is None or rcond == -1 else rcond
+    if x.dtype.kind == "c":
+        s = _values("lstsq", x)
+        kept = _cut("lstsq", s, share, share)
+        inverse: Any = np.linalg.pinv(x, share)
+    else:
+        u, s, v = _factors("lstsq", x)
+        kept = _cut("lstsq", s, share, share)
+        reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
+        inverse = linear.matmul(v * reciprocals, transposed(u))
     rank = int(recorder.need_value(reductions.sum(kept), "lstsq", Decides.VALUE))
-    reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
-    found = linear.matmul(linear.matmul(v * reciprocals, transposed(u)), y)
-    left = as_array(np.zeros(0, found.dtype))
+    found = linear.matmul(inverse, y)
+    left = as_array(np.zeros(0, s.dtype))
     if rank == x.shape[1] and x.shape[0] > rank:
-        left = reductions.sum(elementwise.square(linear.matmul(x, found) - y), 0)
+        left = reductions.sum(elementwise.square(elementwise.abs(linear.matmul(x, found) - y)), 0)
         left = movement.reshape(left, (1,)) if y.ndim == 1 else left
     return found, left, rank, s
 

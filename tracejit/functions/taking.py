@@ -6,7 +6,7 @@ from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
-from tracejit.functions.axes import normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.index_keys import index_array, true_places
 from tracejit.functions.indexing import as_value
 from tracejit.functions.movement import expanded, ravel, relabel
@@ -39,6 +39,7 @@ def take(x: Any, indices: Any, axis: Any = None) -> dlarray:
     index = relabel(index_array("take", indices), None)
     if axis is None:
         array, axis = ravel(array), 0
+    array = axis_of_a_number(array, axis)
     return apply("take", array, index, axis=normalize_axis("take", array, axis))
 
 

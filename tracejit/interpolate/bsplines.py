@@ -118,7 +118,7 @@ def _values(t: dlarray, c: dlarray, k: int, points: dlarray, beyond: bool) -> dl
         return movement.reshape(apply("take", t, place + number, axis=0), (*points.shape, *beside))
 
     at = movement.reshape(points, (*points.shape, *beside))
-    basis: list[Any] = [at * 0 + 1]  # NaN at NaN
+    basis: list[Any] = [where(elementwise.isnan(at), at, at.dtype.type(1))]
     for order in range(1, k + 1):
         before, basis = basis, [at * 0]
         for j in range(1, order + 1):

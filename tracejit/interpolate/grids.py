@@ -23,7 +23,7 @@ class RegularGridInterpolator:
     """The function between values on a grid, as ``scipy.interpolate.RegularGridInterpolator``.
 
     Args:
-        points: the places of the grid along each axis, vectors that increase.
+        points: the places of the grid along each axis, vectors that increase or decrease.
         values: the values at the grid, (n_1, ..., n_d, ...).
         method: "linear" (multilinear in each cell) or "nearest".
         bounds_error: whether a point outside of the grid is an error, in replays as well.
@@ -31,7 +31,7 @@ class RegularGridInterpolator:
 
     Raises:
         DimsError: if the sizes do not fit.
-        ArgumentError: if places do not increase, or for another method.
+        ArgumentError: if places neither increase nor decrease, or for another method.
 
     Derivatives go by the points, the values, and the places of the grid; where cells meet, they are those of one side.
 
@@ -55,7 +55,8 @@ class RegularGridInterpolator:
             raise ArgumentError(
                 f"{name}: points must be a tuple of vectors, one for each axis, not {brief(points)}."
             )
-        self.grid = tuple([knots(name, f"points[{i}]", x) for i, x in enumerate(points)])
+        turned = [_increasing(name, f"points[{i}]", x) for i, x in enumerate(points)]
+        self.grid, self.signs = tuple([x for x, _ in turned]), tuple([sign for _, sign in turned])
         self.values = movement.relabel(numbers(name, values, "values"), None)
         sizes = tuple([x.size for x in self.grid])
         if self.values.shape[: len(sizes)] != sizes:
@@ -81,20 +82,22 @@ class RegularGridInterpolator:
             ArgumentError: for a point outside of the grid, unless that is allowed, or another method.
         """
         name = "RegularGridInterpolator"
-        coordinates, shape = self._coordinates(name, xi)
+        given, shape = self._coordinates(name, xi)
+        coordinates = [x * sign for x, sign in zip(given, self.signs, strict=True)]
         way = self.method if method is None else _method(name, method)
         outside = reductions.any(
             joining.stack([(x < g[0]) | (x > g[-1]) for x, g in zip(coordinates, self.grid, strict=True)], 0),
             0,
         )
+        unknown = reductions.any(joining.stack([elementwise.isnan(x) for x in coordinates], 0), 0)
         if self.bounds_error:
 
             def fail() -> None:
                 raise ArgumentError(
-                    f"{name}: a point lies outside of the grid; pass bounds_error=False, and a fill_value."
+                    f"{name}: a point lies outside of the grid, or is NaN; pass bounds_error=False, and a fill_value."
                 )
 
-            demand(~reductions.any(outside), name, fail)
+            demand(~reductions.any(outside | unknown), name, fail)
         cells, shares = [], []
         for x, g in zip(coordinates, self.grid, strict=True):
             cell = elementwise.clip(apply("searchsorted", g, x, right=False) - 1, 0, g.size - 2)
@@ -106,6 +109,8 @@ class RegularGridInterpolator:
         if not self.bounds_error and self.fill_value is not None:
             other = as_array(self.fill_value, name, "fill_value")
             found = where(movement.reshape(outside, (-1, *beside)), other.astype(found.dtype), found)
+        if not self.bounds_error:
+            found = where(movement.reshape(unknown, (-1, *beside)), found.dtype.type(np.nan), found)
         return movement.reshape(found, (*shape, *found.shape[1:]))
 
     def _coordinates(self, name: str, xi: Any) -> tuple[list[dlarray], tuple[int, ...]]:
@@ -153,7 +158,11 @@ class RegularGridInterpolator:
         return total  # type: ignore[no-any-return]
 
     def _nearest(self, cells: Sequence[dlarray], shares: Sequence[dlarray]) -> dlarray:
-        places = [where(share <= 0.5, cell, cell + 1) for cell, share in zip(cells, shares, strict=True)]
+        # A middle belongs to the smaller place, which comes last where places decrease.
+        places = [
+            where((share < 0.5) | ((share == 0.5) & (sign > 0)), cell, cell + 1)
+            for cell, share, sign in zip(cells, shares, self.signs, strict=True)
+        ]
         return self._at(places)
 
 
@@ -188,6 +197,17 @@ def interpn(
         [2.5, 5.0]
     """
     return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+
+
+def _increasing(function: str, argument: str, x: Any) -> tuple[dlarray, dlarray]:
+    """Return places of a grid, and their sign: -1 for places that decrease, which then are negative places."""
+    array = as_array(x, function, argument)
+    if array.ndim != 1 or array.size < 2:
+        return knots(function, argument, array), array
+    array = movement.relabel(floating(function, array), None)
+    one = array.dtype.type(1)
+    sign = where(array[-1] < array[0], -one, one)
+    return knots(function, argument, array * sign), sign
 
 
 def _method(function: str, method: Any) -> str:

@@ -185,7 +185,8 @@ def samples(function: str, x: dlarray, y: Any, axis: Any, argument: str = "y") -
     """
     array = numbers(function, y, argument)
     number = normalize_axis(function, array, axis) if array.ndim else 0
-    array = movement.relabel(array, None)
+    # Differences of float32 values at float64 places are those of float64, as SciPy's.
+    array = in_dtype(movement.relabel(array, None), np.result_type(array.dtype, x.dtype))
     if not array.ndim or array.shape[number] != x.size:
         raise DimsError(
             f"{function}: {argument} has size {describe_sizes(array)}, expected {x.size} values along axis {number}, "
@@ -218,7 +219,7 @@ def _values(c: dlarray, x: dlarray, points: dlarray, extrapolate: Any) -> dlarra
         part = apply("take", c[row], place, axis=0)
         total = part if total is None else total * at + part
     if c.shape[0] == 1:
-        total = total + at * 0  # NaN at NaN
+        total = where(elementwise.isnan(at), at, total)
     if extrapolate is False:
         inside = movement.reshape((points >= x[0]) & (points <= x[-1]), (*points.shape, *beside))
         total = where(inside, total, total.dtype.type(np.nan))

@@ -4,6 +4,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.functions.numpy_api.ufuncs import logaddexp
@@ -129,8 +131,15 @@ def _cauchy_ppf(q: Any) -> Any:
     return where(upper, found, -found)
 
 
+def _log1p_square(z: Any) -> Any:
+    """Return log(1 + z**2), also where the square is infinite."""
+    is_far = e.abs(z) > 1e8 if z.dtype != np.float32 else e.abs(z) > 1e4
+    far = 2.0 * e.log(e.abs(where(is_far, z, 1.0)))
+    return where(is_far, far, e.log1p(e.square(where(is_far, 0.0, z))))
+
+
 cauchy = Distribution(name="cauchy", formulas={
-    "logpdf": lambda z: -e.log1p(z * z) - math.log(math.pi),
+    "logpdf": lambda z: -_log1p_square(z) - math.log(math.pi),
     "cdf": lambda z: e.arctan2(1.0, -z) / math.pi, "sf": lambda z: e.arctan2(1.0, z) / math.pi,
     "ppf": _cauchy_ppf, "isf": lambda q: -_cauchy_ppf(q),
 })  # fmt: skip
@@ -227,7 +236,7 @@ halfnorm = Distribution(name="halfnorm", low=0.0, formulas={
     "ppf": lambda q: _halfnorm_quantile(q, 1.0 - q), "isf": lambda q: _halfnorm_quantile(1.0 - q, q),
 })  # fmt: skip
 halfcauchy = Distribution(name="halfcauchy", low=0.0, formulas={
-    "logpdf": lambda z: math.log(2 / math.pi) - e.log1p(z * z), "cdf": lambda z: e.arctan(z) * (2 / math.pi),
+    "logpdf": lambda z: math.log(2 / math.pi) - _log1p_square(z), "cdf": lambda z: e.arctan(z) * (2 / math.pi),
     "sf": lambda z: e.arctan2(1.0, z) * (2 / math.pi), "ppf": lambda q: _half_cauchy_quantile(q, 1.0 - q),
     "isf": lambda q: _half_cauchy_quantile(1.0 - q, q),
 })  # fmt: skip
@@ -304,8 +313,16 @@ invgauss = Distribution(name="invgauss", shapes=("mu",), low=0.0, is_open=True, 
     "cdf": _invgauss_cdf, "sf": lambda z, m: e.exp(_invgauss_logsf(z, m)),
     "logcdf": _invgauss_logcdf, "logsf": _invgauss_logsf,
 })  # fmt: skip
+
+
+def _skewnorm_logpdf(z: Any, a: Any) -> Any:
+    # Of 0 and infinity the product would be NaN.
+    finite = where(e.isinf(z), e.sign(z) * 1e30, z)
+    return _normal(z) + _LOG_2 + s.log_ndtr(a * finite)
+
+
 skewnorm = Distribution(name="skewnorm", shapes=("a",), valid=lambda a: (), formulas={
-    "logpdf": lambda z, a: _normal(z) + _LOG_2 + s.log_ndtr(a * z),
+    "logpdf": _skewnorm_logpdf,
 })  # fmt: skip
 vonmises = Distribution(name="vonmises", shapes=("kappa",), formulas={
     "logpdf": lambda z, k: k * s.cosm1(z) - math.log(2 * math.pi) - e.log(s.i0e(k)),
@@ -314,7 +331,8 @@ vonmises = Distribution(name="vonmises", shapes=("kappa",), formulas={
 
 def _log_ratio(z: Any, a: Any) -> Any:
     """Return log(z / a), exact where z is close to a."""
-    return e.log1p((z - a) / a)
+    is_near = (z < a * 2.0) & (a < z * 2.0)
+    return where(is_near, e.log1p((where(is_near, z, a) - a) / a), _log(z) - _log(a))
 
 
 loguniform = Distribution(
@@ -339,7 +357,10 @@ def _log_mass(a: Any, b: Any) -> Any:
     h, x = e.square(width), e.square(middle)
     series = e.log1p(h * ((x - 1.0) / 24.0 + h * (x * x - 6.0 * x + 3.0) / 1920.0))
     larger = s.log_ndtr(where(is_short, 1.0, above))
-    plain = larger + e.log(-e.expm1(s.log_ndtr(where(is_short, 0.0, below)) - larger))
+    # Both logarithms may be -inf, whose difference is NaN.
+    is_nothing = larger == -math.inf
+    share = where(is_nothing, -1.0, s.log_ndtr(where(is_short, 0.0, below)) - where(is_nothing, 0.0, larger))
+    plain = larger + e.log(-e.expm1(share))
     return where(is_short, _normal(middle) + e.log(width) + series, plain)
 
 

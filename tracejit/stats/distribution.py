@@ -231,6 +231,8 @@ class Distribution:
             where(z <= low, *map(z.dtype.type, (below, above))),
             formula(self._safe(z, outside, shapes), *shapes),
         )
+        if self.is_discrete:  # SciPy's functions of integers answer NaN with a number
+            result = where(elementwise.isnan(z), z, result)
         return _without(result, bad)
 
     def _quantile(self, method: str, q: Any, args: Any, kwargs: Any) -> dlarray:

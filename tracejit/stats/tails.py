@@ -90,9 +90,12 @@ def log_betainc(a: Any, b: Any, x: Any, rest: Any) -> Any:
     powers = a * e.log(where(lost, x, 0.5)) + b * e.log(where(lost, rest, 0.5))
     fraction = _applied("beta_fraction", a, b, where(lost, x, 0.01 * a / (a + b)))[0]
     tail = powers - e.log(a) - call("betaln", (a, b)) + e.log(fraction)
-    return where(
-        lost, tail, log_of(where(lost, 0.25, part), where(lost, 0.75, call("betainc", (b, a, rest))))
+    # The other probability by the smaller one of both places: where x is tiny, the rest is 1 in floating point.
+    low = x < 0.5
+    other = where(
+        low, call("betaincc", (a, b, where(low, x, 0.5))), call("betainc", (b, a, where(low, 0.5, rest)))
     )
+    return where(lost, tail, log_of(where(lost, 0.25, part), where(lost, 0.75, other)))
 
 
 def log_tiny_betainc(a: Any, b: Any, logarithm: Any) -> Any:

@@ -34,3 +34,29 @@ def test_the_control_register_is_restored(settings):
     for _ in range(3):
         half(x)
     assert np.float32(TINY) * np.float32(0.5) > 0
+
+
+@pytest.mark.parametrize("flush", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_denormals(settings, flush, dtype):
+    """They are those of 0 or of the number itself, nothing in between."""
+    settings.flush_denormals = flush
+    tiny = np.finfo(dtype).tiny
+    x = np.array([tiny / 3, -tiny / 3, tiny / 1024, 0.0, -0.0, tiny, 8.0, np.inf, np.nan], dtype)
+    counted = np.where(abs(x) < tiny, np.copysign(dtype(0), x), x) if flush else x
+    for function in (
+        np.cbrt,
+        np.frexp,
+        lambda x: abs(x) ** -0.5,
+        lambda x: abs(x) ** (1 / 3),
+        lambda x: abs(x) ** 1.5,
+    ):
+        with np.errstate(all="ignore"):
+            want = function(counted)
+        step = tj.dlaccelerate(function)
+        for _ in range(3):
+            found = step(tj.dlarray(x))
+        for have, wanted in zip(
+            tj.tree.flatten(found)[0], want if isinstance(want, tuple) else (want,), strict=True
+        ):
+            np.testing.assert_allclose(tj.extractdata(have), wanted, rtol=4 * np.finfo(dtype).eps)

@@ -170,6 +170,41 @@ def test_grids(d: int, method: str, more: tuple[int, ...]) -> None:
         tj.testing.check_gradients(lambda v, xi: tj.interpolate.interpn(grid, v, xi), values, xi)
 
 
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+@pytest.mark.parametrize("fill", [None, np.nan, 7.0])
+def test_grids_whose_places_decrease_and_points_that_are_nan(method: str, fill: Any) -> None:
+    grid = (np.array([3.0, 1.0, 0.0, -2.0]), np.array([-1.0, 0.5, 2.0]))
+    values = RNG.normal(size=(4, 3, 2))
+    first = [0.5, 2.0, -1.0, 3.0, -2.0, 9.0, np.nan, 0.2]
+    xi = np.stack([first, [0.1, -0.25, 1.25, 2.0, 0.5, 0.0, 0.0, np.nan]], -1)
+    options = {"method": method, "bounds_error": False, "fill_value": fill}
+    want = scipy.interpolate.RegularGridInterpolator(grid, values, **options)(xi)
+    step = dlaccelerate(lambda a, b, v, xi: tj.interpolate.interpn((a, b), v, xi, **options))
+    for have in (
+        tj.interpolate.interpn(grid, values, xi, **options),
+        *[step(*grid, values, xi) for _ in range(3)],
+    ):
+        check(have, want)
+    # The trace holds for places in either order.
+    check(step(grid[0][::-1].copy(), grid[1], values[::-1].copy(), xi), want)
+    with pytest.raises(tj.ArgumentError, match="or is NaN"):
+        tj.interpolate.interpn(grid, values, xi[-1:], method)
+
+
+def test_values_of_float32_at_places_of_float64() -> None:
+    x, y = knots(9), RNG.normal(size=9).astype(np.float32)
+    for name in ("CubicSpline", "PchipInterpolator", "Akima1DInterpolator"):
+        theirs, ours = (getattr(package, name)(x, y) for package in (scipy.interpolate, tj.interpolate))
+        check(ours(AT[1:4]), theirs(AT[1:4]), near=1e-13)
+
+
+def test_constants_reach_to_infinity() -> None:
+    at = np.array([-np.inf, 0.5, np.nan, np.inf])
+    want = np.array([2.0, 2.0, np.nan, 3.0])
+    check(tj.interpolate.PPoly([[2.0, 3.0]], [0.0, 1.0, 2.0])(at), want)
+    check(tj.interpolate.BSpline([0.0, 1.0, 2.0], [2.0, 3.0], 0)(at), want)
+
+
 def test_derivatives_by_the_places_of_a_grid() -> None:
     values, xi = RNG.normal(size=(4, 3)), np.array([[0.3, 0.5], [1.7, -0.2]])
     tj.testing.check_gradients(lambda a, b: tj.interpolate.interpn((a, b), values, xi), *GRIDS[:2])

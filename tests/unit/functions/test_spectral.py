@@ -215,6 +215,32 @@ def test_least_squares() -> None:
         check_gradients(lambda a, b: np.linalg.lstsq(a, b)[0], dlarray(a), dlarray(b))
 
 
+@pytest.mark.parametrize(("shape", "more"), [((5, 3), ()), ((5, 3), (2,)), ((2, 4), ()), ((3, 3), (2,))])
+def test_least_squares_of_complex_numbers(shape: tuple[int, int], more: tuple[int, ...]) -> None:
+    step = dlaccelerate(lambda a, b: np.linalg.lstsq(a, b))
+    for seed in range(2):
+        a, b = (
+            draw(size, seed=seed + first) + 1j * draw(size, seed=seed + first + 7)
+            for size, first in ((shape, 0), ((shape[0], *more), 20))
+        )
+        for y in (b, b.real):
+            for found in (np.linalg.lstsq(dlarray(a), dlarray(y)), step(dlarray(a), dlarray(y))):
+                for have, want in zip(found, np.linalg.lstsq(a, y), strict=True):
+                    assert np.shape(have) == np.shape(want)
+                    np.testing.assert_allclose(np.asarray(have), want, rtol=1e-9, atol=1e-9)
+
+    def parts(real: Any, imaginary: Any, right: Any) -> Any:
+        found = np.linalg.lstsq(real + 1j * imaginary, right + 0.5j * right)[0]
+        return np.concatenate([found.real, found.imag])
+
+    check_gradients(parts, *[dlarray(part.copy()) for part in (a.real, a.imag, b.real)])
+    deficient = np.outer(a[:, 0], np.ones(3))
+    for have, want in zip(
+        np.linalg.lstsq(dlarray(deficient), dlarray(b)), np.linalg.lstsq(deficient, b), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(have), want, rtol=1e-9, atol=1e-9)
+
+
 def test_empty_matrices() -> None:
     for shape in ((0, 0), (0, 3, 3)):
         empty = np.zeros(shape)

@@ -68,6 +68,32 @@ def test_what_was_lost() -> None:
         assert abs(have - want) <= 2e-13 * abs(want), (name, method, have, want)
 
 
+FAR: dict[tuple[str, str, tuple[float, ...]], tuple[list[float], list[float]]] = {
+    ("beta", "logcdf", (1e-3, 5.0)): ([1e-300, 1e-20], [-0.6886929059781514, -0.043969079939818606]),
+    ("cauchy", "logpdf", ()): ([-1e300, 1e300, 3.0], [-1382.6957856822767, -1382.6957856822767, -3.447314978843446]),
+    ("halfcauchy", "logpdf", ()): ([1e300], [-1382.0026385017168]),
+    ("loguniform", "logpdf", (1e-300, 1e300)): ([1e-300, 1e-8], [683.5445657977496, 11.189718643488266]),
+    ("loguniform", "cdf", (1e-300, 1e300)): ([1e-20, 1.0, 1e300], [0.4666666666666666, 0.5, 1.0]),
+    ("loguniform", "sf", (1e-5, 1e5)): ([1e-5, 1.0, 1e5], [1.0, 0.5, 0.0]),
+    ("skewnorm", "logpdf", (0.0,)): ([-math.inf, math.inf, 0.0], [-math.inf, -math.inf, -0.9189385332046728]),
+    ("skewnorm", "pdf", (3.0,)): ([-math.inf, math.inf], [0.0, 0.0]),
+    ("truncnorm", "sf", (0.0, math.inf)): ([1e300, math.inf], [0.0, 0.0]),
+    ("truncnorm", "cdf", (-math.inf, math.inf)): ([-math.inf, -1e300, 0.0], [0.0, 0.0, 0.5]),
+    ("truncnorm", "logcdf", (-math.inf, -30.0)): ([-math.inf, -1e300], [-math.inf, -math.inf]),
+    ("poisson", "cdf", (0.0,)): ([math.nan, 1.0], [math.nan, 1.0]),
+}  # fmt: skip
+"""Places and results where squares, ratios or differences were infinite or NaN."""
+
+
+@pytest.mark.parametrize(("name", "method", "shapes"), FAR)
+def test_far_places(name: str, method: str, shapes: tuple[float, ...]) -> None:
+    places, want = FAR[name, method, shapes]
+    function = getattr(getattr(tj.stats, name), method)
+    replayed = dlaccelerate(lambda x: function(x, *shapes))
+    for run in (lambda x: function(x, *shapes), replayed, replayed):
+        np.testing.assert_allclose(tj.extractdata(run(np.array(places))), want, rtol=1e-13, atol=0)
+
+
 @pytest.mark.sampled
 @every_distribution
 def test_infinities_and_ends(found: Distribution) -> None:

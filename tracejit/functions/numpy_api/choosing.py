@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64
 from tracejit.functions import elementwise, indexing, joining, movement, taking
-from tracejit.functions.axes import normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened, line
@@ -155,8 +155,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> dlarra
     dtype = _common(listed)
     stacked = [in_dtype(as_array(choice, "np.choose"), dtype) for choice in listed]
     if mode == "raise":
-        # The op that takes from the numbers of the choices checks the range.
-        place = apply("take", as_array(np.arange(n)), movement.relabel(place, None), axis=0)
+        # The op that takes from the numbers of the choices checks the range, in which it counts -1 from the end.
+        place = movement.relabel(in_dtype(place, INT64), None)
+        place = apply("take", as_array(np.arange(n)), where(place < 0, n, place), axis=0)
         if as_array(a)._format is not None:
             place = movement.relabel(place, as_array(a)._format)
     result = where(place == 0, stacked[0], stacked[-1])
@@ -199,6 +200,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     array = as_array(a, "np.take")
     if axis is None:
         array, axis = movement.relabel(movement.ravel(array), None), 0
+    array = axis_of_a_number(array, axis)
     n = array.shape[normalize_axis("np.take", array, axis)]
     places = as_array(indices, "np.take", "indices")
     if not is_option(mode, ("raise", "wrap", "clip")):

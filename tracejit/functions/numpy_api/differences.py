@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT32, FLOAT64, wanted_dtype
+from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, joining, linear, movement, reductions
-from tracejit.functions.axes import normalize_axes, normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
@@ -171,6 +171,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
     array = array if wanted is None else in_dtype(array, wanted)
     if axis is None:
         array, axis = movement.ravel(array), 0
+    array = axis_of_a_number(array, axis)
     result = apply("cumprod", array, axis=normalize_axis("np.cumprod", array, axis))
     return result if wanted is None else in_dtype(result, wanted)
 
@@ -178,8 +179,9 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
 def _cumulative(name: str, running: Callable[..., dlarray], neutral: int) -> Callable[..., dlarray]:
     def function(x: Any, *, axis: Any = None, dtype: Any = None, include_initial: Any = False) -> dlarray:
         array = as_array(x, name)
-        if axis is None and array.ndim != 1:
+        if axis is None and array.ndim > 1:
             refuse(name, f"axis= is needed for an array of {array.ndim} axes; pass it")
+        array = axis_of_a_number(array, 0 if axis is None else axis)
         number = 0 if axis is None else normalize_axis(name, array, axis)
         result = running(array, number, dtype=dtype)
         if not flag(name, "include_initial", include_initial):
@@ -205,13 +207,14 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> dlarray:
-    """Return the piecewise linear function through (xp, fp) at `x`, in float64."""
+    """Return the piecewise linear function through (xp, fp) at `x`, in float64 or, of complex `fp`, complex128."""
     points, knots = as_array(x, "np.interp"), as_array(xp, "np.interp", "xp")
     is_narrow = points.dtype == knots.dtype == FLOAT32 and period is None
     given = in_dtype(points, FLOAT64)
+    heights = as_array(fp, "np.interp", "fp")
+    wide = COMPLEX128 if heights.dtype.kind == "c" else FLOAT64
     places, values = (
-        movement.relabel(in_dtype(as_array(part, "np.interp", name), FLOAT64), None)
-        for part, name in ((knots, "xp"), (fp, "fp"))
+        movement.relabel(in_dtype(part, dtype), None) for part, dtype in ((knots, FLOAT64), (heights, wide))
     )
     if places.ndim != 1 or places.shape != values.shape or not places.size:
         refuse(
@@ -245,7 +248,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inner = where(unknown, asked, inner)
     result = where(before, values[0] if left is None else left, inner)
     result = where(beyond, values[-1] if right is None else right, result)
-    return movement.relabel(in_dtype(result, FLOAT64), given._format)
+    return movement.relabel(in_dtype(result, wide), given._format)
 
 
 def _full(a: dlarray, v: dlarray) -> dlarray:

@@ -108,19 +108,29 @@ def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = No
     return conjugated(_rfft("np.fft.ihfft", a, n, axis, _SWAPPED[norm]))
 
 
-def _axes(name: str, array: dlarray, s: Any, axes: Any) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
-    """Return the numbers of elements, None for all, and the axes of a transform along several."""
-    sizes: Sequence[int | None]
+def _axes(
+    name: str, array: dlarray, s: Any, axes: Any, to_real: bool = False
+) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """Return the numbers of elements and the axes of a transform along several.
+
+    An axis that is given twice has the number of elements that it has now, as in NumPy, unless there is another one.
+    None stands for the last axis of a transform `to_real` numbers without a size.
+    """
+    sizes: Sequence[int]
     if s is None:
-        sizes = [None] * (array.ndim if axes is None else len(integers(name, "axes", axes)))
+        sizes = [-1] * (array.ndim if axes is None else len(integers(name, "axes", axes)))
     else:
-        sizes = [None if n == -1 else n for n in integers(name, "s", s)]
+        sizes = integers(name, "s", s)
     given = range(-len(sizes), 0) if axes is None else integers(name, "axes", axes)
     if len(sizes) != len(given):
         refuse(
             name, f"s and axes have {len(sizes)} and {len(given)} elements, expected one size for each axis"
         )
-    return tuple(sizes), tuple([normalize_axis(name, array, axis) for axis in given])
+    numbers = tuple([normalize_axis(name, array, axis) for axis in given])
+    known: list[int | None] = [array.shape[i] if n == -1 else n for n, i in zip(sizes, numbers, strict=True)]
+    if to_real and s is None and known:
+        known[-1] = None
+    return tuple(known), numbers
 
 
 def _several(name: str, inverse: bool, default: Any) -> Callable[..., dlarray]:
@@ -156,7 +166,7 @@ def _several_real(name: str, default: Any) -> Callable[..., dlarray]:
 def _several_to_real(name: str, default: Any) -> Callable[..., dlarray]:
     def transform(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> dlarray:
         array = as_array(a, name)
-        pairs = list(zip(*_axes(name, array, s, axes), strict=True))
+        pairs = list(zip(*_axes(name, array, s, axes, to_real=True), strict=True))
         if not pairs:
             refuse(name, "there is no axis to transform; pass one or more")
         for n, axis in pairs[:-1]:

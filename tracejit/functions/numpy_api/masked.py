@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, part_dtype, wanted_dtype
+from tracejit.errors import RangeError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_asked_dtype, in_dtype
@@ -21,6 +22,7 @@ from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, real
+from tracejit.util.text import brief
 
 _NOT_GIVEN = np._NoValue
 Reduction = Callable[..., dlarray]
@@ -34,6 +36,22 @@ def truths(mask: Any, name: str) -> dlarray:
 
 def _is_given(x: Any) -> bool:
     return x is not _NOT_GIVEN and x is not None
+
+
+def _first(name: str, initial: Any, dtype: np.dtype) -> dlarray:
+    """Return an initial value in the dtype of a reduction.
+
+    Raises:
+        RangeError: if a number does not fit integers of that dtype.
+    """
+    if type(initial) in (int, float) and dtype.kind in "iu" and np.isfinite(initial):
+        limits = np.iinfo(dtype)
+        if not limits.min <= int(initial) <= limits.max:
+            raise RangeError(
+                f"{name}: initial={brief(initial)} does not fit {dtype} ({limits.min} to {limits.max}); pass dtype=, "
+                "or cast the array first."
+            )
+    return in_dtype(as_array(initial, name, "initial"), dtype)
 
 
 def _spread(array: dlarray, mask: Any, name: str) -> tuple[dlarray, dlarray]:
@@ -54,7 +72,7 @@ def _folded(
     axes = normalize_axes(name, array, axis)
     result = apply(op, array, axes=axes, keepdims=flag(name, "keepdims", keepdims))
     if _is_given(initial):
-        first = in_dtype(as_array(initial, name, "initial"), result.dtype)
+        first = _first(name, initial, result.dtype)
         result = apply(combine, first, result)
     return result
 
@@ -98,9 +116,10 @@ def _extremum(
     if not _is_given(initial):
         return _folded(name, op, f"{op}imum", None, array, axis, keepdims, None, True)
     axes = normalize_axes(name, array, axis)
+    first = _first(name, initial, array.dtype)
     if not product(array.shape[i] for i in axes):
         kept = reductions.sum(array, axes, keepdims)  # of no elements: its size and format
-        value = movement.broadcast_to(in_dtype(as_array(initial), array.dtype), kept.shape)
+        value = movement.broadcast_to(first, kept.shape)
         return movement.relabel(value, kept._format)
     return _folded(name, op, f"{op}imum", lambda _: initial, array, axis, keepdims, initial, where)
 

@@ -16,6 +16,7 @@ from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
 from tracejit.functions.numpy_api.flattening import flattened
+from tracejit.functions.numpy_api.ufuncs import vecdot
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.util.arguments import check_room, check_sizes, integer
@@ -59,6 +60,14 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     place = integer("np.cross", "axisc", axisc)
     result = joining.stack([movement.expanded(part, shape) for part in parts], axis=-1)
     return result if place == -1 else movement.moveaxis(result, -1, place)
+
+
+def _cross_of_three(x1: Any, x2: Any, *, axis: Any = -1) -> dlarray:
+    """Return the vector product of vectors of 3 elements along an axis."""
+    x, y = as_array(x1, "np.linalg.cross"), as_array(x2, "np.linalg.cross")
+    if {part.shape[normalize_axis("np.linalg.cross", part, axis)] for part in (x, y)} != {3}:
+        refuse("np.linalg.cross", f"vectors along axis {axis} of {x.shape} and {y.shape} need 3 elements")
+    return cross(x, y, axis=axis)
 
 
 def vander(x: Any, N: Any = None, increasing: Any = False) -> dlarray:  # noqa: N803 (NumPy's name)
@@ -188,4 +197,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.diagflat: diagflat,
     np.cov: cov,
     np.corrcoef: corrcoef,
+    np.linalg.cross: _cross_of_three,
+    np.linalg.vecdot: vecdot,
 }

@@ -173,8 +173,13 @@ def ldexp(x: Any, n: Any) -> dlarray:
 def gcd(x: Any, y: Any) -> dlarray:
     """Return the greatest common divisor of integers; no derivative."""
     x, y = in_loop(np.gcd, x, y)
-    zero = apply("bitwise_and", x, apply("bitwise_xor", y, y))  # of the broadcast size and the merged format
-    return in_dtype(apply("gcd", *(_magnitude(zero + part) for part in (x, y))), x.dtype)
+    return in_dtype(apply("gcd", *_magnitudes(x, y)), x.dtype)
+
+
+def _magnitudes(x: dlarray, y: dlarray) -> tuple[dlarray, dlarray]:
+    """Return |x| and |y| of integers, without a sign, of the broadcast size and the merged format."""
+    zero = apply("bitwise_and", x, apply("bitwise_xor", y, y))
+    return _magnitude(zero + x), _magnitude(zero + y)
 
 
 def _magnitude(x: dlarray) -> dlarray:
@@ -187,8 +192,9 @@ def _magnitude(x: dlarray) -> dlarray:
 def lcm(x: Any, y: Any) -> dlarray:
     """Return the least common multiple of integers; no derivative."""
     x, y = in_loop(np.lcm, x, y)
-    divisor = gcd(x, y)
-    return elementwise.abs(elementwise.floor_divide(elementwise.abs(x), divisor) * elementwise.abs(y))
+    a, b = _magnitudes(x, y)
+    # What does not fit loses its upper bits, as in NumPy.
+    return cast(elementwise.floor_divide(a, apply("gcd", a, b)) * b, x.dtype)
 
 
 _BITS = ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F))

@@ -23,6 +23,14 @@ UFUNCS = (
     "ptp",
     "count_nonzero",
     "argsort",
+    "cumprod",
+    "nansum",
+    "nanprod",
+    "nanmax",
+    "nanmin",
+    "nancumprod",
+    "cumulative_sum",
+    "cumulative_prod",
 )
 
 
@@ -37,6 +45,10 @@ def into(name: str, axis: int) -> Callable[..., Any]:
 CALLS: list[tuple[Callable[..., Any], np.ndarray]] = [
     *[(along(name, axis), S) for name in UFUNCS for axis in (0, -1)],
     (lambda x: x.sum(axis=0), S),
+    (np.cumulative_sum, S),
+    *[(lambda x, axis=axis: np.repeat(x, 3, axis=axis), S) for axis in (0, -1)],
+    *[(lambda x, axis=axis: np.take(x, [0, 0], axis=axis), S) for axis in (0, -1)],
+    (lambda x: x.take(0, axis=0), S),
     (np.add.reduce, S),
     (lambda x: np.maximum.reduce(x, axis=0), S),
     (lambda x: np.argsort(x, axis=None), S),

@@ -12,7 +12,25 @@ import tracejit as tj
 X = np.array([[1.75, -2.5, 0.0], [3.5, 4.0, -1.25]])
 Z = X + 1j * np.array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
 
+N = np.array([127, -128, 100, 7], np.int8)
+M = np.arange(12.0).reshape(3, 4)
+HEIGHTS = np.array([1 + 1j, 2, 3j])
+
 CASES = {
+    "lcm that does not fit": (lambda n: np.lcm(n, np.int8(2)), N),
+    "lcm of the smallest number": (lambda n: np.lcm(n, n[::-1]), N),
+    "choose by numbers that are bytes": (lambda n: np.choose(n > 0, [n, 1]), N),
+    "rfft2 twice along an axis": (lambda x: np.fft.rfft2(x, axes=(0, 0)).real.round(9) + 0.0, M),
+    "fftn twice along an axis, of sizes": (lambda x: np.fft.fftn(x, (-1, 3), axes=(0, 0)).real.round(9) + 0.0, M),
+    "irfftn of all elements": (lambda x: np.fft.irfftn(x, s=(4, -1), axes=(0, 1)).round(9) + 0.0, M),
+    "irfftn": (lambda x: np.fft.irfftn(x).round(9) + 0.0, M),
+    "interp of complex heights": (lambda z: np.interp([-1.0, 0.5, 1.5, 9.0], [0, 1, 2], z), HEIGHTS),
+    "interp of complex heights, outside": (lambda z: np.interp([-1.0, 0.5, 9.0], [0, 1, 2], z, 1j, -2.0), HEIGHTS),
+    "interp of complex heights, periodic": (lambda z: np.interp([-1.0, 0.5, 9.0], [0, 1, 2], z, period=2.5), HEIGHTS),
+    **{
+        f"cond by {order}": (lambda x, order=order: np.linalg.cond(x, order).round(9), np.array([[1, 2], [3.0, 5]]))
+        for order in (-1, 1, "nuc", "fro", np.inf, -np.inf)
+    },
     **{
         f"mean as {np.dtype(dtype).name} of {array.dtype.name}, axis {axis}": (
             lambda x, dtype=dtype, axis=axis: np.mean(x, axis=axis, dtype=dtype),
