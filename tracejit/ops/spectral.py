@@ -2,7 +2,8 @@
 """Ops of eigenvalues and singular values. Results are in no order and of any sign; public functions put them in order.
 
 The adjoint divides by the differences of values. Where two are equal, up to rounding, it takes 0 in place of the
-quotient: that is the derivative of what does not depend on the choice of their vectors.
+quotient: that is the derivative of functions of the values, and of the spaces that vectors of equal values span. It
+lacks a part for f(A) = V diag(f(w)) V', whose limit f'(w) cannot be told from cotangents of V and w.
 """
 
 from math import prod

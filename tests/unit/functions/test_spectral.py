@@ -96,7 +96,7 @@ def test_second_derivatives() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**24, 1e-20])
 def test_equal_values_have_finite_derivatives(scale: float) -> None:
-    """What does not depend on the choice of vectors has its derivative there too."""
+    """Functions of the values have their derivative there too."""
 
     def root(a: Any) -> Any:
         w, v = np.linalg.eigh(a)
