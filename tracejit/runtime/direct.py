@@ -13,8 +13,6 @@ from tracejit.runtime.c_function import MethodDefinition
 
 _WITH_NAMES = 0x1 | 0x2  # METH_VARARGS | METH_KEYWORDS: the function takes a tuple of arguments and a dict
 
-_kept: list[Any] = []  # what outlives every function
-
 
 def new_state(general: Any, blockers: dict[Any, None]) -> np.ndarray:
     """Return the state of no program, with which calls go the general way.
@@ -25,7 +23,7 @@ def new_state(general: Any, blockers: dict[Any, None]) -> np.ndarray:
     """
     object_layout.check_layout()
     api = object_layout.api()
-    _kept.extend((general, blockers, api))
+    object_layout.keep_for_ever((general, blockers))
     state = np.zeros(words.STATE_WORDS, np.intp)
     state[words.API] = api.ctypes.data
     state[words.TUPLE_HEAD] = tuple.__basicsize__
@@ -46,6 +44,6 @@ def install(kind: type) -> bool:
     new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
         ("PyDescr_NewMethod", ctypes.pythonapi)
     )
-    _kept.append(method)
+    object_layout.keep_for_ever(method)
     kind.__call__ = new_method(kind, ctypes.addressof(method))  # type: ignore[method-assign]
     return True
