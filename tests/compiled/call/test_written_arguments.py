@@ -101,6 +101,10 @@ def test_arrays_that_share_memory_go_the_general_way(step: tj.AcceleratedFunctio
             np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+class Derived(np.ndarray):
+    """As np.memmap is one."""
+
+
 def test_arrays_that_cannot_be_written_in_place(step: tj.AcceleratedFunction) -> None:
     given = numbers(0, 4, 30)
     for _ in range(3):
@@ -113,7 +117,8 @@ def test_arrays_that_cannot_be_written_in_place(step: tj.AcceleratedFunction) ->
     swapped = [array.astype(">f8") for array in numbers(0, 4, 30)]
     unaligned = [np.empty(241, np.uint8)[1:].view(np.float64) for _ in range(4)]
     strided = [np.ones((30, 3))[:, 1] for _ in range(4)]
-    for odd in (swapped, unaligned, strided):
+    derived = [array.view(Derived) for array in (*swapped[:2], *strided[2:])]
+    for odd in (swapped, unaligned, strided, derived):
         for array, source in zip(odd, numbers(3, 4, 30), strict=True):
             array[...] = source
         for _ in range(3):
