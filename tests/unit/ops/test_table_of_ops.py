@@ -12,7 +12,7 @@ from tracejit.ops.op import Table
 
 def test_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread may import the same family, and all others, in the middle of an import."""
-    table = Table([], late=["reduction", "bits"])
+    table = Table([], late=["bits", "fourier"])
     load = importlib.import_module
     asked: list[int] = []
 
