@@ -2,6 +2,7 @@
 """Direct calls: calls that compiled code serves without Python's code around it."""
 
 import gc
+import inspect
 import sys
 import threading
 import time
@@ -321,6 +322,8 @@ def test_functions_are_as_they_were() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)
     assert callable(double) and type(double).__call__.__doc__.startswith("Call the function")
+    assert str(inspect.signature(double)) == "(x)"
+    assert str(inspect.signature(double.__call__)) == "(*args, **kwargs)"
     with pytest.raises(TypeError, match="__call__"):
         type(double).__call__(1, x)
     with pytest.raises(SystemError):
