@@ -8,6 +8,9 @@ functions gets called() as its `__call__`. A function aims at the frame of one t
 state says how many calls may be served before Python has to see one, for an audit; whether a call is using the frame;
 and whose size says whether anything in this process blocks such calls, such as a recording. In all these cases, and
 for a miss, called() calls what was `__call__` before.
+
+Other threads, finalisers and signal handlers may run during a call: whenever Python runs, or its lock is let go. They
+may drop the trace. So a call holds its load: a list of the frame and of all else that the program needs.
 """
 
 from .entry import match, note_read, run_on
@@ -54,13 +57,13 @@ def called(function: Word, given: Word, named: Word) -> Word:
     aim = function[FUNCTION_AIM]
     if aim == 0:  # somebody made a function without initialising it
         return 0
-    frame = aim[LIST_ITEMS][0]
+    load = aim[LIST_ITEMS][0]
+    frame = load[LIST_ITEMS][0]
     state = frame[LIST_ITEMS][0][ARRAY_DATA]
     api = state[API]
     is_free = state[HITS_LEFT] != 0 and state[BUSY] == 0 and state[BLOCKERS][DICT_SIZE] == 0
     if is_free and given[OBJECT_SIZE] == state[DIRECT_COUNT] and (named == 0 or named[DICT_SIZE] == 0):
-        # Other threads may take the frame away meanwhile, and call the function.
-        call(api[TAKE_REFERENCE], frame)
+        call(api[TAKE_REFERENCE], load)
         state[BUSY] = 1
         result = replay(state, frame, given)
         state[BUSY] = 0
@@ -68,10 +71,10 @@ def called(function: Word, given: Word, named: Word) -> Word:
             state[HITS_LEFT] -= 1
         if result == frame:
             call(api[DROP_REFERENCE], result)
-        call(api[DROP_REFERENCE], frame)
-        if result != frame:
-            return result
-    return call_generally(api, state[GENERAL], state[TUPLE_HEAD], function, given, named)
+            result = call_generally(state, function, given, named)
+        call(api[DROP_REFERENCE], load)
+        return result
+    return call_generally(state, function, given, named)
 
 
 def replay(state: Word, frame: Word, given: Word) -> Word:
@@ -135,10 +138,11 @@ def run_again(state: Word, frame: Word, given: Word, read: Word) -> Word:
     return result
 
 
-def call_generally(
-    api: Word, general: Word, tuple_head: Word, function: Word, given: Word, named: Word
-) -> Word:
+def call_generally(state: Word, function: Word, given: Word, named: Word) -> Word:
     """Call the function of Python that takes the general way, with the accelerated function before its arguments."""
+    api = state[API]
+    tuple_head = state[TUPLE_HEAD]
+    general = state[GENERAL]
     count = given[OBJECT_SIZE]
     arguments = call(api[NEW_TUPLE], count + 1)
     if arguments == 0:

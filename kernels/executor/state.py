@@ -40,7 +40,8 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 ) = range(57)  # fmt: skip
 SCRATCH_WORDS = 3
 
-# The word of an accelerated function that has a list, the first item of which is a frame (entry.called).
+# The word of an accelerated function that has a list, the first item of which is a load: a list of a
+# frame, and of what it needs (direct.called).
 FUNCTION_AIM = 2
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 

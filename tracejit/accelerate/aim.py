@@ -7,34 +7,38 @@ Note [direct calls] in kernels/executor/direct.py says what for.
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.call.recycle import Frame
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.record.current import blockers
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import NEVER, Variants
+from tracejit.util.locks import new_lock
 
-_NOWHERE: list[Any] = []  # the frame of a function without an aim; it has a state once calls are direct
-_served: list[type] = []  # the class whose calls can be direct
+Load = list[Any]
+"""A frame, and all that a call needs which runs on it."""
+
+_NOWHERE: Load = []  # of a function without an aim; it has a frame once calls are direct
+_served: list[type] = []  # the class whose calls can be direct, until they are
+_installing = new_lock()
 
 
 class Aim:
     """The trace whose program the calls of a function run directly; it is used with the lock of the cache held.
 
     Attributes:
-        target: what the function has for the compiled code: a list, the first item of which is a frame.
+        target: what the function has for the compiled code: a list, the first item of which is a load.
         trace: the trace, or None.
         variants: those that it belongs to.
     """
 
-    __slots__ = ("_again", "_fetch", "_frames", "_left", "target", "trace", "variants")
+    __slots__ = ("_frames", "_left", "target", "trace", "variants")
 
     def __init__(self) -> None:
-        self.target: list[list[Any]] = [_NOWHERE]
+        self.target: list[Load] = [_NOWHERE]
         self.trace: Trace | None = None
         self.variants: Variants | None = None
-        self._frames: list[list[Any]] = []
-        self._again: Any = None
-        self._fetch: Any = None
+        self._frames: list[Frame] = []
         self._left = 0  # calls that may be direct, when they were counted last
 
     def take(self, trace: Trace, variants: Variants) -> None:
@@ -44,34 +48,36 @@ class Aim:
             if trace.direct is None or not _are_direct():
                 return
             recycler, fetch = trace.direct
-            frame = recycler.frames.pop() if recycler.frames else recycler.new_frame()
-            state = frame[0]
-            self._again, self._fetch, self._frames = recycler.again, fetch, recycler.frames
-            state[words.GENERAL] = _NOWHERE[0][words.GENERAL]
-            state[words.BLOCKERS] = _NOWHERE[0][words.BLOCKERS]
-            state[words.AGAIN] = id(self._again)
+            frame = recycler.take()
+            again = recycler.again  # which holds the tables of the program
+            state, nowhere = frame[0], _NOWHERE[0][0]
+            state[words.GENERAL] = nowhere[words.GENERAL]
+            state[words.BLOCKERS] = nowhere[words.BLOCKERS]
+            state[words.AGAIN] = id(again)
             state[words.FETCH] = 0 if fetch is None else id(fetch)
+            self._frames = recycler.frames
+            self.target[0] = [frame, again, fetch]
             self.trace, self.variants = trace, variants
-            self.target[0] = frame
         self._left = max(0, min(variants.pause_at - 1, NEVER) - variants.calls)
-        self.target[0][0][words.HITS_LEFT] = self._left
+        self.target[0][0][0][words.HITS_LEFT] = self._left
 
     def drop(self) -> None:
         """Run no calls any more."""
-        frame = self.target[0]
-        if frame is not _NOWHERE:
+        self.trace = self.variants = None  # first: a signal handler may raise an error below
+        load = self.target[0]
+        if load is not _NOWHERE:
             self.target[0] = _NOWHERE
+            frame: Frame = load[0]
             frame[0][words.HITS_LEFT] = 0
             if not frame[0][words.BUSY]:
                 self._frames.append(frame)
-            self.trace = self.variants = self._again = self._fetch = None
             self._frames, self._left = [], 0
 
     def hits(self) -> int:
         """Return the number of calls that were run since it was asked last."""
         before = self._left
         if self.trace is not None:
-            self._left = int(self.target[0][0][words.HITS_LEFT])
+            self._left = int(self.target[0][0][0][words.HITS_LEFT])
         return before - self._left
 
 
@@ -82,16 +88,19 @@ def serve(kind: type) -> None:
 
 def _are_direct() -> bool:
     """Return whether calls can be direct in this process; see to it if not."""
-    if not _NOWHERE:
+    if _served:
         from tracejit.runtime import direct
 
-        (kind,) = _served
-        general: Callable[..., Any] = kind.__call__
-        _NOWHERE.append(direct.new_state(general, blockers))  # before other threads call the compiled code
-        try:
-            is_installed = direct.install(kind)
-        except CodegenError:  # such as in a forked child, which cannot compile
-            is_installed = False
-        if not is_installed:
-            _NOWHERE.clear()
-    return bool(_NOWHERE)
+        with _installing:
+            for kind in _served:
+                general: Callable[..., Any] = kind.__call__
+                # Before other threads call the compiled code.
+                _NOWHERE[:] = [[direct.new_state(general, blockers)]]
+                try:
+                    is_installed = direct.install(kind)
+                except CodegenError:  # such as in a forked child, which cannot compile
+                    is_installed = False
+                if not is_installed:
+                    return False
+            _served.clear()
+    return True

@@ -158,6 +158,8 @@ class TraceCache:
         """Try the call path of a trace first at the next call, if no audit or check is due then."""
         if variants.calls >= variants.pause_at or logs.each_call():  # Note [hits]
             return
+        if self.variants.get(variants.key) is not variants or trace not in variants.traces:
+            return  # another thread has dropped it since it was found
         path = next((path for path in self.paths if path[1] is trace), None)
         if path is None:
             call_path = trace.call_path()
@@ -175,6 +177,7 @@ class TraceCache:
 
     def evict(self, size: int) -> Sequence[Key]:
         """Drop the least recently used keys until no more than `size` are left, and return them."""
+        self.settle()
         evicted = []
         while len(self.variants) > size:
             oldest = min(self.variants.values(), key=lambda variants: variants.used)

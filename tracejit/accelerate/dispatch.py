@@ -125,7 +125,8 @@ class CallDispatcher:
                 cache.count_hit(trace, variants)
                 self._schedule(variants)
                 # Call paths check nothing, so there are none while each replay is checked.
-                if recorder is None and self._options.check_mode != "tolerance":
+                # None either if calls have been told meanwhile to run the function.
+                if recorder is None and self._options.check_mode != "tolerance" and self._options.enabled:
                     cache.remember(trace, variants)
             if were is not None:
                 self._check(call, trace, result, were)

@@ -201,7 +201,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 call = self._dispatcher.keyed(
                     args, kwargs
                 )  # kept of a recording; it has memory of its own now
-        if recorder is not None and call.key.device is not None:  # operations there are recorded one by one
+        # Operations on a device are recorded one by one; what is written into a copy of an argument would be lost.
+        if recorder is not None and (call.key.device is not None or call.originals):
             return evaluate(self._function, args, kwargs, self._options.write_arguments)
         with cache.lock:
             cache.settle()

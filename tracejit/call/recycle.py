@@ -70,6 +70,13 @@ class Recycler:
         self.enter = entry.enter
         self.frames: list[Frame] = []
 
+    def take(self) -> Frame:
+        """Return a frame that no call is using."""
+        try:
+            return self.frames.pop()
+        except IndexError:
+            return self.new_frame()
+
     def new_frame(self) -> Frame:
         """Return a frame without results."""
         frame: Frame = [self._entry.new_state()]

@@ -161,8 +161,8 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
                 continue
             given = leaf
             leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
-            if kind is np.ndarray and not given.dtype.isnative:
-                originals[i] = given
+            if isinstance(given, np.ndarray) and not given.dtype.isnative:
+                originals[i] = given.view(np.ndarray)  # which may be of a derived class, such as np.memmap
             if not leaf._data.ndim:
                 leaf = leaves[i] = dlarray._wrap(leaf._data[...], None, None)
         data = leaf._data
@@ -170,10 +170,13 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
         strides: tuple[int, ...] | None = None if data.ndim or data.base is None else ()
         if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
             strides = _strides(data)
-            if strides is None:
+            # What is written into an array on a tape is written into that array, which the tape knows.
+            if strides is None and leaf._value is None:
                 originals.setdefault(i, data)
-                leaf = leaves[i] = dlarray._wrap(_packed(data), leaf._format, leaf._value)
-                data = leaf._data
+                data = _packed(data)
+                if not data.ndim:  # an array, and no number, remains one
+                    data, strides = data[...], ()
+                leaf = leaves[i] = dlarray._wrap(data, leaf._format, leaf._value)
         if i in originals:
             leaf = leaves[i] = _as_before(i, leaves, originals)
             data = leaf._data

@@ -186,7 +186,7 @@ class ArrayGuards:
         """Fetch a view of an array by an expression for that."""
         offset = entry.data.ctypes.data - array.ctypes.data
         view = self._guards.constant((entry.data.shape, entry.data.dtype, offset, entry.data.strides))
-        self.inputs.fetch(entry, f"a view of {name}", f"view({source}, *{view})")
+        self.inputs.fetch(entry, f"a view of {name}", f"view({source}, *{view})", is_view=True)
 
     def fresh(self, reached: Container[int]) -> None:
         """Decide on the arrays that no path leads to (Note [fresh arrays])."""

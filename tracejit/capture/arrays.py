@@ -86,6 +86,7 @@ class Inputs:
         self._seen = seen
         self._taken = taken
         self._expressions: dict[int, tuple[str, str]] = {}  # outside and inside an evaluation that goes on
+        self._as_views: set[int] = set()  # those that are fetched as views of other arrays
         self._by_owner: dict[int, list[SeenArray]] = {}
         arrays = {id(entry.data): entry.data for entry in seen}
         arrays.update((ident, data) for ident, (data, _) in taken.items())
@@ -101,9 +102,15 @@ class Inputs:
             if entry.data.base is not None:
                 self._by_owner.setdefault(id(owner_of(entry.data)), []).append(entry)
 
-    def fetch(self, entry: SeenArray, name: str, source: str, within: str | None = None) -> None:
-        """Fetch an array by an expression, unless another one does already."""
-        if id(entry) not in self._expressions:
+    def fetch(
+        self, entry: SeenArray, name: str, source: str, within: str | None = None, is_view: bool = False
+    ) -> None:
+        """Fetch an array by an expression, unless another one does already.
+
+        An array that has a name of its own is not fetched as a view of another: either name may get a new array.
+        """
+        if id(entry) not in self._expressions or (id(entry) in self._as_views and not is_view):
+            (self._as_views.add if is_view else self._as_views.discard)(id(entry))
             entry.name = name
             if signature.packed(entry.data) is not entry.data:
                 source = f"packed({source})"

@@ -79,7 +79,10 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         result = fun(*args, **kwargs)
         for leaf, array, value in zip(leaves, inputs, values, strict=True):
             if write and type(array) is dlarray and array._value is not value:
-                views.store(_as_input(leaf), array)
+                if _is_foreign(leaf):  # whose copy shares no memory
+                    np.copyto(leaf, array._data)
+                else:
+                    views.store(_as_input(leaf), array)
         return result
     recorder = recorders.Recorder(name_of(fun))
     recorder.names = global_names(fun)
@@ -170,7 +173,8 @@ def _inner_input(leaf: Any) -> Any:
     if is_inexact(array.dtype):
         if is_private(array):
             array = dlarray._wrap(array._data, array._format, value_of(array))
-        return apply("cast", array, dtype=array.dtype)
+        variable = apply("cast", array, dtype=array.dtype)
+        return variable if array._data.ndim or views.is_scalar(array) else views.without_axes(variable)
     return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
 
 

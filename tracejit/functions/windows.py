@@ -82,6 +82,8 @@ def getitem(
     part = Part(key, get, put)
     value = part.of(array)
     data = part.numpy(array._data)
+    if not isinstance(data, np.ndarray):  # a number, which shares no memory
+        return value
     assert value._value is not None
     value._value.data = data  # it lies in memory as NumPy's view does
     result: dlarray = recorder.wrap(data, value._format, value._value)

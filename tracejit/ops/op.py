@@ -8,6 +8,7 @@ functions, the adjoint, the emitted code and the generated tests read the record
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -362,9 +363,10 @@ class Table(dict[str, Op]):
 
     def whole(self) -> "Table":
         """Return the table with all families."""
-        while self._late:
-            self._add(importlib.import_module(f"tracejit.ops.{self._late[0]}").OPS)
-            del self._late[0]  # not before: another thread may look for its ops
+        for name in [*self._late]:
+            self._add(importlib.import_module(f"tracejit.ops.{name}").OPS)
+            with suppress(ValueError):  # another thread did the same
+                self._late.remove(name)  # not before: other threads look for its ops
         return self
 
     def __missing__(self, name: str) -> Op:

@@ -145,7 +145,7 @@ class CpuExecutable:
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
         self._layouts = layouts
-        self._kept = [table, checks, written, spans, api]  # states point into them
+        self._kept = [table, checks, written, spans, api, workers]  # states point into them
         self._state = state
         self._states = _StateFactory(state, table, program.arena_bytes)
         launch = _launch(self._states, code, program.calls_python)

@@ -11,9 +11,10 @@ from tracejit.kernels.executor import state as words
 from tracejit.runtime import object_layout
 from tracejit.runtime.c_function import MethodDefinition
 
+_SIGNATURE = (
+    "__call__($self, /, *args, **kwargs)\n--\n\n"  # which inspect.signature finds before the docstring
+)
 _WITH_NAMES = 0x1 | 0x2  # METH_VARARGS | METH_KEYWORDS: the function takes a tuple of arguments and a dict
-
-_kept: list[Any] = []  # what outlives every function
 
 
 def new_state(general: Any, blockers: dict[Any, None]) -> np.ndarray:
@@ -25,7 +26,7 @@ def new_state(general: Any, blockers: dict[Any, None]) -> np.ndarray:
     """
     object_layout.check_layout()
     api = object_layout.api()
-    _kept.extend((general, blockers, api))
+    object_layout.keep_for_ever((general, blockers))
     state = np.zeros(words.STATE_WORDS, np.intp)
     state[words.API] = api.ctypes.data
     state[words.TUPLE_HEAD] = tuple.__basicsize__
@@ -41,11 +42,11 @@ def install(kind: type) -> bool:
     object.__setattr__(probe, "_aim", aim)
     if object_layout.word(id(probe), words.FUNCTION_AIM) != id(aim):
         return False
-    text = kind.__call__.__doc__
-    method = MethodDefinition(b"__call__", registry.function("called"), _WITH_NAMES, (text or "").encode())
+    text = f"{_SIGNATURE}{kind.__call__.__doc__ or ''}"
+    method = MethodDefinition(b"__call__", registry.function("called"), _WITH_NAMES, text.encode())
     new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(
         ("PyDescr_NewMethod", ctypes.pythonapi)
     )
-    _kept.append(method)
+    object_layout.keep_for_ever(method)
     kind.__call__ = new_method(kind, ctypes.addressof(method))  # type: ignore[method-assign]
     return True

@@ -15,6 +15,8 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.tree import Fixed, TreeNode, rebuild_node
 
+_take_reference = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+
 
 @cache
 def check_layout() -> None:
@@ -127,7 +129,14 @@ def api() -> np.ndarray:
     functions = [
         ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in words.API_FUNCTIONS
     ]
-    return np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
+    table = np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
+    keep_for_ever(table)
+    return table
+
+
+def keep_for_ever(value: Any) -> None:
+    """Have an object live as long as the process: compiled code may use it after the modules of Python have ended."""
+    _take_reference(value)
 
 
 def word(address: int, offset: int) -> int:

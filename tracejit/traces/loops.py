@@ -13,7 +13,7 @@ from tracejit.ir import Builder, Graph
 from tracejit.ops import Op
 from tracejit.passes.graph.bodies import Body, bodies_of, set_runner
 from tracejit.record.recorder import suspended
-from tracejit.traces.replay import Replay
+from tracejit.traces.replay import Replay, in_order
 from tracejit.util.locks import new_lock
 
 _LONG = 20_000  # ops that NumPy would run, in 50 ms; a kernel is compiled in about that time
@@ -43,7 +43,7 @@ class _LoopPrograms:
             if len(self._replays) > _KEPT:
                 self._replays.popitem(last=False)
         with suspended():
-            return replay([np.ascontiguousarray(array).reshape(array.shape) for array in arrays])
+            return replay([in_order(array) for array in arrays])
 
 
 def _size(graph: Graph) -> int:

@@ -305,13 +305,20 @@ def call_op(
 # that graph, which computes its intermediate values anew.
 
 
+def in_order(array: np.ndarray) -> np.ndarray:
+    """Return an array whose elements lie one after the other, and aligned, as programs take arrays without a layout."""
+    if not array.flags.aligned:
+        return array.copy()
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
 def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any = None) -> Op:
     avals = tuple(
         Aval(v.shape, format, v.dtype) for v, format in zip(replay.graph.outputs, formats, strict=True)
     )
 
     def numpy(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(replay([np.ascontiguousarray(a).reshape(a.shape) for a in arrays]))
+        return tuple(replay([in_order(array) for array in arrays]))
 
     def recomputing(b: Any, node: Any, ct: Any) -> list[Any]:
         return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay.graph)

@@ -2,8 +2,10 @@
 """Direct calls: calls that compiled code serves without Python's code around it."""
 
 import gc
+import inspect
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -222,7 +224,7 @@ def test_nothing_is_leaked() -> None:
 def test_programs_go_with_their_function() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)
-    program, frame = weakref.ref(double._cache.paths[0][1]), double._aim[0]
+    program, frame = weakref.ref(double._cache.paths[0][1]), double._aim[0][0]
     state = weakref.ref(frame[0])
     del frame
     double.clear_cache()
@@ -230,10 +232,98 @@ def test_programs_go_with_their_function() -> None:
     assert double(x).tolist() == [2.0]
 
 
+def test_a_call_keeps_its_program() -> None:
+    """Other threads may drop a trace whenever a call runs Python; a profiler stands for them here."""
+    x, settings = array(1.0, 2.0), {"by": 2.0}
+    scale = ready(lambda x: x * settings["by"], x)
+    recycler = weakref.ref(scale._cache.paths[0][1].direct.recycler)
+    alive: list[bool] = []
+
+    def drop(frame: Any, event: str, _: Any) -> None:
+        if event == "return" and frame.f_code.co_name == "fetch":
+            scale.clear_cache()
+            gc.collect()
+            alive.append(recycler() is not None)
+
+    sys.setprofile(drop)
+    try:
+        y = scale(x)
+    finally:
+        sys.setprofile(None)
+    assert y.tolist() == [2.0, 4.0]
+    assert alive == [True] and recycler() is None
+    assert scale(x).tolist() == [2.0, 4.0]
+
+
+def test_threads_drop_programs_that_run() -> None:
+    x = tj.dlarray(np.ones((300, 300)))
+    function = ready(lambda x: tj.tanh(x @ x / 300) + 1, x)
+    wanted, wrong, ended = np.tanh(1.0) + 1, [], threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            y = function(x)
+            if not np.allclose(y._data, wanted):
+                wrong.append(y)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        time.sleep(0.01)
+        function.clear_cache()
+        filled = [np.full(size, 0x4141_4141_4141) for size in range(1, 100)]
+        del filled
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_trace_that_was_dropped_while_it_ran_gets_no_path() -> None:
+    x = array(1.0)
+    double = ready(lambda x: x * 2, x)
+    _, trace, variants = double._cache.paths[0]
+    double.clear_cache()
+    double._cache.remember(trace, variants)
+    assert double._cache.paths == () and not is_direct(double, x)
+
+
+def test_functions_that_are_turned_off_while_they_run_stay_off() -> None:
+    x = array(1.0)
+    double = ready(lambda x: x * 2, x)
+    double.confirm = 1  # drops the call paths
+    run = tj.traces.trace.Trace.run
+
+    def turned_off(self: Any, call: Any) -> Any:
+        double.enabled = False  # as another thread would
+        return run(self, call)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tj.traces.trace.Trace, "run", turned_off)
+        assert double(x).tolist() == [2.0]
+    before = double.stats.calls
+    assert double(x).tolist() == [2.0]
+    assert double.stats.calls == before
+
+
+def test_direct_calls_count_where_the_oldest_key_is_dropped() -> None:
+    x, other = array(1.0), array(1.0, 2.0)
+    double = ready(lambda x: x * 2, x)
+    for _ in range(6):
+        double(other)
+    double(x)
+    assert is_direct(double, other)
+    double.cache_size = 1
+    assert [key.parts[0].shape for key in double._cache.variants] == [(2,)]
+
+
 def test_functions_are_as_they_were() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)
     assert callable(double) and type(double).__call__.__doc__.startswith("Call the function")
+    assert str(inspect.signature(double)) == "(x)"
+    assert str(inspect.signature(double.__call__)) == "(*args, **kwargs)"
     with pytest.raises(TypeError, match="__call__"):
         type(double).__call__(1, x)
     with pytest.raises(SystemError):
@@ -245,6 +335,7 @@ def test_a_layout_that_was_not_expected(monkeypatch: pytest.MonkeyPatch) -> None
     call = tj.AcceleratedFunction.__call__
     monkeypatch.setattr(words, "FUNCTION_AIM", 3)
     monkeypatch.setattr(aims, "_NOWHERE", [])
+    monkeypatch.setattr(aims, "_served", [tj.AcceleratedFunction])
     assert not aims._are_direct()
     assert tj.AcceleratedFunction.__call__ is call
 
@@ -279,5 +370,5 @@ def test_other_threads_run_beside_long_programs() -> None:
     x = tj.dlarray(np.ones((500, 500)))
     long = ready(lambda x: ((x @ x) @ x).sum(), x)
     short = ready(lambda x: x + 1, array(1.0))
-    assert long._aim[0][0][words.BRIEF] == 0
-    assert short._aim[0][0][words.BRIEF] == 1
+    assert long._aim[0][0][0][words.BRIEF] == 0
+    assert short._aim[0][0][0][words.BRIEF] == 1

@@ -250,7 +250,8 @@ def test_functions_outside_of_the_int64_subset(function: Callable[..., Any], at:
 
 def test_without_source() -> None:
     names: dict[str, Any] = {"__name__": "somewhere"}
-    exec("def made(a):\n    return a\n", names)
+    # From 3.13 on Python has a source for "<string>": the command of `python -c`, with which workers start.
+    exec(compile("def made(a):\n    return a\n", "<nowhere>", "exec"), names)
     reason = r"somewhere\.made cannot be compiled: its source file is not installed\."
     with pytest.raises(CodegenError, match=rf"^{reason} .*TRACEJIT_BACKEND=python\.$"):
         machine_words.lower(names["made"], "tested")

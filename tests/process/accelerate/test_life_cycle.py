@@ -91,6 +91,29 @@ class TestReentrancy:
         assert outer(np.ones(1)).item() == 3.0
 
 
+class TestTheEndOfTheProcess:
+    def test_functions_that_are_called_when_modules_are_gone(self):
+        run_in_process("""
+import sys
+import numpy as np, tracejit as tj
+double, other = [tj.dlaccelerate(lambda x, by=by: x * by) for by in (2.0, 3.0)]
+x = np.ones(3)
+for _ in range(5):
+    double(x)
+class Last:
+    def __init__(self):
+        self.functions, self.x, self.write = (double, other), x, sys.stdout.write
+    def __del__(self):
+        for function in self.functions:
+            try:
+                function(self.x)
+            except Exception:
+                pass
+        self.write("done\\n")
+sys.last = Last()
+""")
+
+
 class TestKindsOfFunctions:
     def test_partials(self):
         def fun(k, x, *, shift=0.0):

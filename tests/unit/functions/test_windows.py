@@ -76,6 +76,25 @@ class TestRead:
     def test_beside_other_entries(self, fun):
         assert follow(fun, [*COLUMNS, *COLUMNS], A).stats.hits >= 8
 
+    @pytest.mark.parametrize("end", [(), (1,), (..., 1)])
+    def test_one_element_is_a_number(self, end):
+        """It shares no memory, in the recording either."""
+
+        def fun(x, i):
+            y = x[(i, *end)]
+            y += 1
+            z = x[(i, *end)]
+            x[(i, *end)] = 7.0
+            return y, z, x.copy(), x[(i, *end)]
+
+        for array in (A, A[:, 0]):
+            if array.ndim > len(end):
+                assert follow(fun, [*range(5), 0, 5, 6], array).stats.hits == 4
+
+    def test_one_element_is_an_array_of_numpy(self):
+        accelerated = dlaccelerate(lambda x, i: x[i])
+        assert [np.asarray(accelerated(A[:, 0], i)).shape for i in range(6)] == 6 * [()]
+
     def test_two_numbers(self):
         assert follow(lambda x, i, j: (x[i, j : j + 1], x[i : i + 1, j]), PAIRS * 2, A).stats.hits >= 8
         assert follow(lambda x, i, j: x[i:j], [(i, i + 3) for i in range(7)], A).stats.hits == 3
