@@ -11,11 +11,12 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
+from tracejit.codegen.numpy_loops import numpy_loop
 from tracejit.codegen.templates import by_op, gemm
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import HANDLED, PythonCall, UserLoop
-from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
+from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import (
@@ -139,6 +140,8 @@ class _Emission:
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)
+        if isinstance(launch, NestLaunch):
+            launch = numpy_loop(launch.nest) or launch
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
             node = launch.node
             is_host = node is not None and node.op.kind is Kind.HOST
