@@ -13,6 +13,7 @@ from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.codegen.numpy_loops import numpy_loop
 from tracejit.codegen.templates import by_op, gemm
+from tracejit.codegen.templates.extrema import extremum
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import HANDLED, PythonCall, UserLoop
@@ -141,7 +142,7 @@ class _Emission:
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)
         if isinstance(launch, NestLaunch):
-            launch = numpy_loop(launch.nest) or launch
+            launch = numpy_loop(launch.nest) or extremum(launch.nest) or launch
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
             node = launch.node
             is_host = node is not None and node.op.kind is Kind.HOST
