@@ -32,6 +32,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
+from .networks import Network
 from .pointers import DTYPES
 from .vectors import (
     Vector,
@@ -50,7 +51,7 @@ from .vectors import (
 )
 
 LANES = (4, 8, 16)
-SEVERAL = (32, 64)  # lanes of several vectors, which are sorted together
+SEVERAL = (32, 64, 128)  # lanes of several vectors, which are sorted together
 _SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
 _WORD = ir.IntType(32)
 _ALIGNMENT = 64  # of scratch memory, in bytes
@@ -294,8 +295,10 @@ def _count(lanes: int) -> Any:
     @intrinsic
     def count(typing_context: Any, condition: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            bits = builder.zext(builder.bitcast(args[0], ir.IntType(lanes)), ir.IntType(64))
-            return call(builder, "llvm.ctpop.i64", bits.type, [bits])
+            bits = builder.bitcast(args[0], ir.IntType(lanes))
+            bits = builder.zext(bits, ir.IntType(64)) if lanes < 64 else bits
+            found = call(builder, f"llvm.ctpop.i{bits.type.width}", bits.type, [bits])
+            return builder.trunc(found, ir.IntType(64)) if lanes > 64 else found
 
         return signature(types.intp, condition), codegen
 
@@ -339,16 +342,7 @@ def _in_order(lanes: int) -> Any:
     @intrinsic
     def in_order(typing_context: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            less, greater = _comparison("<"), _comparison(">")
-            (vector,) = args
-            for run, apart in _network(lanes):
-                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
-                other = builder.shuffle_vector(vector, vector, partners)
-                # Of equal numbers, such as -0.0 and 0.0, each lane gets that of the other, so that none is lost.
-                smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
-                larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
-                vector = builder.select(_first_of_pairs(lanes, run, apart), smaller, larger)
-            return vector
+            return Network(builder, args[0]).sorted()
 
         return signature(value, value), codegen
 

@@ -82,6 +82,26 @@ for row in range(outer):
     END
 """
 
+# Rows that fit the registers.
+_SHORT_TEXT = """
+half = outer * n
+inside = inside_Y(n)
+for row in range(outer):
+    base = row * n
+    last = base + n
+    beside = half + base
+    v = load_first_Y(x, base, n)
+    numbers = inside & (v == v)
+    known = count_Y(numbers)
+    store_first_Y(out, base, in_order_Y(where(numbers, v, T(HIGHEST))), known)
+    at = base + known
+    for i in range(base, last if known < n else base):
+        if x[i] != x[i]:
+            out[at] = x[i]
+            at += 1
+    BACKWARDS
+"""
+
 # Whole vectors are stored first: what they overwrite in front has been read, and what they overwrite in scratch memory
 # is not in use, as long as they do not leave it.
 _PARTITION = """
@@ -181,7 +201,7 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         return None
     is_float, is_order = dtype.kind == "f", name == "order"
     lanes = lanes_of(launch.pointers[-1].dtype)
-    several = 32 if is_order else 64  # which fit the registers, with the places beside them
+    several = 32 if is_order else 512 // dtype.itemsize  # which fit the registers, with the places beside them
     highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
     keys = "taken_{0}(x, base, v, inside)" if is_order else "v"
     begin = {(True, False): _NUMBERS_FIRST, (False, False): _COPY, (True, True): _PLACES_OF_NUMBERS,
@@ -195,6 +215,10 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         "LEAF_OF_SEVERAL": _leaf(name, of_several, keys.format(of_several), highest),
         "LEAF": _leaf(name, f"x{lanes}", keys.format(f"x{lanes}"), highest),
     }
+    if not is_order and launch.numbers[1] <= several:
+        vectors = next(count for count in (lanes, 32, 64, 128) if launch.numbers[1] <= count)
+        short: dict[str, int | str] = {"Y": f"x{vectors}", "HIGHEST": highest}
+        return written("sort_short", _SHORT_TEXT, dtype, NUMBERS, "x", "out", short, {"BACKWARDS": _BACKWARDS})
     snippets = {key: lines.replace("KEYS", keys.format("X")) for key, lines in snippets.items()}
     sizes: dict[str, int | str] = {"STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype]}
     text = _TEXT.replace("KEYS", keys.format("X"))
