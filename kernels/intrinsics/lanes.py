@@ -18,6 +18,7 @@ by the number of lanes:
     count_x16(condition)                     the lanes in which a condition holds
     packed_x16(v, condition)                 the lanes in which a condition holds, side by side; the rest is undefined
     in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
+    keys_x16(v)                              integers in the order of the numbers v, then of lanes, with these below
     taken_x16(x, at, places, condition)      x[at + place] for each place where a condition holds, else 0
     places_in_order_x16(v, places)           places in the order of the numbers v beside them, then in their own
 """
@@ -32,7 +33,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
-from .networks import Network
+from .networks import Network, keys
 from .pointers import DTYPES
 from .vectors import (
     Vector,
@@ -349,6 +350,17 @@ def _in_order(lanes: int) -> Any:
     return in_order
 
 
+def _keys(lanes: int) -> Any:
+    @intrinsic
+    def keys_of(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return keys(builder, args[0])
+
+        return signature(Vector(types.int64, lanes), value), codegen
+
+    return keys_of
+
+
 def _taken(lanes: int) -> Any:
     @intrinsic
     def taken(typing_context: Any, pointer: Any, at: Any, places: Any, condition: Any) -> Any:
@@ -393,7 +405,7 @@ def _sorting(lanes: int) -> dict[str, Any]:
     """Return the functions that move numbers between lanes."""
     return {
         "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
-        "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
+        "keys": _keys(lanes), "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .vectors import shuffle_mask
+from .vectors import call, shuffle_mask
 
 _REGISTER_BITS = 512  # of the CPUs that sort in vectors
 
@@ -47,7 +47,8 @@ class Network:
         count = max(1, kind.count * self.element_bits // _REGISTER_BITS)
         self.width = kind.count // count
         self.registers = [
-            self.shuffled(vector, vector, range(at, at + self.width)) for at in range(0, kind.count, self.width)
+            self.shuffled(vector, vector, range(at, at + self.width))
+            for at in range(0, kind.count, self.width)
         ]
         # The bits of places that the bits of a register's number, and those of a lane's, stand for.
         self.outer = list(range(count.bit_length() - 1))
@@ -74,6 +75,7 @@ class Network:
 
     def places(self, register: int) -> list[int]:
         """Return the places of the numbers in a register."""
+
         def of_bits(number: int, bits: list[int]) -> int:
             return sum(1 << bit for i, bit in enumerate(bits) if number >> i & 1)
 
@@ -118,8 +120,8 @@ class Network:
                 high = low | 1 << self.outer.index(bit)
                 if low != high:
                     one, other = self.registers[low], self.registers[high]
-                    self.registers[low] = self.builder.select(self.less(one, other), one, other)
-                    self.registers[high] = self.builder.select(self.less(one, other), other, one)
+                    self.registers[low] = self.extremum("min", one, other)
+                    self.registers[high] = self.extremum("max", other, one)
             return
         far = 1 << self.inner.index(bit)
         first = ir.Constant(
@@ -127,13 +129,21 @@ class Network:
         )
         for register, vector in enumerate(self.registers):
             other = self.shuffled(vector, vector, [lane ^ far for lane in range(self.width)])
-            smaller = self.builder.select(self.less(vector, other), vector, other)
-            larger = self.builder.select(self.less(other, vector), vector, other)
+            smaller, larger = [self.extremum(name, vector, other) for name in ("min", "max")]
             self.registers[register] = self.builder.select(first, smaller, larger)
 
-    def less(self, one: Any, other: Any) -> Any:
-        """Return the mask of the lanes in which a number is less than another."""
-        return (self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed)("<", one, other)
+    def extremum(self, name: str, one: Any, other: Any) -> Any:
+        """Return the smaller or larger numbers of two vectors, "min" or "max", those of the other where both are equal.
+
+        An instruction does that, which LLVM does not find where both extrema of two vectors are computed.
+        """
+        if self.is_float and self.width * self.element_bits == _REGISTER_BITS:
+            letter = "ps" if self.element_bits == 32 else "pd"
+            rounding = ir.IntType(32)(4)  # as the CPU rounds otherwise; nothing is rounded here
+            function = f"llvm.x86.avx512.{name}.{letter}.512"
+            return call(self.builder, function, one.type, [one, other, rounding])
+        compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
+        return self.builder.select(compare("<" if name == "min" else ">", one, other), one, other)
 
     def in_memory_order(self) -> Any:
         """Return all numbers as one vector, in the order of their places."""
@@ -152,3 +162,28 @@ class Network:
             pairs = zip(vectors[::2], vectors[1::2], strict=True)
             vectors = [self.shuffled(one, other, range(2 * one.type.count)) for one, other in pairs]
         return vectors[0]
+
+
+def keys(builder: Any, vector: Any) -> Any:
+    """Return integers of 64 bits in the order of numbers, and of their lanes where numbers are equal.
+
+    The lane is in the lowest bits, which of the numbers only those of 64 bits need: where these differ in no other bit
+    they are in the order of their lanes. NaN comes after all numbers.
+    """
+    count, element = vector.type.count, vector.type.element
+    bits = {"float": 32, "double": 64}.get(str(element)) or element.width
+    kind = ir.VectorType(ir.IntType(bits), count)
+    key = builder.bitcast(vector, kind)
+    if isinstance(element, ir.FloatType | ir.DoubleType):
+        lowest, highest = kind([-(1 << (bits - 1))] * count), kind([(1 << (bits - 1)) - 1] * count)
+        is_minus_zero = builder.icmp_signed("==", key, lowest)
+        negative = builder.ashr(key, kind([bits - 1] * count))
+        key = builder.xor(key, builder.and_(negative, highest))
+        key = builder.select(is_minus_zero, kind([0] * count), key)
+        key = builder.select(builder.fcmp_unordered("uno", vector, vector), highest, key)
+    wide = ir.VectorType(ir.IntType(64), count)
+    if bits < 64:
+        key = builder.shl(builder.sext(key, wide), wide([64 - bits] * count))
+    else:
+        key = builder.and_(key, wide([-count] * count))
+    return builder.or_(key, wide(list(range(count))))
