@@ -33,7 +33,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
-from .networks import Network, keys
+from .networks import SortingNetwork, keys
 from .pointers import DTYPES
 from .vectors import (
     Vector,
@@ -343,7 +343,7 @@ def _in_order(lanes: int) -> Any:
     @intrinsic
     def in_order(typing_context: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            return Network(builder, args[0]).sorted()
+            return SortingNetwork(builder, args[0]).sorted()
 
         return signature(value, value), codegen
 

@@ -31,7 +31,7 @@ def steps(lanes: int) -> Iterator[tuple[int, int]]:
         run *= 2
 
 
-class Network:
+class SortingNetwork:
     """The registers of a network that sorts.
 
     Args:

@@ -327,7 +327,7 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[
             :lanes
         ],
-        "in_order": np.sort,
+        "in_order": lambda value: np.sort(value, kind="stable"),  # which loses no sign of a zero
         "keys": _keys,
         "taken": lambda x, at, places, condition: np.array(
             [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]

@@ -8,7 +8,6 @@ accumulators, because an extremum that a NaN stays in takes some instructions, o
 """
 
 from tracejit.codegen.loop_order import joined
-from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.passes.loops.launches import KernelLaunch
@@ -18,6 +17,8 @@ from tracejit.program import Kernel
 _TOGETHER = 4  # accumulators
 _SHORT = 64  # elements: shorter rows run in lanes (codegen/lanes.py)
 _WIDEST = 64  # columns, at most, so that neighbours are still in the nearest cache when they are read
+_LEAST_BYTES = 4  # of an element that vectors are made of
+_PLACES_BYTES = 32  # of a vector, at least, for places of 64 bits
 _NUMBERS = ("outer", "n", "inner", "apart", "step", "beside")
 
 # A comparison does for numbers; where some element was NaN the row is folded again.
@@ -88,55 +89,54 @@ def extremum(nest: Nest) -> KernelLaunch | None:
     """Return the launch that finds the extrema that a nest folds to, None if another kernel is to do it."""
     if len(nest.nodes) != 1 or nest.nodes[0].op.name not in ("max", "min") or len(nest.reads) != 1:
         return None
-    (node,), order, source = nest.nodes, joined(nest), nest.reads[0]
-    if source.dtype.kind != "f" or source.dtype.itemsize < 4 or len(nest.full) != 1:
+    (node,), (source,), target = nest.nodes, nest.reads, nest.writes[0]
+    if source.dtype.kind != "f" or source.dtype.itemsize < _LEAST_BYTES:
         return None
-    lines, target = nest.full[0], nest.writes[0]
-    strides, beside = order.strides(source), order.strides(target)
-    kinds = [type(line) for line in (*nest.row[0], *lines, *nest.row[-1])]
-    if kinds == [Load, RowFold, Store] and order.depth - 1 == order.split <= 1 and strides[-1] == 1:
-        if order.extents[-1] < _SHORT:
-            return None
-        outer, apart, away = (order.extents[0], strides[0], beside[0]) if order.split else (1, 0, 0)
-        numbers = (outer, order.extents[-1], 1, apart, 1, away)
-    elif kinds[:2] == [Load, Accumulate] and lines[1].start is None and order.depth in (2, 3):
-        outer, apart, away = (order.extents[0], strides[0], beside[0]) if order.depth == 3 else (1, 0, 0)
-        n, inner = order.extents[-2:]
-        if (
-            beside[-2:] != (0, 1)
-            or strides[-1] != 1
-            or inner > _WIDEST
-            or n < _TOGETHER
-            or (order.depth == 3 and not away)
-        ):
-            return None
-        numbers = (outer, n, inner, apart, strides[-2], away)
-    else:
+    numbers = _of_rows(nest) or _of_columns(nest)
+    if numbers is None:
         return None
     return KernelLaunch(f"extremum_{node.op.name}", numbers, (source, target), 1, node)
 
 
+def _of_rows(nest: Nest) -> tuple[int, ...] | None:
+    """Return the numbers of the kernel if a nest folds rows whose elements lie side by side."""
+    order = joined(nest)
+    strides, beside = (order.strides(access) for access in (nest.reads[0], nest.writes[0]))
+    kinds = [[type(line) for line in lines] for lines in (*nest.row, *nest.full)]
+    if kinds != [[], [Store], [Load, RowFold]] or order.split != order.depth - 1 or order.depth > 2:
+        return None
+    n = order.extents[-1]
+    if n < _SHORT or strides[-1] != 1:
+        return None
+    return (order.extents[0], n, 1, strides[0], 1, beside[0]) if order.split else (1, n, 1, 0, 1, 0)
+
+
+def _of_columns(nest: Nest) -> tuple[int, ...] | None:
+    """Return the numbers of the kernel if a nest folds a few columns, whose neighbours lie side by side."""
+    order = joined(nest)
+    strides, beside = (order.strides(access) for access in (nest.reads[0], nest.writes[0]))
+    lines = nest.full[0]
+    if len(lines) != 2 or not isinstance(lines[1], Accumulate) or order.depth not in (2, 3):
+        return None
+    n, inner = order.extents[-2:]
+    is_alone = not any(nest.row) and lines[1].start is None and inner <= _WIDEST and n >= _TOGETHER
+    if not is_alone or strides[-1] != 1 or beside[-2:] != (0, 1) or 0 in beside[:-2]:
+        return None
+    if order.depth == 2:
+        return (1, n, inner, 0, strides[0], 0)
+    return (order.extents[0], n, inner, strides[0], strides[1], beside[0])
+
+
 def kernel(launch: KernelLaunch) -> Kernel | None:
-    """Return the kernel of a launch, None for places along memory and on CPUs whose vectors are short."""
+    """Return the kernel of a launch; None for first places along memory, and on CPUs whose vectors are short."""
     dtype, inner = launch.pointers[0].dtype, launch.numbers[2]
     if launch.name == "first_place":
-        if inner == 1 or inner > _WIDEST or vector_bytes() < 32 or dtype.kind != "f" or dtype.itemsize < 4:
+        is_narrow = dtype.kind == "f" and dtype.itemsize >= _LEAST_BYTES and 1 < inner <= _WIDEST
+        if not is_narrow or vector_bytes() < _PLACES_BYTES:
             return None
-        lanes = lanes_of(dtype)
-        pointers = f"x:{SUFFIXES[dtype]} best:{SUFFIXES[dtype]}"
-        return written(
-            launch.name,
-            _FIRST_PLACES,
-            dtype,
-            ("outer", "n", "inner"),
-            "x best",
-            "out:i64",
-            {"i64X": f"i64x{lanes}"},
-        )
+        sizes: dict[str, int | str] = {"i64X": f"i64x{lanes_of(dtype)}"}
+        return written(launch.name, _FIRST_PLACES, dtype, _NUMBERS[:3], "x best", "out:i64", sizes)
     name = launch.name.rpartition("_")[2]
-    text = (
-        (_ROWS if inner == 1 else _COLUMNS)
-        .replace("EXTREMUM", name)
-        .replace("BEYOND", {"max": ">", "min": "<"}[name])
-    )
+    text = (_ROWS if inner == 1 else _COLUMNS).replace("EXTREMUM", name)
+    text = text.replace("BEYOND", {"max": ">", "min": "<"}[name])
     return written(launch.name, text, dtype, _NUMBERS, "x", "out", {"TOGETHER": _TOGETHER})
