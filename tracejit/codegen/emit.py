@@ -203,7 +203,8 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         _, m, n, *_ = launch.numbers
         return gemm.product(dtype, m, n)
     if launch.name == "panels":
-        return gemm.panels(dtype)
+        _, m, n, *_ = launch.numbers
+        return gemm.panels(dtype, m, n, near=launch.numbers[8] == 1)
     if launch.name == "columns":
         _, m, n, *_ = launch.numbers
         return gemm.columns(dtype, m, n, near=launch.numbers[8] == 1)
