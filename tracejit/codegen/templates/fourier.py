@@ -19,7 +19,7 @@ from tracejit.program import Kernel
 
 NUMBERS = (
     "first", "last", "groups", "lines", "n", "in_outer", "in_lane", "in_step", "in_re", "in_im", "out_outer",
-    "out_lane", "out_step", "out_re", "out_im", "steps",
+    "out_lane", "out_step", "out_re", "out_im", "steps", "wrapped",
 )  # fmt: skip
 
 _TEXT = """
@@ -312,6 +312,13 @@ for t in range(n - n % {lanes // 2}, n):
 """
 
 
+_FIRST_AGAIN = """
+for lane in range(count):
+    z[target + lane * out_lane + n * out_step + out_re] = work[a + lane]
+    z[target + lane * out_lane + n * out_step + out_im] = work[a + half + lane]
+"""
+
+
 def _loops(lane: int) -> str:
     """Return two loops, the inner one over what lies side by side."""
     lanes, steps = "for lane in range(count):", "for t in range(n):"
@@ -333,7 +340,7 @@ def kernel(launch: KernelLaunch) -> Kernel:
     lanes = lanes_of(launch.pointers[-1].dtype)
     snippets = {
         "LOAD": _load(numbers, lanes),
-        "STORE": _store(numbers, lanes),
+        "STORE": _store(numbers, lanes) + (_FIRST_AGAIN if numbers["wrapped"] else ""),
         "RADICES": _steps(numbers["n"]),
     }
     return written(
