@@ -142,7 +142,14 @@ def radices(n: int) -> list[int]:
 
 
 def _infer_lines(
-    x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps, inverse: bool, paired: bool, wrapped: bool
+    x: Aval,
+    *rest: Aval,
+    count: Steps,
+    reads: Steps,
+    writes: Steps,
+    inverse: bool,
+    paired: bool,
+    wrapped: bool,
 ) -> tuple[Aval, Aval]:
     outer, lines, n = count
     flat = Aval((outer * lines * (n + wrapped),), None, complex_dtype(x.dtype))

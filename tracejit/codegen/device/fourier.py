@@ -93,7 +93,9 @@ def _first_again(target: _Lines, outer: int, lines: int, size: int) -> tuple[Emi
     ])  # fmt: skip
     reads = {"x_re": target.re, "x_im": target.im}
     writes = {"z_re": target.re.moved(far), "z_im": target.im.moved(far)}
-    return emitted("fft_first_again", text, target.re.dtype, numbers, reads, writes), Grid(blocks_of(count), BLOCK)
+    return emitted("fft_first_again", text, target.re.dtype, numbers, reads, writes), Grid(
+        blocks_of(count), BLOCK
+    )
 
 
 @cache

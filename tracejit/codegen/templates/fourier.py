@@ -11,6 +11,7 @@ exchanged again. A kernel has the steps of its size alone.
 """
 
 from collections.abc import Mapping
+from math import cos, pi, sin
 
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.ops.fourier import BESIDE, UNIT, radices
@@ -201,7 +202,28 @@ u3 = u3 + r3
 v3 = v3 + i3
 """
 
-ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 8: _EIGHT}
+
+def _odd(r: int) -> str:
+    """Return the lines of an odd factor: sums and differences of the elements at equal distances from both ends."""
+    half = range(1, r // 2 + 1)
+    lines = []
+    for k in half:
+        lines += [f"a{k} = r{k} + r{r - k}", f"b{k} = i{k} + i{r - k}"]
+        lines += [f"e{k} = r{k} - r{r - k}", f"f{k} = i{k} - i{r - k}"]
+    for first, total, sums in (("r0", "u0", "a"), ("i0", "v0", "b")):
+        lines.append(f"{total} = " + " + ".join([first, *[f"{sums}{k}" for k in half]]))
+    for j in half:
+        turns = [2 * pi * (j * k % r) / r for k in half]
+        for name, first, parts, part in (
+            ("mr", ["r0"], "a", cos), ("mi", ["i0"], "b", cos), ("er", [], "e", sin), ("ei", [], "f", sin)
+        ):  # fmt: skip
+            terms = [f"{parts}{k} * T({part(turn)!r})" for k, turn in zip(half, turns, strict=True)]
+            lines.append(f"{name} = " + " + ".join([*first, *terms]))
+        lines += [f"u{j} = mr + ei", f"v{j} = mi - er", f"u{r - j} = mr - ei", f"v{r - j} = mi + er"]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 7: _odd(7), 8: _EIGHT, 11: _odd(11), 13: _odd(13)}
 
 _ANY = """
 for q in range(s):

@@ -83,7 +83,14 @@ def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: An
     operands = (whole, whole) if whole is not None else flat
     tables = (*roots, b.constant(np.array(radices(n), np.int64)))
     found, _ = b.fft_lines(
-        *operands, *tables, count=count, reads=reads, writes=writes, inverse=inverse, paired=False, wrapped=False
+        *operands,
+        *tables,
+        count=count,
+        reads=reads,
+        writes=writes,
+        inverse=inverse,
+        paired=False,
+        wrapped=False,
     )
     return _parts_of(b, found)
 
