@@ -7,7 +7,6 @@ cotangent of x is the transform of that of y in the same direction.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np

@@ -210,8 +210,8 @@ def _odd(r: int) -> str:
     for k in half:
         lines += [f"a{k} = r{k} + r{r - k}", f"b{k} = i{k} + i{r - k}"]
         lines += [f"e{k} = r{k} - r{r - k}", f"f{k} = i{k} - i{r - k}"]
-    for first, total, sums in (("r0", "u0", "a"), ("i0", "v0", "b")):
-        lines.append(f"{total} = " + " + ".join([first, *[f"{sums}{k}" for k in half]]))
+    lines.append(" + ".join(["u0 = r0", *[f"a{k}" for k in half]]))
+    lines.append(" + ".join(["v0 = i0", *[f"b{k}" for k in half]]))
     for j in half:
         turns = [2 * pi * (j * k % r) / r for k in half]
         for name, first, parts, part in (
