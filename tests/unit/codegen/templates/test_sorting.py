@@ -42,7 +42,7 @@ def drawn(dtype: str, shape: tuple[int, ...], pattern: str) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 17, 33, 64, 65, 150])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 17, 33, 64, 65, 128, 129, 150])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_size(dtype: str, size: int) -> None:
     x = drawn(dtype, (2, size), "few")
