@@ -18,6 +18,7 @@ by the number of lanes:
     count_x16(condition)                     the lanes in which a condition holds
     packed_x16(v, condition)                 the lanes in which a condition holds, side by side; the rest is undefined
     in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
+    keys_x16(v)                              integers in the order of the numbers v, then of lanes, with these below
     taken_x16(x, at, places, condition)      x[at + place] for each place where a condition holds, else 0
     places_in_order_x16(v, places)           places in the order of the numbers v beside them, then in their own
 """
@@ -32,6 +33,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
+from .networks import SortingNetwork, keys
 from .pointers import DTYPES
 from .vectors import (
     Vector,
@@ -50,7 +52,7 @@ from .vectors import (
 )
 
 LANES = (4, 8, 16)
-SEVERAL = (32, 64)  # lanes of several vectors, which are sorted together
+SEVERAL = (32, 64, 128)  # lanes of several vectors, which are sorted together
 _SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
 _WORD = ir.IntType(32)
 _ALIGNMENT = 64  # of scratch memory, in bytes
@@ -294,8 +296,10 @@ def _count(lanes: int) -> Any:
     @intrinsic
     def count(typing_context: Any, condition: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            bits = builder.zext(builder.bitcast(args[0], ir.IntType(lanes)), ir.IntType(64))
-            return call(builder, "llvm.ctpop.i64", bits.type, [bits])
+            bits = builder.bitcast(args[0], ir.IntType(lanes))
+            bits = builder.zext(bits, ir.IntType(64)) if lanes < 64 else bits
+            found = call(builder, f"llvm.ctpop.i{bits.type.width}", bits.type, [bits])
+            return builder.trunc(found, ir.IntType(64)) if lanes > 64 else found
 
         return signature(types.intp, condition), codegen
 
@@ -339,20 +343,22 @@ def _in_order(lanes: int) -> Any:
     @intrinsic
     def in_order(typing_context: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            less, greater = _comparison("<"), _comparison(">")
-            (vector,) = args
-            for run, apart in _network(lanes):
-                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
-                other = builder.shuffle_vector(vector, vector, partners)
-                # Of equal numbers, such as -0.0 and 0.0, each lane gets that of the other, so that none is lost.
-                smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
-                larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
-                vector = builder.select(_first_of_pairs(lanes, run, apart), smaller, larger)
-            return vector
+            return SortingNetwork(builder, args[0]).sorted()
 
         return signature(value, value), codegen
 
     return in_order
+
+
+def _keys(lanes: int) -> Any:
+    @intrinsic
+    def keys_of(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return keys(builder, args[0])
+
+        return signature(Vector(types.int64, lanes), value), codegen
+
+    return keys_of
 
 
 def _taken(lanes: int) -> Any:
@@ -399,7 +405,7 @@ def _sorting(lanes: int) -> dict[str, Any]:
     """Return the functions that move numbers between lanes."""
     return {
         "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
-        "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
+        "keys": _keys(lanes), "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
     }  # fmt: skip
 
 

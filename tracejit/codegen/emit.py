@@ -11,11 +11,13 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
+from tracejit.codegen.numpy_loops import numpy_loop
 from tracejit.codegen.templates import by_op, gemm
+from tracejit.codegen.templates.extrema import extremum
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import HANDLED, PythonCall, UserLoop
-from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
+from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import (
@@ -139,6 +141,8 @@ class _Emission:
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)
+        if isinstance(launch, NestLaunch):
+            launch = numpy_loop(launch.nest) or extremum(launch.nest) or launch
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
             node = launch.node
             is_host = node is not None and node.op.kind is Kind.HOST
@@ -199,7 +203,8 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         _, m, n, *_ = launch.numbers
         return gemm.product(dtype, m, n)
     if launch.name == "panels":
-        return gemm.panels(dtype)
+        _, m, n, *_ = launch.numbers
+        return gemm.panels(dtype, m, n, near=launch.numbers[8] == 1)
     if launch.name == "columns":
         _, m, n, *_ = launch.numbers
         return gemm.columns(dtype, m, n, near=launch.numbers[8] == 1)

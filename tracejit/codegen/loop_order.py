@@ -17,12 +17,14 @@ class LoopOrder(NamedTuple):
     split       how many loops run over rows; None if there are no rows
     groups      for each loop, the axes of the nest that it runs over, outermost first
     lanes       how many rows run side by side (Note [short rows]); 0 if they run one after the other
+    repeats     whether the inner one of two loops stores an element, neighbours of which are read, again and again
     """
 
     extents: tuple[int, ...]
     split: int | None
     groups: tuple[tuple[int, ...], ...]
     lanes: int = 0
+    repeats: bool = False
 
     @property
     def depth(self) -> int:
@@ -37,7 +39,7 @@ class LoopOrder(NamedTuple):
     @property
     def short(self) -> int:
         """The extent of the innermost loop if it is in the text (Note [short inner loops]), otherwise 0."""
-        is_short = not self.lanes and self.depth > 2 and 1 < self.extents[-1] <= SHORT
+        is_short = not self.lanes and (self.depth > 2 or self.repeats) and 1 < self.extents[-1] <= SHORT
         return self.extents[-1] if is_short else 0
 
     def strides(self, access: Access) -> tuple[int, ...]:
@@ -76,7 +78,9 @@ def joined(nest: Nest) -> LoopOrder:
     if nest.split is not None:
         split = sum(1 for group in groups if group[-1] < nest.split)
     sizes = tuple([math.prod([extents[axis] for axis in group]) for group in groups])
-    return LoopOrder(sizes, split, tuple(tuple(group) for group in groups))
+    order = LoopOrder(sizes, split, tuple(tuple(group) for group in groups))
+    repeats = split is None and any(order.strides(access) == (1, 0) for access in nest.reads)
+    return order._replace(repeats=True) if repeats else order
 
 
 _MANY_TIMES = 8  # at 4 a Gaussian mixture (16 of 4) is slower; batches of images have hundreds

@@ -9,7 +9,8 @@ The innermost of three loops is too short for vectors if it has 2 to 8 elements.
 unrolls it, and if the strides of the loop around it are there too, where rows lie densely, it makes vectors of several
 rows, with their elements in the right places. A kernel over (1250, 16, 4) that accumulates two times (16, 4) takes
 24 us this way, 49 us otherwise, and 65 us with the extent alone. Two loops run over several rows at a time instead
-(passes/loops/tiles.py).
+(passes/loops/tiles.py), unless each element that the outer one reads is stored several times: to repeat 10,000 elements
+twice takes 1.2 us with the extent in the text, 10 us without.
 """
 
 from collections.abc import Mapping

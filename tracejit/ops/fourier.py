@@ -7,7 +7,6 @@ cotangent of x is the transform of that of y in the same direction.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -142,43 +141,58 @@ def radices(n: int) -> list[int]:
 
 
 def _infer_lines(
-    x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps, inverse: bool
+    x: Aval,
+    *rest: Aval,
+    count: Steps,
+    reads: Steps,
+    writes: Steps,
+    inverse: bool,
+    paired: bool,
+    wrapped: bool,
 ) -> tuple[Aval, Aval]:
     outer, lines, n = count
-    flat = Aval((outer * lines * n,), None, complex_dtype(x.dtype))
+    flat = Aval((outer * lines * (n + wrapped),), None, complex_dtype(x.dtype))
     # Scratch memory for each group of lines; that of the first in a part of the launch serves the others.
     return flat, Aval((outer * -(-lines // UNIT) * 4 * (n + BESIDE) * UNIT,), None, part_dtype(x.dtype))
 
 
 def _numpy_lines(
-    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps, inverse: bool
-) -> tuple[np.ndarray, ...]:
-    whole = x.ravel() if x.dtype.kind == "c" else numpy_complex(x.ravel(), y.ravel())
+    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps, inverse: bool,
+    paired: bool, wrapped: bool,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    if paired:
+        whole = np.ascontiguousarray(x).ravel().view(complex_dtype(x.dtype))
+    else:
+        whole = x.ravel() if x.dtype.kind == "c" else numpy_complex(x.ravel(), y.ravel())
     size = whole.itemsize
     given = np.lib.stride_tricks.as_strided(whole, count, [size * step for step in reads])
-    out = np.zeros(prod(count), whole.dtype)
-    place = np.lib.stride_tricks.as_strided(out, count, [size * step for step in writes])
-    place[...] = _numpy_fft(given, axis=2, inverse=inverse) if out.size else 0
-    _, work = _infer_lines(
-        Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes, inverse=inverse
-    )
+    flat, work = _infer_lines(
+        Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes, inverse=inverse, paired=paired,
+        wrapped=wrapped,
+    )  # fmt: skip
+    out = np.zeros(flat.shape, whole.dtype)
+    wide = (*count[:2], count[2] + wrapped)
+    place = np.lib.stride_tricks.as_strided(out, wide, [size * step for step in writes])
+    if out.size:
+        place[..., : count[2]] = _numpy_fft(given, axis=2, inverse=inverse)
+        place[..., count[2] :] = place[..., :wrapped]
     return out, np.zeros(work.shape, work.dtype)
 
 
 def _numbers_lines(
     out: Any, x: Aval, y: Aval, a: Aval, b: Aval, plan: Aval, *, count: Steps, reads: Steps, writes: Steps,
-    inverse: bool,
+    inverse: bool, paired: bool, wrapped: bool,
 ) -> Sequence[int]:  # fmt: skip
     # An inverse transform is one of exchanged parts, whose parts are exchanged again.
     outer, lines, n = count
     groups = -(-lines // UNIT)
-    step = 2 if x.dtype.kind == "c" else 1  # the parts lie side by side
+    step = 2 if paired or x.dtype.kind == "c" else 1  # the parts lie side by side
     given = [step * distance for distance in reads]
     made = [2 * distance for distance in writes]
     beside = step == 2
     return (
         0, outer * groups, groups, lines, n, *given, int(beside and inverse), int(beside and not inverse),
-        *made, int(inverse), int(not inverse), plan.shape[0],
+        *made, int(inverse), int(not inverse), plan.shape[0], int(wrapped),
     )  # fmt: skip
 
 
@@ -186,12 +200,14 @@ _NS = 4.0  # of a vector and a step
 _CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[15]) * _NS, lambda numbers: numbers[1])
 
 OPS = (
-    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of the same complex numbers twice or their "
-       "parts, by tables of roots and factors; to places anywhere; and scratch memory; no derivative",
+    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of the same complex numbers twice, of their "
+       "parts, or of real numbers twice that are parts side by side if `paired`, by tables of roots and factors; to "
+       "places anywhere, with the first element once more at the end if `wrapped`; and scratch memory; no derivative",
        kind=Kind.KERNEL, takes_complex=True, infer=_infer_lines,
        numpy=_numpy_lines, vjp=None, analytic=False, emit=KernelCall("fft_lines", _numbers_lines, cut=_CUT),
        samples=(Sample(((0,), (0,), (2,), (2,), (1,)),
-                       {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1), "inverse": False},
+                       {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1), "inverse": False,
+                        "paired": False, "wrapped": False},
                        dtypes=("float64", "float64", "float64", "float64", "int64")),)),
     Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
        kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft,

@@ -28,7 +28,7 @@ from tracejit.util.text import printable
 
 # A template that is one call: the function is the op's reference. In longer templates it is that of another op.
 _FUNCTION = re.compile(r"(\w+)_\{T\}\(\{0\}(?:, \{1\})?\)")
-_LANES = (2, 4, 8, 16, 32, 64)
+_LANES = (2, 4, 8, 16, 32, 64, 128)
 _TILE_ROWS = range(1, 17)
 
 
@@ -327,12 +327,19 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[
             :lanes
         ],
-        "in_order": np.sort,
+        "in_order": lambda value: np.sort(value, kind="stable"),  # which loses no sign of a zero
+        "keys": _keys,
         "taken": lambda x, at, places, condition: np.array(
             [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]
         ),
         "places_in_order": lambda value, places: places[np.lexsort((places, value))],
     }
+
+
+def _keys(vector: np.ndarray) -> np.ndarray:
+    """Return the keys of numbers, as kernels/intrinsics/networks.py does, whose lowest bits are their lanes."""
+    ranks = np.searchsorted(np.unique(vector), vector)
+    return ranks * len(vector) + np.arange(len(vector))
 
 
 def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The addresses of the inner loops of SciPy's ufuncs, and the loops as functions of arrays.
+"""The addresses of the inner loops of NumPy's and SciPy's ufuncs, and the loops as functions of arrays.
 
 Note [loops of ufuncs]
 A ufunc is a table of C functions: for each combination of dtypes a loop over elements, and a pointer that the loop is
@@ -19,7 +19,7 @@ from tracejit.errors import CodegenError
 from tracejit.ops.ufunc_loops import ufunc_of
 
 MOST = 8  # operands and results of a ufunc
-NAME = re.compile(r"scipy\.special\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
+NAME = re.compile(r"(numpy|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
 
 
 class Head(ctypes.Structure):
@@ -44,7 +44,10 @@ def _parts(name: str) -> tuple[np.ufunc, str]:
     found = NAME.fullmatch(name)
     if found is None:
         raise CodegenError(f"there is no routine named {name!r:.80}")
-    return ufunc_of(found[1]), found[2]
+    ufunc = getattr(np, found[2], None) if found[1] == "numpy" else ufunc_of(found[2])
+    if not isinstance(ufunc, np.ufunc):
+        raise CodegenError(f"there is no routine named {name!r:.80}")
+    return ufunc, found[3]
 
 
 def head_of(ufunc: np.ufunc) -> Head:

@@ -107,6 +107,17 @@ def test_parts_compute_what_the_reference_does(case: tuple[Op, Sample]) -> None:
             assert_near(have, want, f"{op.name} of {dtype}")
 
 
+def test_both_parts_of_moved_numbers_are_stored_at_once() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 3)) + 1j * rng.standard_normal((2, 3)) for _ in range(2)]
+    b = Builder(Graph())
+    b.graph.outputs = [b.concatenate(*[b.input(Aval(a.shape, None, a.dtype)) for a in arrays], axis=1)]
+    program = build(b.graph)
+    assert len(program.rows) == 5  # a copy of each part of each operand, and one of both parts of the result
+    (found,) = PythonExecutable(program)(arrays)
+    np.testing.assert_array_equal(found, np.concatenate(arrays, axis=1))
+
+
 @pytest.mark.sampled(by=lambda case: case["case"][0].name)
 @complex_ops
 def test_emitted_code_is_the_reference(case: tuple[Op, Sample]) -> None:

@@ -73,7 +73,29 @@ def emit_fourier(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
         )
         launches.append((kernel, Grid(blocks_of(count), BLOCK)))
         source, s = made, s * r
+    if n["wrapped"]:
+        launches.append(_first_again(target, outer, lines, size))
     return launches
+
+
+def _first_again(target: _Lines, outer: int, lines: int, size: int) -> tuple[Emitted, Grid]:
+    """Return the kernel that stores the first element of each line once more behind the last one."""
+    count = outer * lines
+    numbers = {"count": count, "lines": lines, "outer": target.outer, "line": target.line}
+    far = size * target.step
+    text = "\n".join([
+        "number = thread()",
+        "while number < count:",
+        "    at = quotient(number, lines) * outer + remainder(number, lines) * line",
+        "    z_re[at] = x_re[at]",
+        "    z_im[at] = x_im[at]",
+        "    number = index(number + threads())",
+    ])  # fmt: skip
+    reads = {"x_re": target.re, "x_im": target.im}
+    writes = {"z_re": target.re.moved(far), "z_im": target.im.moved(far)}
+    return emitted("fft_first_again", text, target.re.dtype, numbers, reads, writes), Grid(
+        blocks_of(count), BLOCK
+    )
 
 
 @cache

@@ -38,12 +38,17 @@ TEXTS = {
     "maxpool_adjoint": "pooling",
     "maxpool_adjoint_planes": "pooling",
     "resample_planes": "resampling",
+    "extremum_max": "extrema",
+    "extremum_min": "extrema",
+    "first_place": "extrema",
     "order": "sorting",
     "sort": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
-BESIDE_LOOPS = ("maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "resample_planes", "order", "sort")
+BESIDE_LOOPS = (
+    "maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "resample_planes", "first_place", "order", "sort",
+)  # fmt: skip
 """Those that have a function in kernels/loops/ too, for other CPUs, sizes and devices."""
 
 

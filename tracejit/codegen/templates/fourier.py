@@ -11,6 +11,7 @@ exchanged again. A kernel has the steps of its size alone.
 """
 
 from collections.abc import Mapping
+from math import cos, pi, sin
 
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.ops.fourier import BESIDE, UNIT, radices
@@ -19,7 +20,7 @@ from tracejit.program import Kernel
 
 NUMBERS = (
     "first", "last", "groups", "lines", "n", "in_outer", "in_lane", "in_step", "in_re", "in_im", "out_outer",
-    "out_lane", "out_step", "out_re", "out_im", "steps",
+    "out_lane", "out_step", "out_re", "out_im", "steps", "wrapped",
 )  # fmt: skip
 
 _TEXT = """
@@ -201,7 +202,28 @@ u3 = u3 + r3
 v3 = v3 + i3
 """
 
-ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 8: _EIGHT}
+
+def _odd(r: int) -> str:
+    """Return the lines of an odd factor: sums and differences of the elements at equal distances from both ends."""
+    half = range(1, r // 2 + 1)
+    lines = []
+    for k in half:
+        lines += [f"a{k} = r{k} + r{r - k}", f"b{k} = i{k} + i{r - k}"]
+        lines += [f"e{k} = r{k} - r{r - k}", f"f{k} = i{k} - i{r - k}"]
+    lines.append(" + ".join(["u0 = r0", *[f"a{k}" for k in half]]))
+    lines.append(" + ".join(["v0 = i0", *[f"b{k}" for k in half]]))
+    for j in half:
+        turns = [2 * pi * (j * k % r) / r for k in half]
+        for name, first, parts, part in (
+            ("mr", ["r0"], "a", cos), ("mi", ["i0"], "b", cos), ("er", [], "e", sin), ("ei", [], "f", sin)
+        ):  # fmt: skip
+            terms = [f"{parts}{k} * T({part(turn)!r})" for k, turn in zip(half, turns, strict=True)]
+            lines.append(f"{name} = " + " + ".join([*first, *terms]))
+        lines += [f"u{j} = mr + ei", f"v{j} = mi - er", f"u{r - j} = mr - ei", f"v{r - j} = mi + er"]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+ARITHMETIC = {2: _TWO, 3: _THREE, 4: _FOUR, 5: _FIVE, 7: _odd(7), 8: _EIGHT, 11: _odd(11), 13: _odd(13)}
 
 _ANY = """
 for q in range(s):
@@ -312,6 +334,13 @@ for t in range(n - n % {lanes // 2}, n):
 """
 
 
+_FIRST_AGAIN = """
+for lane in range(count):
+    z[target + lane * out_lane + n * out_step + out_re] = work[a + lane]
+    z[target + lane * out_lane + n * out_step + out_im] = work[a + half + lane]
+"""
+
+
 def _loops(lane: int) -> str:
     """Return two loops, the inner one over what lies side by side."""
     lanes, steps = "for lane in range(count):", "for t in range(n):"
@@ -333,7 +362,7 @@ def kernel(launch: KernelLaunch) -> Kernel:
     lanes = lanes_of(launch.pointers[-1].dtype)
     snippets = {
         "LOAD": _load(numbers, lanes),
-        "STORE": _store(numbers, lanes),
+        "STORE": _store(numbers, lanes) + (_FIRST_AGAIN if numbers["wrapped"] else ""),
         "RADICES": _steps(numbers["n"]),
     }
     return written(

@@ -11,6 +11,8 @@ changes from one partition to the next. Where nothing is below the pivot, what e
 The second half of the result, where the elements go in the opposite order in the end, is the scratch memory.
 """
 
+import numpy as np
+
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.tile_text import lanes_of, written
@@ -19,6 +21,7 @@ from tracejit.program import Kernel
 
 NUMBERS = ("outer", "n", "inner")
 
+_SHORT = 128  # elements of a row that are sorted in registers
 _STACK = 64  # the smaller part comes first, so that at most log2 of the elements wait
 
 _TEXT = """
@@ -80,6 +83,58 @@ for row in range(outer):
             v = load_first_X(out, low, count)
             LEAF
     END
+"""
+
+# Rows that fit the registers.
+_SHORT_TEXT = """
+half = outer * n
+inside = inside_Y(n)
+for row in range(outer):
+    base = row * n
+    last = base + n
+    beside = half + base
+    v = load_first_Y(x, base, n)
+    numbers = inside & (v == v)
+    known = count_Y(numbers)
+    store_first_Y(out, base, in_order_Y(where(numbers, v, T(HIGHEST))), known)
+    at = base + known
+    for i in range(base, last if known < n else base):
+        if x[i] != x[i]:
+            out[at] = x[i]
+            at += 1
+    BACKWARDS
+"""
+
+# The places that sort rows which fit the registers: what is sorted are keys with the place in the lowest bits.
+_SHORT_ORDER = """
+half = outer * n
+inside = inside_Y(n)
+for row in range(outer):
+    base = row * n
+    beside = half + base
+    keys = in_order_Y(where(inside, keys_Y(load_first_Y(x, base, n)), i64Y(HIGHEST)))
+    store_first_Y(out, base, keys & MOST, n)
+    TIES
+    RANKS
+"""
+
+# Numbers of 64 bits whose keys differ in the place only.
+_TIES = """
+store_first_Y(out, beside, keys, n)
+ties = 0
+for i in range(1, n):
+    ties += 1 if out[beside + i] ^ out[beside + i - 1] <= MOST else 0
+for i in range(1, n if ties > 0 else 0):
+    place = out[base + i]
+    value = x[base + place]
+    k = i
+    while k > 0:
+        before = x[base + out[base + k - 1]]
+        if not (value < before or (before != before and value == value)):
+            break
+        out[base + k] = out[base + k - 1]
+        k -= 1
+    out[base + k] = place
 """
 
 # Whole vectors are stored first: what they overwrite in front has been read, and what they overwrite in scratch memory
@@ -174,6 +229,21 @@ def _leaf(name: str, shape: str, keys: str, highest: str) -> str:
     return f"inside = inside_{shape}(count)\nstore_first_{shape}(out, low, {ordered}, count)"
 
 
+def _short(launch: KernelLaunch, highest: str) -> Kernel:
+    """Return the kernel for rows that fit the registers, given the highest number of the dtype."""
+    dtype, n = launch.pointers[0].dtype, launch.numbers[1]
+    lanes = next(count for count in (lanes_of(launch.pointers[-1].dtype), 16, 32, 64, _SHORT) if n <= count)
+    sizes: dict[str, int | str] = {"Y": f"x{lanes}", "HIGHEST": highest}
+    if launch.name == "sort":
+        return written(
+            "sort_short", _SHORT_TEXT, dtype, NUMBERS, "x", "out", sizes, {"BACKWARDS": _BACKWARDS}
+        )
+    sizes = {"Y": f"x{lanes}", "i64Y": f"i64x{lanes}", "HIGHEST": 2**63 - 1, "MOST": lanes - 1}
+    snippets = {"TIES": _TIES if dtype.itemsize == 8 else "", "RANKS": _RANKS}
+    x = f"x:{SUFFIXES[dtype]}"
+    return written("order_short", _SHORT_ORDER, launch.pointers[-1].dtype, NUMBERS, x, "out", sizes, snippets)
+
+
 def kernel(launch: KernelLaunch) -> Kernel | None:
     """Return the kernel of a launch, None for a dtype or a CPU whose vectors are not packed."""
     name, dtype, (_, _, inner) = launch.name, launch.pointers[0].dtype, launch.numbers
@@ -181,7 +251,7 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         return None
     is_float, is_order = dtype.kind == "f", name == "order"
     lanes = lanes_of(launch.pointers[-1].dtype)
-    several = 32 if is_order else 64  # which fit the registers, with the places beside them
+    several = 32 if is_order else _SHORT  # which fit the registers, with the places beside them
     highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
     keys = "taken_{0}(x, base, v, inside)" if is_order else "v"
     begin = {(True, False): _NUMBERS_FIRST, (False, False): _COPY, (True, True): _PLACES_OF_NUMBERS,
@@ -195,6 +265,8 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         "LEAF_OF_SEVERAL": _leaf(name, of_several, keys.format(of_several), highest),
         "LEAF": _leaf(name, f"x{lanes}", keys.format(f"x{lanes}"), highest),
     }
+    if launch.numbers[1] <= _SHORT and not (is_order and dtype == np.int64):
+        return _short(launch, highest)
     snippets = {key: lines.replace("KEYS", keys.format("X")) for key, lines in snippets.items()}
     sizes: dict[str, int | str] = {"STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype]}
     text = _TEXT.replace("KEYS", keys.format("X"))

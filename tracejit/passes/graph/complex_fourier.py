@@ -82,8 +82,37 @@ def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: An
     whole = pairs.whole_of(flat)
     operands = (whole, whole) if whole is not None else flat
     tables = (*roots, b.constant(np.array(radices(n), np.int64)))
-    found, _ = b.fft_lines(*operands, *tables, count=count, reads=reads, writes=writes, inverse=inverse)
+    found, _ = b.fft_lines(
+        *operands,
+        *tables,
+        count=count,
+        reads=reads,
+        writes=writes,
+        inverse=inverse,
+        paired=False,
+        wrapped=False,
+    )
     return _parts_of(b, found)
+
+
+def _pairs_of_rows(b: Any, x: Value) -> Parts | None:
+    """Return transforms of the rows of real numbers as if pairs of them were complex, and the first element once more.
+
+    None for other rows than such as are transformed in one step.
+    """
+    *outer, n = x.shape
+    rows, half = prod(outer), n // 2
+    is_short = _halves(half)[1] == 1 or half < _SHORTEST or (rows >= _FEWEST and half <= _LONGEST)
+    if primes(half)[-1] > _LARGEST or not is_short:
+        return None
+    flat = b.reshape(x, shape=(rows * n,))
+    tables = (*_constant(b, _roots(half), x.dtype), b.constant(np.array(radices(half), np.int64)))
+    reads, writes = (rows * half, half, 1), (rows * (half + 1), half + 1, 1)
+    found, _ = b.fft_lines(
+        flat, flat, *tables, count=(1, rows, half), reads=reads, writes=writes, inverse=False, paired=True,
+        wrapped=True,
+    )  # fmt: skip
+    return _reshaped(b, _parts_of(b, found), (*outer, half + 1))
 
 
 def _transformed(b: Any, x: Parts, outer: int, n: int, inner: int, inverse: bool) -> Parts:
@@ -167,17 +196,24 @@ def _rfft(b: Any, node: Node, x: Value) -> Parts:
         return _part_of(b, found, axis, 0, count)
     # Real numbers in pairs are complex ones: z = x[0::2] + i x[1::2], and X_k = E_k + w**k O_k with the transforms
     # E = (Z_k + conj Z_-k) / 2 and O = (Z_k - conj Z_-k) / 2i of the two.
-    halves = Parts(x, x)
-    even, odd = _part_of(b, halves, axis, 0, n, 2), _part_of(b, halves, axis, 1, n, 2)
-    half = _along(b, Parts(even.re, odd.re), axis, False)
-    first = _part_of(b, half, axis, 0, 1)
-    ahead = _joined(b, axis, half, first)
-    back = _joined(b, axis, first, _reversed(b, half, axis))
+    ahead = _pairs_of_rows(b, x) if axis == x.ndim - 1 else None
+    if ahead is None:
+        ahead = _wrapped_pairs(b, x, axis)
+    back = _reversed(b, ahead, axis)
     summed = Parts(b.add(ahead.re, back.re), b.sub(ahead.im, back.im))
     rest = Parts(b.sub(ahead.re, back.re), b.add(ahead.im, back.im))
     turns = _along_axis(_roots(n)[: n // 2 + 1] * -0.5j, x.ndim - axis - 1)
     found = pairs.mul(b, rest, _constant(b, turns, x.dtype))
     return Parts(b.add(b.mul(summed.re, 0.5), found.re), b.add(b.mul(summed.im, 0.5), found.im))
+
+
+def _wrapped_pairs(b: Any, x: Value, axis: int) -> Parts:
+    """Return what _pairs_of_rows does, along any axis."""
+    n = x.shape[axis]
+    halves = Parts(x, x)
+    even, odd = _part_of(b, halves, axis, 0, n, 2), _part_of(b, halves, axis, 1, n, 2)
+    half = _along(b, Parts(even.re, odd.re), axis, False)
+    return _joined(b, axis, half, _part_of(b, half, axis, 0, 1))
 
 
 def _along_axis(values: np.ndarray, behind: int) -> np.ndarray:

@@ -75,6 +75,10 @@ def _product_of(builder: LaunchBuilder, node: Node) -> Product:
         # A tile of out' = y' x' has many columns, that of out = x y one.
         own = own._replace(row=m)
         return Product(count, n, m, k, right.turned, left.turned, own, len(added))
+    if m == 1 and right.row == 1 and right.column != 1:
+        # A row times a factor by columns, each of which lies side by side, is that factor's rows times a column.
+        own = own._replace(row=1, column=n)
+        return Product(count, n, 1, k, right.turned, left.turned, own, len(added))
     return Product(count, m, n, k, left, right, own, len(added))
 
 

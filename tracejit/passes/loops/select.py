@@ -22,7 +22,7 @@ from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolution_epilogues import join_convolutions
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
-from tracejit.passes.loops.nest import Access, Literal
+from tracejit.passes.loops.nest import Access, Line, Literal, Load, Nest, Store, copy_nest
 from tracejit.passes.loops.pieces import Assemblies, nest_in_place
 from tracejit.program import NO_WRITES, Place, Writes
 from tracejit.util.named_tuples import NamedTuple
@@ -277,6 +277,7 @@ class _Selector:
     def assemble(self, node: Node) -> None:
         """Copy the pieces that are not yet where they belong."""
         out = node.output
+        nests = []
         for number, (piece, target) in enumerate(self.assemblies.pieces[node]):
             if (node, number) in self.assemblies.in_place:
                 continue
@@ -289,7 +290,21 @@ class _Selector:
                 0 if extent == 1 else stride for extent, stride in zip(layout.shape, layout.strides, strict=True)
             ])  # fmt: skip
             source = Layout(layout.offset, piece.shape, (0,) * added + own)
-            self.builder.copy((root, source), (out, target))
+            if node.op.name == "complex_of" and out.aval.size:
+                nests.append(copy_nest((root, source), (out, target)))
+            else:
+                self.builder.copy((root, source), (out, target))
+        if nests:
+            self.builder.add_nest(_together(nests))
+
+
+def _together(nests: list[Nest]) -> Nest:
+    """Return the nest that makes several copies of equal extents: both parts of complex numbers are stored at once."""
+    lines: list[Line] = [
+        line for number in range(len(nests)) for line in (Load(number, number), Store(number, number))
+    ]
+    reads, writes = [nest.reads[0] for nest in nests], [nest.writes[0] for nest in nests]
+    return nests[0]._replace(reads=reads, writes=writes, full=[lines])
 
 
 def _of_whole(access: Access, value: Value) -> Access:

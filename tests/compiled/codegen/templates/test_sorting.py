@@ -22,3 +22,21 @@ def test_values_and_places(dtype: str) -> None:
                 values, places = sort(array), order(array)
             np.testing.assert_array_equal(np.asarray(values), np.sort(np.asarray(array)))
             np.testing.assert_array_equal(np.asarray(places), np.argsort(np.asarray(array), stable=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("size", [1, 2, 8, 9, 16, 31, 33, 64, 65, 100, 127, 128, 129])
+def test_rows_in_registers(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(size)
+    both = tj.dlaccelerate(lambda x: (np.sort(x, axis=1), np.argsort(x, axis=1, stable=True)), audit=False)
+    x = rng.standard_normal((3, size)) * 100
+    numbers = [x, np.round(x / 60), 1 + rng.integers(0, 40, x.shape) * 2.0**-52]  # the last have equal keys
+    if dtype[0] == "f":
+        numbers.append(rng.choice([np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0], x.shape))
+    for given in numbers:
+        array = given.astype(dtype)
+        for _ in range(3):
+            values, places = map(np.asarray, both(tj.dlarray(array)))
+        np.testing.assert_array_equal(values, np.sort(array, axis=1))
+        np.testing.assert_array_equal(places, np.argsort(array, axis=1, stable=True))
+        assert np.signbit(values[values == 0]).sum() == np.signbit(array[array == 0]).sum()

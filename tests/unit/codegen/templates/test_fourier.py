@@ -34,7 +34,7 @@ def test_steps_multiply_to_the_size() -> None:
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [((3, n), 1) for n in (2, 3, 4, 5, 7, 8, 9, 10, 16, 20, 25, 30, 35)]
-    + [((10, 17), 0), ((17, 10), 1), ((3, 64), 1)],
+    + [((10, 17), 0), ((17, 10), 1), ((3, 64), 1), ((3, 22), 1), ((10, 26), 0)],
 )
 def test_transforms(shape: tuple[int, int], axis: int, inverse: bool, vector_bytes: int) -> None:
     rng = np.random.default_rng(0)
@@ -48,6 +48,19 @@ def test_transforms(shape: tuple[int, int], axis: int, inverse: bool, vector_byt
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("vector_bytes", [16, 64])
+@pytest.mark.parametrize("shape", [(1, 4), (3, 10), (17, 16), (2, 3, 18), (9, 34)])
+def test_rows_of_real_numbers_are_read_in_pairs(shape: tuple[int, ...], vector_bytes: int) -> None:
+    x = np.random.default_rng(0).standard_normal(shape)
+    b = Builder(Graph())
+    b.graph.outputs = [b.rfft(b.input(Aval(shape, None, x.dtype)), axis=x.ndim - 1)]
+    with written_for(vector_bytes):
+        program = build(b.graph)
+    assert len(program.rows) == 2  # the transform, and what is made of its elements from both ends
+    (found,) = PythonExecutable(program)([x])
+    np.testing.assert_allclose(found, np.fft.rfft(x), rtol=0, atol=1e-13)
+
+
 def test_a_kernel_has_the_steps_of_its_size() -> None:
     def steps(n: int) -> list[int]:
         b = Builder(Graph())
@@ -55,4 +68,4 @@ def test_a_kernel_has_the_steps_of_its_size() -> None:
         (kernel,) = build(b.graph).kernels
         return [r for r in range(9) if f"r == {r}:" in kernel.text]
 
-    assert [steps(8), steps(20), steps(21)] == [[8], [4, 5], [3]]
+    assert [steps(8), steps(20), steps(21), steps(51)] == [[8], [4, 5], [3, 7], [3]]
