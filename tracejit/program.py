@@ -4,6 +4,7 @@
 A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -69,6 +70,9 @@ class HostCall(NamedTuple):
             return None
 
 
+_SCRATCH = re.compile(r"\bscratch_[a-z]+(\d+)\((\d+)\)")  # its bits, and how many
+
+
 class Kernel(NamedTuple):
     """Emitted source of one kernel, a function of one argument array; its name ends in a hash of the text.
 
@@ -78,6 +82,11 @@ class Kernel(NamedTuple):
     name: str
     text: str
     host: HostCall | None = None
+
+    @property
+    def scratch_bytes(self) -> int:
+        """The scratch memory that the kernel takes on the stack."""
+        return sum([int(bits) * int(count) // 8 for bits, count in _SCRATCH.findall(self.text)])
 
 
 class Pointer(NamedTuple):

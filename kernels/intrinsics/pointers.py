@@ -33,6 +33,10 @@ _WRITE_SCOPES = 128
 _READ_SCOPE = _WRITE_SCOPES  # the number that all reads share
 WIDEST = '"prefer-vector-width"="512"'
 """An attribute of functions; without it LLVM uses 256 bits on CPUs with registers of 512."""
+PROBED = '"probe-stack"="inline-asm"'
+"""An attribute of functions: they touch each page of their scratch memory. Without it, a kernel on a thread whose stack
+is too small would write to whatever lies beyond the page that guards the stack. It takes 3 ns for each page."""
+_PROBED_BYTES = 1 << 19  # of scratch memory, from which on it is probed; most stacks have room for less
 
 
 class TypedPointer(types.Type):  # type: ignore[misc]
@@ -135,6 +139,8 @@ def _scratch(dtype: types.Type) -> Any:
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             kind = ir.ArrayType(context.get_data_type(dtype), count.literal_value)
+            if context.get_abi_sizeof(kind) > _PROBED_BYTES:
+                set.add(builder.function.attributes, PROBED)
             # Not by cgutils.alloca_once, which fills the memory with zeros, one by one.
             with builder.goto_entry_block():
                 slot = builder.alloca(kind)

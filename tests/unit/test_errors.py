@@ -133,6 +133,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "ir.verify: without the casts that it needs": "as above",
     "util.room.check_room: MiB of address space are left to this pr": "a limit of the process: "
     "tests/process/runtime/test_limits.py",
+    "util.room.check_stack: KiB. Raise the limit (ulimit -s, threadi": "tests/unit/util/test_room.py",
     "nn.check_layer._require: ": "a line of a report: tests/unit/nn/test_custom_layers.py",
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",

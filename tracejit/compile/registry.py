@@ -26,7 +26,7 @@ from tracejit.util import logs
 from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.room import check_room
+from tracejit.util.room import check_room, check_stack
 from tracejit.util.uninterrupted import Stopping, uninterrupted
 
 
@@ -97,6 +97,7 @@ class KernelRegistry:
             wanted += [_Request(name, None) for name in functions if name not in self._functions]
             if not wanted:
                 return Prepared((), (), 0, 0)
+            check_stack([request.kernel.scratch_bytes for request in wanted if request.kernel is not None])
             return uninterrupted(lambda stopping: self._prepare(wanted, stopping), _tell, logs.SLOW_S)
 
     def _prepare(self, wanted: Sequence[_Request], stopping: Stopping) -> Prepared:

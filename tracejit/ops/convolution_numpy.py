@@ -113,7 +113,7 @@ def backward_w(x: np.ndarray, y: np.ndarray, windows: Windows, groups: int) -> n
     """Return w[u, k, c] = the sum over images b and windows o of y[b, o, u] x[b, tap k of o, c]."""
     filters, channels = y.shape[-1] // groups, x.shape[-1] // groups
     w = np.zeros((groups * filters, *windows.taps, channels), np.result_type(x, y))
-    total = w.reshape(groups, filters, -1)
+    total = w.reshape(groups, filters, prod(w.shape[1:]))
     for images, rows, some in _blocks(x, y, w, windows):
         seen = _covered(x[images], some, groups)
         part = _by_group(y[images, rows], groups)

@@ -18,6 +18,7 @@ from tracejit.util.uninterrupted import uninterrupted, warn_of_threads
 
 FUNCTIONS = ("run_parts", "work")
 """The int64 functions that a pool needs."""
+STACK_BYTES = 8 << 20  # of each worker, which the default of some systems does not give
 _POSIX = "pthread_mutex_lock", "pthread_cond_broadcast", "pthread_mutex_unlock"
 _WINDOWS = "AcquireSRWLockExclusive", "WakeAllConditionVariable", "ReleaseSRWLockExclusive"
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -38,6 +39,13 @@ class Pool:
             threading.Thread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
             for i in range(1, size)
         ]
+        usual = threading.stack_size(STACK_BYTES)
+        try:
+            self._start()
+        finally:
+            threading.stack_size(usual)
+
+    def _start(self) -> None:
         for started, thread in enumerate(self._threads):
             try:
                 thread.start()

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The address space that compilers need, where it is limited (RLIMIT_AS, ``ulimit -v``).
+"""The address space that compilers need, and the stack that kernels need, where they are limited.
 
-LLVM ends the process where it gets no memory, and so does the C library that starts a thread for it. So what is left is
-looked at before they are imported, and before each kernel.
+LLVM ends the process where it gets no memory (RLIMIT_AS, ``ulimit -v``), and so does the C library that starts a thread
+for it. So what is left is looked at before they are imported, and before each kernel. A kernel that finds no room for
+its scratch memory on the stack (RLIMIT_STACK, ``ulimit -s``, ``threading.stack_size``) ends the process, too.
 """
 
 import sys
+import threading
+from collections.abc import Iterable
 
 from tracejit.errors import CodegenError
 
 _MIB = 1 << 20
 _IMPORTS = {"llvmlite.binding": 256 * _MIB, "numba": 48 * _MIB}  # with the threads that use them
 _WORK = 64 * _MIB  # for the kernels of a program
+_KIB = 1 << 10
+_CALLERS = 128 * _KIB  # of a stack, for the functions that call a kernel
+_LITTLE = 64 * _KIB  # of scratch memory, which any stack has room for
 
 
 class NoRoomError(CodegenError):
@@ -39,6 +45,24 @@ def check_room(compiles: bool = False) -> None:
         )
 
 
+def check_stack(scratch_bytes: Iterable[int]) -> None:
+    """Check that stacks of threads have room for the scratch memory of kernels.
+
+    Args:
+        scratch_bytes: of each kernel.
+
+    Raises:
+        NoRoomError: if they have less.
+    """
+    largest = max(scratch_bytes, default=0)
+    limit = None if largest <= _LITTLE else _stack_limit()
+    if limit is not None and limit < largest + _CALLERS:
+        raise NoRoomError(
+            f"its kernels cannot run: they need {(largest + _CALLERS) // _KIB} KiB of stack, and a stack in this "
+            f"process may have {limit // _KIB} KiB. Raise the limit (ulimit -s, threading.stack_size)."
+        )
+
+
 def is_limited() -> bool:
     """Return whether the address space of this process is limited."""
     return _left_bytes() is not None
@@ -59,3 +83,16 @@ def _left_bytes() -> int | None:
     except OSError:
         return None
     return max(0, limit - pages * resource.getpagesize())
+
+
+def _stack_limit() -> int | None:
+    """Return how large stacks of threads may be, None if that is not known."""
+    size = threading.stack_size()  # 0 for the default, which this call sets
+    threading.stack_size(size)
+    limits = [size]
+    if sys.platform != "win32":
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        limits.append(0 if limit == resource.RLIM_INFINITY else limit)
+    return min([limit for limit in limits if limit], default=None)

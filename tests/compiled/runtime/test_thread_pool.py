@@ -2,6 +2,7 @@
 """The lock and the condition of a pool, by the routines of each system."""
 
 import ctypes
+import threading
 from typing import Any
 
 import pytest
@@ -65,3 +66,20 @@ def test_routines_of_a_system(
     assert routines.called == list(zip(stopped, (lock, condition, lock), strict=True))
     assert pool.words[state.STOP] == 1
     assert set(loaded) == {library}
+
+
+def test_workers_have_stacks_for_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels have scratch memory on the stack, and the size of stacks may be set for other threads."""
+    sizes = []
+
+    def start(thread: threading.Thread) -> None:
+        sizes.append(size := threading.stack_size())
+        threading.stack_size(size)  # which the call before has set to the default
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    usual = threading.stack_size(1 << 18)
+    try:
+        Pool(3, Code())
+    finally:
+        found = threading.stack_size(usual)
+    assert (sizes, found) == ([thread_pool.STACK_BYTES] * 2, 1 << 18)

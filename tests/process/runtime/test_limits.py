@@ -2,6 +2,7 @@
 """Processes under limits, without a home, without standard streams: results are right, nothing hangs or crashes."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,42 @@ def limit(mib):
     taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (mib << 20),) * 2)
 """
+
+
+CONVOLUTION = """
+def convolution():
+    @tj.dlaccelerate
+    def layer(x, w):
+        return tj.relu(tj.dlconv(x, w, padding="same", data_format="BCSS"))
+
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 16, 9, 9)), rng.standard_normal((16, 16, 3, 3))
+    x, w = x.astype(np.float32), w.astype(np.float32)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            y = layer(x, w)
+    np.testing.assert_allclose(y, tj.dlfeval(layer.function, x, w), rtol=0, atol=1e-4)
+    print(layer.stats.hits, *[warning.category.__name__ for warning in found])
+    return lambda: layer(x, w)
+"""
+
+
+@pytest.mark.parametrize(
+    "limit", ["threading.stack_size(1 << 20)", "resource.setrlimit(resource.RLIMIT_STACK, (1 << 20,) * 2)"]
+)
+def test_stacks_without_room_for_the_scratch_memory_of_a_kernel(limit: str, tmp_path: Path) -> None:
+    assert run(f"{CONVOLUTION}{limit}\nconvolution()", tmp_path / "cache") == "0 NotAcceleratedWarning"
+
+
+def test_a_kernel_on_a_stack_without_room_ends_the_process(tmp_path: Path) -> None:
+    """The kernel was compiled before. It writes nothing beyond the page that guards the stack."""
+    code = (
+        f"{CONVOLUTION}resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\ncall = convolution()\n"
+        "threading.stack_size(1 << 18)\nthread = threading.Thread(target=call)\nthread.start()\nthread.join()"
+    )
+    with pytest.raises(AssertionError, match=str(-signal.SIGSEGV)):
+        run(code, tmp_path / "cache")
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,9 @@ class Convolution(NamedTuple):
 
     def with_fewest_tiles(self) -> "Convolution":
         """Return the convolution with tiles of x if these are fewer, which depends on no size either."""
-        fits = self.at_points and winograd.scatters(self.filters, self.taps, self.before, self.dilation)
+        fits = self.at_points and winograd.scatters(
+            self.channels, self.filters, self.taps, self.before, self.dilation
+        )
         return self._replace(scattered=fits)
 
     @staticmethod
@@ -133,7 +135,7 @@ class Convolution(NamedTuple):
     def _winograd_block(self) -> Triple | None:
         room = PATCH_BYTES // self.itemsize - PATCH_REST
         if self.scattered:
-            return winograd.scattered_block_of(self.filters, self.size, room)
+            return winograd.scattered_block_of(self.channels, self.filters, self.taps, self.size, room)
         return winograd.block_of(self.channels, self.filters, self.taps, self.dilation, self.size, room)
 
     @property

@@ -26,6 +26,7 @@ MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block rea
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
+FEWEST_SCATTERED = 16  # tiles of the largest block: a line of fewer would be too short a block
 MOST_SCATTERED = 32  # filters whose results are summed in scratch memory: of more, blocks would be small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
 _LANES = 16  # of the widest vector
@@ -126,7 +127,7 @@ def images_together(channels: int, filters: int, taps: Triple, size: Triple, blo
     return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // tiles)
 
 
-def scatters(filters: int, taps: Triple, before: Triple, dilation: Triple) -> bool:
+def scatters(channels: int, filters: int, taps: Triple, before: Triple, dilation: Triple) -> bool:
     """Return whether tiles of what comes in are fewer than those of windows (Note [scattered tiles]).
 
     That is so where there are more zeros around an image than half of the taps. Of windows of 3, two zeros seldom make
@@ -137,21 +138,26 @@ def scatters(filters: int, taps: Triple, before: Triple, dilation: Triple) -> bo
         and dilation == (1, 1, 1)
         and all((k - 1) // 2 < zeros < k for k, zeros in zip(taps[1:], before[1:], strict=True))
         and padded(filters) <= MOST_SCATTERED
+        and most_tiles(channels, filters, taps) >= FEWEST_SCATTERED
     )
 
 
-def scattered_block_of(filters: int, size: Triple, room: int) -> Triple:
-    """Return the block of a result to which tiles are added, of one plane.
+def scattered_block_of(channels: int, filters: int, taps: Triple, size: Triple, room: int) -> Triple:
+    """Return the block of a result to which tiles are added, of one plane; a line of them is computed as one.
 
     Args:
+        channels: of a group.
         filters: of a group.
+        taps: of a window.
         size: of the result along each axis.
         room: elements that the block may take with what tiles span around it.
     """
     around = 2 * POINTS
     of_plane = room // (-(-filters // _LANES) * _LANES)
     high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around)) - around)
-    wide = min(size[2], of_plane // (high + around) - around)
+    side = side_of(taps[2])
+    line = side * (most_tiles(channels, filters, taps) - POINTS // side)  # others reach into it from outside
+    wide = min(size[2], of_plane // (high + around) - around, line)
     return 1, -(-size[1] // -(-size[1] // high)), -(-size[2] // -(-size[2] // wide))
 
 

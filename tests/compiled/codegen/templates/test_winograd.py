@@ -66,6 +66,3 @@ def test_the_error_is_below_five_times_that_of_sums_in_order(
     monkeypatch.setattr(winograd, "suits", lambda *sizes: False)
     direct = errors()
     assert all(0.5 < a / b < 5 for a, b in zip(ours, direct, strict=True)), (ours, direct)
-    print(
-        "RATIOS", rectified, taps, axes, before, [round(a / b, 2) for a, b in zip(ours, direct, strict=True)]
-    )

@@ -54,6 +54,7 @@ def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None
     rnd = random.Random(seed)
     monkeypatch.setattr(winograd, "FEWEST_CHANNELS", 2)
     monkeypatch.setattr(winograd, "FEWEST_OF_LINES", 2)
+    monkeypatch.setattr(winograd, "FEWEST_SCATTERED", 4)
     monkeypatch.setattr(winograd, "MOST_TILES", rnd.choice((9, 16, 64)))
     monkeypatch.setattr(winograd, "ENOUGH_TILES", rnd.choice((1, 6, 32)))
     monkeypatch.setattr(windows, "PATCH_BYTES", rnd.choice((1 << 16, windows.PATCH_BYTES)))
@@ -160,10 +161,24 @@ def test_blocks_of_taps_apart() -> None:
 
 def test_blocks_of_a_result_to_which_tiles_are_added() -> None:
     room = windows.PATCH_BYTES // 4
-    assert winograd.scattered_block_of(20, (1, 12, 12), room) == (1, 12, 12)
-    _, high, wide = winograd.scattered_block_of(20, (1, 100, 7), room)
+    assert winograd.scattered_block_of(50, 20, (1, 5, 5), (1, 12, 12), room) == (1, 12, 12)
+    _, high, wide = winograd.scattered_block_of(50, 20, (1, 5, 5), (1, 100, 7), room)
     assert wide == 7 and 40 < high <= 100
-    _, high, wide = winograd.scattered_block_of(20, (1, 100, 1000), room)
+    _, high, wide = winograd.scattered_block_of(50, 20, (1, 5, 5), (1, 100, 1000), room)
     assert (high + 12) * (wide + 12) * 32 <= room and min(high, wide) > 20
     assert winograd.scattered_together(50, 20, (1, 5, 5), (1, 8, 8), True) == winograd.ENOUGH_TILES // 16
     assert winograd.scattered_together(50, 20, (1, 5, 5), (1, 8, 8), False) == 1
+
+
+@pytest.mark.parametrize("channels", [16, 128, 300, 400])
+@pytest.mark.parametrize("high", [2, 4, 64])
+def test_a_line_of_scattered_tiles_has_room(channels: int, high: int) -> None:
+    """Of many channels few tiles have room in scratch memory, and a line of tiles is computed as one."""
+    taps, room = (1, 5, 5), windows.PATCH_BYTES // 4
+    most = winograd.most_tiles(channels, 32, taps)
+    for inside in (5, 20, 64, 96, 1000):
+        *_, wide = winograd.scattered_block_of(channels, 32, taps, (1, high + 4, inside + 4), room)
+        for start in range(0, inside + 4, wide):
+            first = max(0, (start - 4) // 2)
+            assert min(-(-inside // 2), -(-(start + wide) // 2)) - first <= most
+    assert not winograd.scatters(1415, 32, taps, (0, 4, 4), (1, 1, 1))

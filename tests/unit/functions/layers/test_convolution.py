@@ -329,6 +329,16 @@ class TestSizes:
         np.testing.assert_array_equal(blind._data, np.arange(4.0)[None, :, None] * np.ones((2, 4, 4)))
         assert tj.dlconv(np.ones((2, 3, 5)), np.ones((0, 3, 2)), data_format="BCS").shape == (2, 0, 4)
 
+    def test_gradients_of_no_filters(self) -> None:
+        def gradients(x: tj.dlarray, w: tj.dlarray) -> Any:
+            return tj.dlgradient(tj.dlconv(x, w, data_format="BCS").sum(), x, w)
+
+        by_input, by_filters = tj.dlfeval(
+            gradients, tj.dlarray(np.ones((2, 3, 5))), tj.dlarray(np.ones((0, 3, 2)))
+        )
+        np.testing.assert_array_equal(tj.extractdata(by_input), np.zeros((2, 3, 5)))
+        assert by_filters.shape == (0, 3, 2)
+
     def test_a_window_larger_than_the_padded_input_is_refused(self) -> None:
         with pytest.raises(tj.DimsError, match=r"the output size would be \(4 - 5\) // 1 \+ 1 = 0"):
             tj.dlconv(np.ones((1, 1, 2)), np.ones((1, 1, 5)), padding=1, data_format="BCS")
