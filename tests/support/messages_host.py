@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of functions that run in Python: a call, the error, its text."""
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,21 @@ def with_default(x: Any, y: Any = 1) -> None:
 def two(x: Any, y: Any, z: Any) -> None:
     """Have two outputs."""
     y[0] = x[0]
+
+
+def edited() -> Callable[..., Any]:
+    """Return a function whose file has changed since it was imported."""
+    text = "def edited(x, y):\n    y[0] = x[0] + 1\n"
+    linecache.cache["loops.py"] = (
+        len(text),
+        None,
+        text.replace("+", "-").splitlines(keepends=True),
+        "loops.py",
+    )
+    names: dict[str, Any] = {}
+    exec(compile(text, "loops.py", "exec"), names)
+    function: Callable[..., Any] = names["edited"]
+    return function
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -274,6 +290,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "kernel: function: the source of len, which is compiled, cannot be read (TypeError); define it in a file or a "
         "notebook.",
+    ),
+    (
+        lambda: tj.kernel(edited()),
+        ArgumentError,
+        "kernel: function: edited is not what loops.py has in line 1: the file changed after it was read, or the function "
+        "comes from exec; run it anew, or define it in a file or a notebook.",
     ),
     (
         lambda: tj.kernel(with_default),

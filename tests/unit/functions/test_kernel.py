@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kernel: loops of users, compared with Python's, with their checks of indices."""
 
+import linecache
 import re
 
 import numpy as np
@@ -156,3 +157,22 @@ def test_a_kernel_whose_name_an_op_has(name, tmp_path):
         np.testing.assert_array_equal(second, 3 * (3 * x + 1) + 1)
         assert third.item() == (3 * (x + 1) + 1).sum()
     assert fun.stats.hits == 2
+
+
+def test_a_file_that_changed(tmp_path):
+    """The text that is compiled is that of the function, or there is an error."""
+    file = tmp_path / "loops.py"
+    loops = "    def loops(x, y):\n        for i in range(len(x)):\n            y[i] = x[i] + k\n"
+    text = f"def around(k):\n{loops}    return loops\n"
+    file.write_text(text)
+    names = {}
+    exec(compile(text, str(file), "exec"), names)
+    assert tj.kernel(names["around"](2.0))(np.ones(2)).tolist() == [3, 3]
+    file.write_text(text.replace("+", "-"))
+    linecache.checkcache(str(file))
+    with pytest.raises(ArgumentError) as caught:
+        tj.kernel(names["around"](2.0))
+    assert str(caught.value).startswith(
+        f"kernel: function: around.<locals>.loops is not what {file} has in line 2: the file changed after it was "
+        "read, or the function comes from exec; run it anew, or define it in a file or a notebook."
+    )
