@@ -294,8 +294,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.kernel(edited()),
         ArgumentError,
-        "kernel: function: edited is not what loops.py has in line 1: the file changed after it was read, or the function "
-        "comes from exec; run it anew, or define it in a file or a notebook.",
+        "kernel: function: edited is not what loops.py has in line 1: the file changed after it was read, or the "
+        "function comes from exec; run it anew, or define it in a file or a notebook.",
     ),
     (
         lambda: tj.kernel(with_default),
