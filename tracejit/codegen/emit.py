@@ -203,8 +203,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         _, m, n, *_ = launch.numbers
         return gemm.product(dtype, m, n)
     if launch.name == "panels":
-        _, m, n, *_ = launch.numbers
-        return gemm.panels(dtype, m, n, near=launch.numbers[8] == 1)
+        return gemm.panels(dtype)
     if launch.name == "columns":
         _, m, n, *_ = launch.numbers
         return gemm.columns(dtype, m, n, near=launch.numbers[8] == 1)

@@ -74,8 +74,6 @@ from tracejit.program import Kernel
 
 _PANEL_BYTES = 1024  # of a column of a panel
 _BLOCK_TILES = 32  # tiles of rows in a block of x, which are multiplied by a panel one after the other
-_HIGHER = 10  # rows of a tile of 20 vectors, with two for y
-_FEW = 200  # rows or columns, at most, of which a part of a tile is worth a kernel of its own
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile of columns, at most, by bytes of a vector
 
 PRODUCT_ARGUMENTS = (
@@ -99,9 +97,7 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     height, lanes = TILE_ROWS[width], width // dtype.itemsize
     if m <= height // 2 and n >= 4 * lanes:
         return _product(SUFFIXES[dtype], height // 2, 4 * lanes, True)
-    if n < 2 * lanes:
-        return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, False)
-    return _product(SUFFIXES[dtype], _height(m), 2 * lanes, True, _narrow(n, lanes))
+    return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, n >= 2 * lanes)
 
 
 def rows_to_block(dtype: np.dtype) -> list[str]:
@@ -127,19 +123,14 @@ def rows_to_block(dtype: np.dtype) -> list[str]:
     ]
 
 
-def panels(dtype: np.dtype, m: int, n: int, near: bool) -> Kernel:
+def panels(dtype: np.dtype) -> Kernel:
     """Return the kernel that multiplies matrices as `product` does, by panels (Note [panels]).
 
     Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Of the strides of x one is 1, and of those of y;
-    columns of out are neighbours, and there are at least two vectors of them. Columns of y are neighbours if they are
-    `near`.
+    columns of out are neighbours, and there are at least two vectors of them.
     """
-    height, lanes = _height(m), vector_bytes() // dtype.itemsize
-    narrow = _narrow(n, lanes)
-    if narrow and not near:
-        narrow = lanes  # which are turned as whole vectors
-    sizes = _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * TILE_ROWS[vector_bytes()]
-    return _panels(SUFFIXES[dtype], height, lanes, *sizes, narrow)
+    height, lanes = TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    return _panels(SUFFIXES[dtype], height, lanes, _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * height)
 
 
 def columns(dtype: np.dtype, m: int, n: int, near: bool) -> Kernel:
@@ -173,49 +164,13 @@ def transpose(dtype: np.dtype) -> Kernel:
 
 
 @cache
-def _product(suffix: str, height: int, lanes: int, whole: bool, narrow: int = 0) -> Kernel:
-    """Return the kernel whose tiles are `height` rows by `lanes` columns, all of them in use if `whole`.
-
-    The last tile of columns has `narrow` of them if that is not 0.
-    """
-    if whole:
-        tile = [
-            f"for j_next in range(0, n{f' - {narrow}' if narrow else ''}, {lanes}):",
-            f"    j = min(j_next, n - {lanes})",
-            *indent(1, _tile(suffix, lanes, True)),
-        ]
-        if narrow:
-            tile += [f"j_next = n - n % {lanes}", f"j = n - {narrow}", *_tile(suffix, narrow, True)]
-    else:
-        tile = _tile(suffix, lanes, False)
-    tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *indent(1, tile)]
-    return kernel_of(
-        [*header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *indent(1, tiles)],
-        "product",
-    )
-
-
-def _height(m: int) -> int:
-    """Return the rows of a tile: those of CPUs with 32 registers may be higher where fewer rows are left over."""
-    height = tile_rows()
-    if height < TILE_ROWS[64] or m > _FEW:
-        return height
-    return min(height, _HIGHER, key=lambda rows: -m % rows)
-
-
-def _narrow(n: int, lanes: int) -> int:
-    """Return the columns of the last tile where a narrower one than the others, of two vectors, has enough, else 0."""
-    rest = n % (2 * lanes)
-    return 0 if n > _FEW or rest == 0 or rest > lanes else lanes // 2 if 2 * rest <= lanes else lanes
-
-
-def _tile(suffix: str, lanes: int, whole: bool) -> list[str]:
-    """Return the lines that compute a tile from column j on, or from the first one if not the `whole` tile is used."""
+def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
+    """Return the kernel whose tiles are `height` rows by `lanes` columns, all of them in use if `whole`."""
     kind = f"{suffix}x{lanes}"
     load, width, used = ("load", "", f"j_next - j, {lanes}") if whole else ("load_first", ", n", "0, n")
     start = " + j" if whole else ""
     place = "out, at, rows, out_row"
-    return [
+    tile = [
         f"tile = zero_{kind}(rows)",
         "at_x = b * x_batch",
         f"at_y = b * y_batch{start}",
@@ -228,14 +183,22 @@ def _tile(suffix: str, lanes: int, whole: bool) -> list[str]:
         f"    tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
         f"store_tile_{kind}({place}, tile, {used})",
     ]
+    if whole:
+        tile = [
+            f"for j_next in range(0, n, {lanes}):",
+            f"    j = min(j_next, n - {lanes})",
+            *indent(1, tile),
+        ]
+    tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *indent(1, tile)]
+    return kernel_of(
+        [*header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *indent(1, tiles)],
+        "product",
+    )
 
 
 @cache
-def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int, narrow: int) -> Kernel:
-    """Return the kernel whose panels are `deep` rows of two vectors of `lanes`, and whose blocks of x `rows` rows.
-
-    The last panel has `narrow` columns if that is not 0.
-    """
+def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kernel:
+    """Return the kernel whose panels are `deep` rows of two vectors of `lanes`, and whose blocks of x `rows` rows."""
     width = 2 * lanes
     gap = rows + lanes  # so that neighbours along k are not a power of two apart, which caches dislike
     depth = [
@@ -251,11 +214,9 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int, narrow: 
         "    left = block",
         f"    column = {gap}",
         "    start = 0",
-        f"for j_next in range(0, n{f' - {narrow}' if narrow else ''}, {width}):",
-        *indent(1, _panel_columns(suffix, height, lanes, width)),
+        f"for j_next in range(0, n, {width}):",
+        *indent(1, _panel_columns(suffix, height, lanes)),
     ]
-    if narrow:
-        depth += [f"j_next = n - n % {width}", *_panel_columns(suffix, height, lanes, narrow)]
     lines = [
         *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
         f"panel = scratch_{suffix}({deep * width})",
@@ -269,9 +230,10 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int, narrow: 
     return kernel_of(lines, "panels")
 
 
-def _panel_columns(suffix: str, height: int, lanes: int, width: int) -> list[str]:
-    """Return the lines that copy a panel of y, of `width` columns up to a number, and multiply a block of x by it."""
-    one, kind = f"{suffix}x{lanes}", f"{suffix}x{width}"
+def _panel_columns(suffix: str, height: int, lanes: int) -> list[str]:
+    """Return the lines that copy a panel of y from column j on, and multiply it by all rows of a block of x."""
+    one, kind = f"{suffix}x{lanes}", f"{suffix}x{2 * lanes}"
+    width = 2 * lanes
     turn = [
         f"for p in range(0, depth, {lanes}):",
         f"    few = min({lanes}, depth - p)",
