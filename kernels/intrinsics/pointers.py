@@ -139,7 +139,7 @@ def _scratch(dtype: types.Type) -> Any:
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             kind = ir.ArrayType(context.get_data_type(dtype), count.literal_value)
-            if context.get_abi_sizeof(kind) > _PROBED_BYTES:
+            if count.literal_value * getattr(dtype, "bitwidth", 8) > 8 * _PROBED_BYTES:
                 set.add(builder.function.attributes, PROBED)
             # Not by cgutils.alloca_once, which fills the memory with zeros, one by one.
             with builder.goto_entry_block():

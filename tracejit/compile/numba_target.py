@@ -224,8 +224,8 @@ class _Context(Context):
             self._registered = registered
 
     def get_abi_sizeof(self, ty: Any) -> int:
-        # Of a variable, for debuggers, which have nothing to read here. Numba would ask LLVM, and so wait until it has
-        # compiled the kernel before.
+        # Of a variable, for debuggers, which have nothing to read here: no intrinsic may ask for it. Numba would ask
+        # LLVM, and so wait until it has compiled the kernel before.
         return 0
 
     def post_lowering(self, module: Any, library: Any) -> None:

@@ -112,3 +112,10 @@ def test_object_code_is_the_same(monkeypatch: pytest.MonkeyPatch, used: list[str
     assert used == ["_ShortPipeline"] * len(kernels)
     monkeypatch.setattr(numba_target, "_ShortPipeline", numba_target._Pipeline)
     assert [numba_target.lower(kernel).object_code() for kernel in kernels] == found
+
+
+@pytest.mark.parametrize(("count", "is_probed"), [(1 << 17, False), ((1 << 17) + 1, True)])
+def test_much_scratch_memory_is_probed(count: int, is_probed: bool) -> None:
+    text = f"def f(args):\n    s = scratch_f32({count})\n    o = write_f32(args[0], 0)\n    o[1] = s[0]\n"
+    texts = numba_target.lower(Kernel("f", text)).texts
+    assert any("probe-stack" in module for module in texts) == is_probed
