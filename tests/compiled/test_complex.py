@@ -126,7 +126,7 @@ def test_transforms_of_many_sizes(dtype: str) -> None:
         (1, 1009),
         (2, 4096),
     ]
-    for count, n in sample(sizes, dtype):
+    for count, n in sample(sizes[:: 2 if dtype == "complex64" else 1], dtype):
         z = draw((count, n), dtype)
         accelerated = dlaccelerate(lambda z: (np.fft.fft(z), np.fft.ifft(z.T, axis=0), np.fft.rfft(z.real)))
         for _ in range(3):

@@ -92,7 +92,7 @@ def alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> t
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("batch", "steps", "most", "classes"),
-    [(6, 9, 3, 5), (5, 50, 20, 4), (3, 90, 40, 3), (2, 4, 0, 2), (2, 0, 2, 3), (0, 3, 2, 3), (2, 3, 2, 1)],
+    [(6, 9, 3, 5), (5, 50, 20, 4), (3, 40, 18, 3), (2, 4, 0, 2), (2, 0, 2, 3), (0, 3, 2, 3), (2, 3, 2, 1)],
 )
 def test_alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> None:
     graph, arrays = alignments(batch, steps, most, classes, dtype)
