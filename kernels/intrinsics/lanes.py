@@ -24,7 +24,7 @@ by the number of lanes:
 """
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -33,7 +33,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
-from .networks import SortingNetwork, keys
+from .networks import SortingNetwork, keys, steps
 from .pointers import DTYPES
 from .vectors import (
     Vector,
@@ -318,21 +318,6 @@ def _packed(lanes: int) -> Any:
     return packed
 
 
-def _network(lanes: int) -> Iterator[tuple[int, int]]:
-    """Give the steps of a network that sorts: how long the runs become, and how far apart lanes are compared.
-
-    It is K. E. Batcher's (Sorting networks and their applications, 1968): each lane is compared with the one
-    whose number differs in one bit.
-    """
-    run = 2
-    while run <= lanes:
-        apart = run // 2
-        while apart:
-            yield run, apart
-            apart //= 2
-        run *= 2
-
-
 def _first_of_pairs(lanes: int, run: int, apart: int) -> Any:
     """Return the mask of the lanes that get the smaller number of a pair."""
     first = [(lane & apart == 0) == (lane & run == 0) for lane in range(lanes)]
@@ -383,7 +368,7 @@ def _places_in_order(lanes: int) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             less, equal = _comparison("<"), _comparison("==")
             vector, own = args
-            for run, apart in _network(lanes):
+            for run, apart in steps(lanes):
                 partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
                 other = builder.shuffle_vector(vector, vector, partners)
                 beside = builder.shuffle_vector(own, own, partners)
