@@ -52,7 +52,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.machine_words._statements: ": "as above",
     "compile.machine_words._store: ": "as above",
     "compile.machine_words._value: ": "as above",
-    "compile.machine_words._check_unchanged: cannot be compiled: its source file chan": "an installation that changes "
+    "compile.machine_words._checked: cannot be compiled: its source file chan": "an installation that changes "
     "while it runs: tests/compiled/compile",
     "compile.machine_words.define: cannot be compiled: its source file is n": "an installation without source files: "
     "tests/compiled/compile",

@@ -14,6 +14,7 @@ from tracejit.compile.llvm import OF_WORDS, LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import device_entry, direct, entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
+from tracejit.util.definitions import defines
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "called": direct.called,
@@ -29,7 +30,6 @@ _OPERATORS = {
 _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
-_CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # attributes that define what a function does
 _SELECTIONS = {"min": "slt", "max": "sgt"}
 
 
@@ -79,8 +79,7 @@ class _ModuleWriter:
                     "files (*.py), or set TRACEJIT_BACKEND=python."
                 ) from error
             text = textwrap.dedent(source)
-            _check_unchanged(function, text)
-            tree: Any = ast.parse(text).body[0]
+            tree = _checked(function, text)
             name = self._names[function] = f"@{symbol or function.__name__}"
             names = [argument.arg for argument in tree.args.args]
             linkage = "internal " if symbol is None else ""
@@ -318,17 +317,17 @@ class _FunctionWriter:
         raise self._refuse(node)
 
 
-def _check_unchanged(function: Any, text: str) -> None:
-    """Check that the text is that of the function: the file may have changed since it was imported."""
-    imported, compiled = function.__code__, None
+def _checked(function: Any, text: str) -> ast.FunctionDef:
+    """Return the definition in a text; check that it is that of the function."""
+    found: ast.stmt | None = None
     with suppress(SyntaxError):
-        constants = compile(text, imported.co_filename, "exec", dont_inherit=True).co_consts
-        compiled = next((c for c in constants if getattr(c, "co_name", None) == imported.co_name), None)
-    if compiled is None or any(getattr(compiled, name) != getattr(imported, name) for name in _CODE):
-        raise CodegenError(
-            f"{function.__module__}.{function.__name__} cannot be compiled: its source file changed since it was "
-            "imported. Restart the process."
-        )
+        found = next(iter(ast.parse(text).body), None)
+    if isinstance(found, ast.FunctionDef) and defines(found, function):
+        return found
+    raise CodegenError(
+        f"{function.__module__}.{function.__name__} cannot be compiled: its source file changed since it was "
+        "imported. Restart the process."
+    )
 
 
 def _loaded(target: ast.expr) -> ast.expr:

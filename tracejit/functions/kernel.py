@@ -18,6 +18,7 @@ from tracejit.ops.op import Sample, UserLoop
 from tracejit.record import host
 from tracejit.record import recorder as recorders
 from tracejit.util.arguments import callable_
+from tracejit.util.definitions import defines
 from tracejit.util.text import brief, count, name_of
 
 Out = Callable[..., Any]
@@ -168,39 +169,13 @@ def _definition(name: str, function: Any) -> tuple[ast.FunctionDef, str, int]:
         raise ArgumentError(
             f"kernel: function: the parameters of {name} must be names only: its inputs and then its outputs."
         )
-    if not _defines(tree, function):
+    if not defines(tree, function):
         raise ArgumentError(
             f"kernel: function: {name} is not what {function.__code__.co_filename} has in line {line}: the "
             "file changed after it was read, or the function comes from exec; run it anew, or define it in a file or a "
             "notebook."
         )
     return tree, function.__code__.co_filename, line
-
-
-def _defines(tree: ast.FunctionDef, function: Any) -> bool:
-    """Return whether a definition is that of a function: Python finds it by a line of a file that may have changed."""
-    code = function.__code__
-    plain = ast.FunctionDef(tree.name, tree.args, tree.body, [], None)
-    outside = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in code.co_freevars]
-    no_arguments = ast.arguments([], [], None, [], [], None, [])
-    around = ast.FunctionDef("around", no_arguments, [*outside, plain], [], None)
-    modules = [name for name, value in _names_of(function).items() if isinstance(value, types.ModuleType)]
-    # Python 3.11 calls math.sqrt in another way if the text imports math.
-    for imported in (modules, []):
-        imports = [ast.Import([ast.alias(name)]) for name in imported]
-        module = ast.Module([*imports, around if code.co_freevars else plain], [])
-        codes = [compile(ast.fix_missing_locations(module), "", "exec", dont_inherit=True)]
-        for found in codes:
-            codes += [constant for constant in found.co_consts if isinstance(constant, types.CodeType)]
-            if found.co_name == code.co_name and _meaning(found) == _meaning(code):
-                return True
-    return False
-
-
-def _meaning(code: types.CodeType) -> tuple[Any, ...]:
-    """Return what a function's code says, without the places of functions in it, which no kernel has."""
-    constants = [constant for constant in code.co_consts if not isinstance(constant, types.CodeType)]
-    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
 
 
 def _names_of(function: Any) -> dict[str, Any]:
