@@ -8,26 +8,24 @@ floats, loops and the functions of tracejit.kernels, and is called by the execut
 own: Numba's rules for numbers, the passes that such functions need, LLVM's optimisations once, and object code that
 exports a single C function, named by the hash of its source.
 
-Note [variables that are assigned again]
-Numba gives each assignment of a variable a name and a type of its own (ReconstructSSA, and PreLowerStripPhis), which
-takes a fifth of its time. The variables of a kernel have one type each, so these passes are left out at first; object
-code is the same to the byte. Numba would find a common type for a variable that has two, such as float64 for int64 and
-float32. Then, or if there is none, the kernel is lowered with these passes.
+Functions are lowered in one walk (compile/structured.py). Numba's own compiler takes those that are not written so.
 """
 
 import ast
-import linecache
-from collections.abc import Mapping
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, types, typing
-from numba.core import ir as numba_ir
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, LoweringPass, PassManager, register_pass
+from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.target_extension import (
     CPU,
     dispatcher_registry,
@@ -39,7 +37,6 @@ from numba.core.typed_passes import (
     NopythonTypeInference,
     PreLowerStripPhis,
 )
-from numba.core.types.misc import unliteral
 from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
@@ -50,11 +47,15 @@ from tracejit.codegen.names import DTYPES
 from tracejit.compile.llvm import OF_TILES, LlvmFunction
 from tracejit.compile.numba_shortcuts import Context, Lower, Translate
 from tracejit.compile.objects import data_layout, host, host_machine
+from tracejit.compile.operations import UnsupportedError
+from tracejit.compile.structured import write_function
 from tracejit.compile.variables import parted
 from tracejit.errors import CodegenError
 from tracejit.kernels.intrinsics import blas, lanes, pairs, pointers, scalar, tiles, transforms, ufunc_loops
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
+from tracejit.util.definitions import defines
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
@@ -90,50 +91,9 @@ class _LowerToLlvm(LoweringPass):
         return True
 
 
-class _TwoTypesError(Exception):
-    """A variable is assigned values of different types."""
-
-
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _CheckOneType(AnalysisPass):
-    """Checks that all values that are assigned to a variable have its type."""
-
-    _name = "tracejit_one_type"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        assigned: dict[str, list[Any]] = {}
-        for block in state.func_ir.blocks.values():
-            for assign in block.find_insts(numba_ir.Assign):
-                assigned.setdefault(assign.target.name, []).append(assign.value)
-        for name, values in assigned.items():
-            kind = unliteral(state.typemap[name])
-            if len(values) > 1 and any(_type_of(state, value) != kind for value in values):
-                raise _TwoTypesError(name)
-        return False
-
-
-def _type_of(state: Any, value: Any) -> Any:
-    """Return the type of a value that is assigned, None if it is not known."""
-    if isinstance(value, numba_ir.Var):
-        found = state.typemap[value.name]
-    elif isinstance(value, numba_ir.Const):
-        found = state.typingctx.resolve_value_type(value.value)
-    else:
-        called = state.calltypes.get(value) if isinstance(value, numba_ir.Expr) else None
-        found = None if called is None else called.return_type
-    return None if found is None else unliteral(found)
-
-
 _PASSES = (
     Translate, FixupArgs, ReconstructSSA,
     NopythonTypeInference, PreLowerStripPhis, _LowerToLlvm,
-)  # fmt: skip
-_FEWER_PASSES = (
-    Translate, FixupArgs,
-    NopythonTypeInference, _CheckOneType, _LowerToLlvm,
 )  # fmt: skip
 
 
@@ -260,10 +220,11 @@ class _Pipeline(compiler.CompilerBase):
         return [manager]
 
 
-class _ShortPipeline(_Pipeline):
-    """The passes for functions whose variables have one type each."""
+class _Compiler(_FunctionCompiler):
+    """Compiles functions that kernels call, for given types."""
 
-    passes = _FEWER_PASSES
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        return _compiled(_Source.of(self.py_func), args, return_type)
 
 
 def _register() -> Any:
@@ -272,6 +233,10 @@ def _register() -> Any:
 
     class Dispatcher(dispatcher.Dispatcher):
         targetdescr = descriptor
+
+        def __init__(self, function: Any, *arguments: Any, **options: Any) -> None:
+            super().__init__(function, *arguments, **options)
+            self._compiler = _Compiler(function, descriptor, self.targetoptions, self.locals, _Pipeline)
 
         def add_overload(self, result: Any) -> None:
             self.overloads[tuple(result.signature.args)] = result
@@ -321,15 +286,11 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         CodegenError: if Python or Numba refuses the source.
     """
     names = {**namespace(), **further}
-    file = f"<tracejit kernel {kernel.name}>"
-    linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
     try:
-        tree = ast.parse(kernel.text, file)
-        definition = tree.body[0]
+        definition = ast.parse(kernel.text).body[0]
         assert isinstance(definition, ast.FunctionDef)
-        parted(definition)
-        exec(compile(tree, file, "exec"), names)
-        lowered = lower_function(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
+        source = _Source(parted(definition), names, lambda: _defined(kernel, names))
+        lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
     except Exception as error:
         if is_of_handler(error):
@@ -338,28 +299,71 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
             f"the emitted kernel {kernel.name} could not be compiled. This is a defect of tracejit; please report it "
             f"with this source:\n{kernel.text}"
         ) from error
-    finally:
-        linecache.cache.pop(file, None)
 
 
-def lower_function(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
-    """Return a Python function of numbers as LLVM IR that defines the C function `symbol`."""
+def _defined(kernel: Kernel, names: dict[str, Any]) -> Any:
+    """Return the function of a kernel."""
+    exec(compile(kernel.text, f"<tracejit kernel {kernel.name}>", "exec"), names)
+    return names[kernel.name]
+
+
+class _Source(NamedTuple):
+    """A function of Python.
+
+    definition      its definition; None if there is none
+    names           what the names mean that it does not assign
+    function        returns the function
+    """
+
+    definition: ast.FunctionDef | None
+    names: Mapping[str, Any]
+    function: Callable[[], Any]
+
+    @classmethod
+    def of(cls, function: Any) -> "_Source":
+        """Return the source of a function in a file."""
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        names = {**function.__globals__, **dict(zip(function.__code__.co_freevars, cells, strict=True))}
+        definition = None
+        with suppress(OSError, SyntaxError):
+            definition = next(iter(ast.parse(textwrap.dedent(inspect.getsource(function))).body), None)
+        if not isinstance(definition, ast.FunctionDef) or not defines(definition, function):
+            return cls(None, names, lambda: function)
+        return cls(parted(definition), names, lambda: function)
+
+
+def _compiled(source: _Source, arguments: tuple[Any, ...], result: Any) -> Any:
+    """Return a function for given types, as Numba does.
+
+    Args:
+        source: the function.
+        arguments: the types of its arguments.
+        result: the type of its result; None if it follows from what it returns.
+    """
     flags = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-
-    def compiled_by(pipeline: Any) -> Any:
-        return compiler.compile_extra(
-            _descriptor.typing_context, _descriptor.target_context, function, arguments, result, flags, {},
-            pipeline_class=pipeline,
+    typing_context, context = _descriptor.typing_context, _descriptor.target_context
+    typing_context.refresh()
+    context.refresh()
+    with suppress(UnsupportedError, errors.NumbaError):
+        context = compiler._make_subtarget(context, flags)
+        library, described = write_function(context, source.definition, source.names, arguments, result)
+        context.insert_user_function(described, described, [library])
+        return compiler.compile_result(
+            typing_context=typing_context, target_context=context, entry_point=described, library=library,
+            signature=signature(described.restype, *arguments), fndesc=described, objectmode=False,
         )  # fmt: skip
+    return compiler.compile_extra(
+        typing_context, context, source.function(), arguments, result, flags, {}, pipeline_class=_Pipeline
+    )
 
+
+def lower_function(source: _Source, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
+    """Return a Python function of numbers as LLVM IR that defines the C function `symbol`."""
     with global_compiler_lock, target_override(_TARGET):
-        try:
-            compiled = compiled_by(_ShortPipeline)
-        except (errors.TypingError, _TwoTypesError):
-            compiled = compiled_by(_Pipeline)
+        compiled = _compiled(source, arguments, result)
     # No other kernel calls it; Numba would keep its IR, 1 MB, for those that might.
     _descriptor.target_context.remove_user_function(compiled.fndesc)
     modules = [*compiled.library.modules]
