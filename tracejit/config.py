@@ -13,7 +13,7 @@ CACHES = ("private", "shared", "off")
 LOGS = ("off", "warning", "info", "debug")
 
 
-def _cpus() -> int:
+def cpus() -> int:
     """Return how many CPUs the process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -40,7 +40,7 @@ class Settings:
     backend: str = "cpu"
     verify: bool = False
     flush_denormals: bool = True
-    threads: int = field(default_factory=_cpus)
+    threads: int = field(default_factory=cpus)
     cache: str = "private"
     cache_dir: str | None = None
     cache_mib: int = 1024
@@ -99,7 +99,7 @@ def _threads(environment: Mapping[str, str]) -> int:
     value = environment.get("OMP_NUM_THREADS", "")
     if value.isdecimal() and int(value) >= 1:
         return int(value)
-    return _cpus()
+    return cpus()
 
 
 def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], default: str) -> str:

@@ -46,7 +46,6 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.symbols.symbols: not an object file that can be loaded he": "as above",
     "compile.stages._in_threads: ": "caught: tests/process/runtime/test_thread_pool.py",
     "compile.device_target.ptx_of_lowered: : a device has no function": "as the next ones: tests/compiled/device",
-    "compile.numba_target.run_pass: ": "caught: the kernel is lowered with all passes",
     "compile.machine_words._call_value: ": "a kernel of tracejit that uses more than the subset that it is written in",
     "compile.machine_words._for: ": "as above",
     "compile.machine_words._statements: ": "as above",

@@ -13,7 +13,7 @@ def test_defaults():
     assert (
         config.from_environment({})
         == config.Settings()
-        == config.Settings("cpu", False, True, config._cpus(), "private", None, 1024)
+        == config.Settings("cpu", False, True, config.cpus(), "private", None, 1024)
     )
 
 
@@ -31,7 +31,7 @@ def test_the_command_by_its_file(program, is_command, monkeypatch):
 
 def test_cpus_of_systems_that_do_not_tell_those_of_a_process(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    assert config._cpus() == os.cpu_count()
+    assert config.cpus() == os.cpu_count()
 
 
 @pytest.mark.parametrize(

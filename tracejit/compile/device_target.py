@@ -76,7 +76,9 @@ _LIBM = {
 def _libm(name: str) -> tuple[str, ...]:
     """Return the LLVM IR of a function of the C library."""
     function, arguments, dtype = _LIBM[name]
-    return numba_target.lower_function(function, (dtype,) * arguments, dtype, name).texts
+    return numba_target.lower_function(
+        numba_target.Source.of(function), (dtype,) * arguments, dtype, name
+    ).texts
 
 
 @cache

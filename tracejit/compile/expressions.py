@@ -193,7 +193,7 @@ class Expressions:
         return self._do.apply(operator.getitem, [held, index])
 
     def _of_tuple(self, node: ast.Tuple) -> Value:
-        values = [self.value(element) for element in node.elts]
+        values = [self._do.plain(self.value(element)) for element in node.elts]
         kind = BaseTuple.from_types([value.kind for value in values])
         made = self._do.context.make_tuple(self._builder, kind, [value.value for value in values])
         return Value(kind, made)
@@ -246,7 +246,7 @@ class Expressions:
 def _pairs(node: ast.Compare) -> ast.BoolOp:
     """Return a chain of comparisons, `a < b < c`, as `a < b and b < c`."""
     values = [node.left, *node.comparators]
-    if not all(isinstance(value, ast.Name | ast.Constant) for value in values[1:-1]):
+    if any(isinstance(part, ast.Call) for value in values[1:-1] for part in ast.walk(value)):
         raise UnsupportedError(ast.unparse(node))
     return ast.BoolOp(
         ast.And(),

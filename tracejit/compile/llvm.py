@@ -6,19 +6,29 @@ LLVM's pipeline looks for loops to turn into vectors, to unroll and to take apar
 Winograd's method are written in vectors. With a few passes their code is as fast, and LLVM takes a quarter of the
 time, 0.14 s instead of 0.57 s. Other kernels would lose: products of matrices with few columns a fifth, convolutions
 whose windows are laid out a quarter.
+
+Note [several kernels at a time]
+llvmlite calls LLVM under a lock, so that LLVM works on one kernel at a time. It could work on several, each in a
+context and with a target machine of its own. So the two calls that take long, to run the passes and to write object
+code, are made without that lock, under one of a few locks of our own. A fork waits for those too.
 """
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 from llvmlite.binding.ffi import ObjectRef
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from tracejit.compile import objects
 from tracejit.compile.objects import Cpu
+from tracejit.util.locks import new_compiler_lock
 from tracejit.util.named_tuples import NamedTuple
 
+MOST_AT_A_TIME = 8
+_locks = [new_compiler_lock() for _ in range(MOST_AT_A_TIME)]
 ALL: Sequence[str] = ()
 OF_WORDS = ("sroa", "simplify_cfg", "instruction_combine")
 OF_TILES = (
@@ -49,20 +59,20 @@ class LlvmFunction(NamedTuple):
         Args:
             cpu: the CPU to compile for; by default that of this process.
         """
-        machine = _machine(cpu)
+        machine = objects.target_machine(cpu)
         module = self._optimised(machine)
         functions = module.functions if self.declares else ()
         needs = [f.name for f in functions if f.is_declaration and f.name in self.declares]
-        return bytes(machine.emit_object(module)), tuple(needs)
+        return _object_file(machine, module), tuple(needs)
 
     def assembly(self, cpu: Cpu | None = None) -> str:
         """Return the assembly of the object file, for inspection."""
-        machine = _machine(cpu)
+        machine = objects.target_machine(cpu)
         return str(machine.emit_assembly(self._optimised(machine)))
 
     def optimised(self) -> str:
         """Return the optimised LLVM IR, for inspection."""
-        return str(self._optimised(objects.host_machine()))
+        return str(self._optimised(objects.target_machine()))
 
     def _optimised(self, machine: Any) -> Any:
         # A context of its own is freed with the module; LLVM's global one keeps each type and constant for ever.
@@ -83,7 +93,7 @@ class LlvmFunction(NamedTuple):
         options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
         passes = _few(self.passes) if self.passes else builder.getModulePassManager()
-        passes.run(module, builder)
+        _run("LLVMPY_RunNewModulePassManager", passes, module, builder)
         _free(passes)
         return module
 
@@ -105,5 +115,25 @@ def _free(passes: Any) -> None:
     passes.close()
 
 
-def _machine(cpu: Cpu | None) -> Any:
-    return objects.host_machine() if cpu is None else objects.target_machine(cpu)
+def _object_file(machine: Any, module: Any) -> bytes:
+    with ffi.OutputString() as problem:
+        buffer = _run("LLVMPY_TargetMachineEmitToMemory", machine, module, 1, problem)
+        if not buffer:
+            raise RuntimeError(str(problem))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def _run(name: str, *arguments: Any) -> Any:
+    """Call a function of llvmlite's library beside others (Note [several kernels at a time])."""
+    function = getattr(ffi.lib, name)
+    lock = next((lock for lock in _locks if lock.acquire(blocking=False)), None)
+    if lock is None:
+        lock = _locks[0]
+        lock.acquire()
+    try:
+        return getattr(function, "_cfn", function)(*arguments)
+    finally:
+        lock.release()

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir
-from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, types, typing
+from numba.core import codegen, compiler, cpu, dispatcher, errors, funcdesc, imputils, lowering, types, typing
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
@@ -41,11 +41,11 @@ from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
     ReconstructSSA,
+    TranslateByteCode,
 )
 
 from tracejit.codegen.names import DTYPES
 from tracejit.compile.llvm import OF_TILES, LlvmFunction
-from tracejit.compile.numba_shortcuts import Context, Lower, Translate
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.compile.operations import UnsupportedError
 from tracejit.compile.structured import write_function
@@ -81,7 +81,7 @@ class _LowerToLlvm(LoweringPass):
             inline=False, noalias=False, abi_tags=[],
         )  # fmt: skip
         with context.push_code_library(library):
-            Lower(context, library, described, state.func_ir).lower()
+            lowering.Lower(context, library, described, state.func_ir).lower()
         context.insert_user_function(described, described, [library])
         state.library = library
         state.cr = compiler.compile_result(
@@ -92,7 +92,7 @@ class _LowerToLlvm(LoweringPass):
 
 
 _PASSES = (
-    Translate, FixupArgs, ReconstructSSA,
+    TranslateByteCode, FixupArgs, ReconstructSSA,
     NopythonTypeInference, PreLowerStripPhis, _LowerToLlvm,
 )  # fmt: skip
 
@@ -160,13 +160,30 @@ class _Codegen(codegen.CPUCodegen):
         return module
 
 
-class _Context(Context):
+class _Context(cpu.CPUContext):
     _registered = 0
 
     def init(self) -> None:
         super().init()
         self.is32bit = False
         self._internal_codegen = _Codegen("tracejit")
+        self._found: dict[Any, Any] = {}
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        # Numba reads the signature of each implementation again whenever it is called.
+        key = fn, sig
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = super().get_function(fn, sig, _firstcall)
+        return found
+
+    def insert_user_function(self, *arguments: Any) -> None:
+        self._found.clear()
+        super().insert_user_function(*arguments)
+
+    def remove_user_function(self, func: Any) -> None:
+        self._found.clear()
+        super().remove_user_function(func)
 
     def load_additional_registries(self) -> None:
         from numba.cpython import builtins, mathimpl, numbers, rangeobj, tupleobj  # noqa: F401 (they register)
@@ -224,7 +241,7 @@ class _Compiler(_FunctionCompiler):
     """Compiles functions that kernels call, for given types."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        return _compiled(_Source.of(self.py_func), args, return_type)
+        return _compiled(Source.of(self.py_func), args, return_type)
 
 
 def _register() -> Any:
@@ -289,7 +306,7 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
     try:
         definition = ast.parse(kernel.text).body[0]
         assert isinstance(definition, ast.FunctionDef)
-        source = _Source(parted(definition), names, lambda: _defined(kernel, names))
+        source = Source(parted(definition), names, lambda: _defined(kernel, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
     except Exception as error:
@@ -307,7 +324,7 @@ def _defined(kernel: Kernel, names: dict[str, Any]) -> Any:
     return names[kernel.name]
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """A function of Python.
 
     definition      its definition; None if there is none
@@ -320,7 +337,7 @@ class _Source(NamedTuple):
     function: Callable[[], Any]
 
     @classmethod
-    def of(cls, function: Any) -> "_Source":
+    def of(cls, function: Any) -> "Source":
         """Return the source of a function in a file."""
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         names = {**function.__globals__, **dict(zip(function.__code__.co_freevars, cells, strict=True))}
@@ -332,7 +349,7 @@ class _Source(NamedTuple):
         return cls(parted(definition), names, lambda: function)
 
 
-def _compiled(source: _Source, arguments: tuple[Any, ...], result: Any) -> Any:
+def _compiled(source: Source, arguments: tuple[Any, ...], result: Any) -> Any:
     """Return a function for given types, as Numba does.
 
     Args:
@@ -360,7 +377,7 @@ def _compiled(source: _Source, arguments: tuple[Any, ...], result: Any) -> Any:
     )
 
 
-def lower_function(source: _Source, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
+def lower_function(source: Source, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
     """Return a Python function of numbers as LLVM IR that defines the C function `symbol`."""
     with global_compiler_lock, target_override(_TARGET):
         compiled = _compiled(source, arguments, result)

@@ -2,9 +2,9 @@
 """The compiled code of this process, by name: loaded from the disk, or compiled.
 
 Note [compiling]
-A kernel goes through two stages. Numba, which is Python, infers types and writes LLVM IR; LLVM optimises that and
-writes object code, without Python's lock. So if several kernels are missing, LLVM works in a thread of its own, one
-kernel behind Numba (compile/stages.py). Both, and the loading of object code, happen in threads in which no signal
+A kernel goes through two stages. Python finds types and writes LLVM IR; LLVM optimises that and writes object code,
+without Python's lock. So if several kernels are missing, LLVM works in threads of its own, one for each CPU, on kernels
+that are lowered already (compile/stages.py). Both, and the loading of object code, happen in threads in which no signal
 handler runs (util/uninterrupted.py), and in which a fork waits (util/locks.py).
 """
 
@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tracejit.compile.key import key_of
-from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.llvm import MOST_AT_A_TIME, LlvmFunction
 from tracejit.compile.lower import lower
 from tracejit.compile.objects import load
 from tracejit.compile.stages import in_two_stages
+from tracejit.config import cpus
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel, Prepared
 from tracejit.store.entry import KernelKey, StoredKernel
@@ -164,9 +165,12 @@ def _compile(missing: Sequence[_Request], stopping: Stopping) -> Iterator[tuple[
         return request.lower(), started
 
     # LLVM takes the int64 functions while Numba is imported; long kernels come before short ones, so that little is
-    # left for it when Numba is done.
+    # left for it when all are lowered.
+    threads = min(MOST_AT_A_TIME, cpus())
     missing = sorted(missing, key=lambda request: -len(request.kernel.text) if request.kernel else -math.inf)
-    return in_two_stages(missing, lower, lambda request, lowered: _finished(request, *lowered), stopping)
+    return in_two_stages(
+        missing, lower, lambda request, lowered: _finished(request, *lowered), stopping, threads
+    )
 
 
 def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:

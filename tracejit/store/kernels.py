@@ -56,11 +56,15 @@ class KernelStore:
 
     def save(self, kernel: StoredKernel) -> None:
         """Store a kernel, if that is possible."""
+        content = encode(kernel)
+        with self._lock:  # what a failure says of the folder is of one write after the other
+            self._save(kernel.key.name + SUFFIX, content)
+
+    def _save(self, name: str, content: bytes) -> None:
         if not self._writes:
             return
-        content = encode(kernel)
         try:
-            self._kernels.write(kernel.key.name + SUFFIX, content)
+            self._kernels.write(name, content)
             self.make_room(len(content))
             self._is_missing = False
         except RefusedError as refused:
@@ -73,7 +77,7 @@ class KernelStore:
                 self._warn(f"it cannot be made ({error.strerror or error})")
             self._is_missing = True
         except IsADirectoryError:
-            self._log(f"entry {kernel.key.name[:12]} is not kept, because a folder has its name")
+            self._log(f"entry {name[:12]} is not kept, because a folder has its name")
         except OSError as error:
             self._writes = False
             self._warn(f"it cannot be written ({error.strerror or error})")

@@ -9,7 +9,8 @@ changing stays half changed. There are two kinds of locks, for the two ways out:
                         child goes on with it as any other thread would
     forks_wait_for()    taken by the thread that forks, before it forks: what such a lock guards is seen between two
                         states while it is held. They are `compiling`, which is held while a module of a compiler is
-                        imported, a kernel is lowered, or object code is loaded, and the locks of Numba and LLVM
+                        imported, a kernel is lowered, or object code is loaded, the locks of Numba and LLVM, and those
+                        of new_compiler_lock()
 
 So a fork waits until the kernel that another thread compiles is done, some tens of milliseconds. It waits no longer
 than WAIT_S in all, as the other thread may itself wait for the one that forks. After that the child counts as one that
@@ -41,6 +42,13 @@ def new_lock() -> Any:
 compiling: Any = threading.RLock()
 """Held by the thread that imports a compiler, lowers a kernel or loads object code."""
 _waited_for: list[Callable[[], Any]] = [lambda: compiling]
+
+
+def new_compiler_lock() -> Any:
+    """Return a lock that a thread holds while it uses a compiler, and for which each fork waits."""
+    lock = threading.RLock()
+    _waited_for.append(lambda: lock)
+    return lock
 
 
 def forks_wait_for(module: str, *names: str) -> None:
