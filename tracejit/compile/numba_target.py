@@ -304,9 +304,10 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
     """
     names = {**namespace(), **further}
     try:
-        definition = ast.parse(kernel.text).body[0]
+        tree = ast.parse(kernel.text)
+        definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef)
-        source = Source(parted(definition), names, lambda: _defined(kernel, names))
+        source = Source(parted(definition), names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
     except Exception as error:
@@ -318,10 +319,10 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         ) from error
 
 
-def _defined(kernel: Kernel, names: dict[str, Any]) -> Any:
-    """Return the function of a kernel."""
-    exec(compile(kernel.text, f"<tracejit kernel {kernel.name}>", "exec"), names)
-    return names[kernel.name]
+def _defined(tree: ast.Module, name: str, names: dict[str, Any]) -> Any:
+    """Return the function that a module defines."""
+    exec(compile(tree, f"<tracejit kernel {name}>", "exec"), names)
+    return names[name]
 
 
 class Source(NamedTuple):

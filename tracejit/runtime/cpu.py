@@ -114,6 +114,7 @@ class CpuExecutable:
         in_parts = program.launches < len(program.rows) and is_wanted()
         executors = ["run", "enter", *(["run_with_python"] if program.calls_python else ())]
         executors += ["loop"] if program.loops else ()
+        executors += ["called"] if code is registry else ()  # beside others, as a later call will need it
         compiled = [kernel for kernel in program.kernels if kernel.host is None]
         self.prepared = code.prepare(compiled, [*executors, *(FUNCTIONS if in_parts else ())])
         table = ProgramTable(program, code)

@@ -41,9 +41,9 @@ for start in range(first, last, several):
         line = (row - start) * gap
         for i in range(0, width, LONG):
             few = min(LONG, width - i)
-            total = Tl(0)
+            sums = Tl(0)
             ADD_LINES
-            store_first_L(lines, line + i, total, few)
+            store_first_L(lines, line + i, sums, few)
     for row in range(start, stop):
         line = (row - start) * gap
         out = row * columns * inner
@@ -83,7 +83,7 @@ for column in range(columns):
         store_first_Y(y, out + column * inner + c, total, few)
 """
 
-_LINE = "total = total + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"
+_LINE = "sums = sums + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"
 _PLACE = "total = total + load_first_X(column_weights, TAP * columns + column, few) * "
 _CHANNEL = (
     "total = total + column_weights[TAP * columns + column]"
