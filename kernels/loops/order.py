@@ -131,7 +131,7 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
             else:
                 for j in range(begin, end):
                     value = v[j]
-                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    before = element == element and not element >= value  # noqa: PLR0124 (NaN)
                     out[j] += 1 if before else 0
         # The answer is among the `left` places behind out[j], or out[j] itself.
         left = n if n > 24 else 0
@@ -144,7 +144,7 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
             else:
                 for j in range(begin, end):
                     value, element = v[j], x[out[j] + half - 1]
-                    before = element < value or (value != value and element == element)  # noqa: PLR0124 (NaN)
+                    before = element == element and not element >= value  # noqa: PLR0124 (NaN)
                     out[j] += half if before else 0
             left -= half
         if right:

@@ -76,9 +76,8 @@ _LIBM = {
 def _libm(name: str) -> tuple[str, ...]:
     """Return the LLVM IR of a function of the C library."""
     function, arguments, dtype = _LIBM[name]
-    return numba_target.lower_function(
-        numba_target.Source.of(function), (dtype,) * arguments, dtype, name
-    ).texts
+    source = numba_target.FunctionSource.of(function)
+    return numba_target.lower_function(source, (dtype,) * arguments, dtype, name).texts
 
 
 @cache

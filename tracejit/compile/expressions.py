@@ -11,7 +11,7 @@ from typing import Any
 from numba.core import cgutils, types
 from numba.core.types.containers import BaseTuple
 
-from tracejit.compile.operations import Operations, UnsupportedError, Value
+from tracejit.compile.operations import Operations, TypedValue, leave_to_numba
 
 BINARY: dict[Any, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -30,7 +30,7 @@ class MemoryNeededError(Exception):
     """A variable needs memory: it is used outside the block in which it is assigned."""
 
 
-class Variables:
+class LocalVariables:
     """The variables of a function: values of a block, or memory.
 
     Args:
@@ -43,8 +43,8 @@ class Variables:
         self.names = names
         self._do = operations
         self._in_memory = in_memory
-        self._scopes: list[dict[str, Value]] = [{}]
-        self._places: dict[str, Value] = {}
+        self._scopes: list[dict[str, TypedValue]] = [{}]
+        self._places: dict[str, TypedValue] = {}
 
     def begin_block(self) -> None:
         """Begin a block, inside the one that was begun before."""
@@ -54,7 +54,7 @@ class Variables:
         """End the block that was begun last, and what its variables are."""
         self._scopes.pop()
 
-    def store(self, name: str, value: Value) -> None:
+    def store(self, name: str, value: TypedValue) -> None:
         """Assign a value to a variable."""
         if name not in self._in_memory:
             self._scopes[-1][name] = value
@@ -64,12 +64,12 @@ class Variables:
         place = self._places.get(name)
         if place is None:
             kind = self._do.context.get_value_type(value.kind)
-            place = self._places[name] = Value(value.kind, cgutils.alloca_once(builder, kind, name=name))
+            place = self._places[name] = TypedValue(value.kind, cgutils.alloca_once(builder, kind, name=name))
         if value.kind != place.kind:
-            raise UnsupportedError(f"{name} is {place.kind} and {value.kind}")
+            leave_to_numba(f"{name} is {place.kind} and {value.kind}")
         builder.store(value.value, place.value)
 
-    def load(self, name: str) -> Value:
+    def load(self, name: str) -> TypedValue:
         """Return the value of a variable.
 
         Raises:
@@ -77,13 +77,13 @@ class Variables:
         """
         for scope in reversed(self._scopes):
             if name in scope:
-                found: Value = scope[name]
+                found: TypedValue = scope[name]
                 return found
         place = self._places.get(name)
         if place is not None:
-            return Value(place.kind, self._do.builder.load(place.value))
+            return TypedValue(place.kind, self._do.builder.load(place.value))
         if name in self._in_memory:
-            raise UnsupportedError(f"{name} is used above its first assignment")
+            leave_to_numba(f"{name} is used above its first assignment")
         raise MemoryNeededError(name)
 
 
@@ -96,7 +96,7 @@ class Expressions:
         names: what the names mean that are no variables.
     """
 
-    def __init__(self, operations: Operations, variables: Variables, names: Mapping[str, Any]) -> None:
+    def __init__(self, operations: Operations, variables: LocalVariables, names: Mapping[str, Any]) -> None:
         self._do = operations
         self._builder = operations.builder
         self._variables = variables
@@ -127,89 +127,89 @@ class Expressions:
         else:
             self._builder.cbranch(self._do.truth(self.value(test)), then, otherwise)
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> TypedValue:
         """Return the value of an expression."""
         compute = getattr(self, f"_of_{type(node).__name__.lower()}", None)
         if compute is None:
-            raise UnsupportedError(ast.unparse(node))
-        value: Value = compute(node)
+            leave_to_numba(node)
+        value: TypedValue = compute(node)
         return value
 
-    def _of_constant(self, node: ast.Constant) -> Value:
+    def _of_constant(self, node: ast.Constant) -> TypedValue:
         if not isinstance(node.value, int | float):
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         return self._do.constant(node.value)
 
-    def _of_name(self, node: ast.Name) -> Value:
+    def _of_name(self, node: ast.Name) -> TypedValue:
         if node.id in self._variables.names:
             return self._variables.load(node.id)
         value = self.meaning(node)
         if not isinstance(value, int | float):
-            raise UnsupportedError(node.id)
+            leave_to_numba(node.id)
         return self._do.constant(value)
 
     def meaning(self, node: ast.Name) -> Any:
         """Return what a name means that the function does not assign."""
         if node.id in self._variables.names:
-            raise UnsupportedError(node.id)
+            leave_to_numba(node.id)
         found = self._names.get(node.id, getattr(builtins, node.id, _MISSING))
         if found is _MISSING:
-            raise UnsupportedError(node.id)
+            leave_to_numba(node.id)
         return found
 
-    def _of_attribute(self, node: ast.Attribute) -> Value:
+    def _of_attribute(self, node: ast.Attribute) -> TypedValue:
         if not isinstance(node.value, ast.Name) or self.meaning(node.value) is not math:
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         value = getattr(math, node.attr, None)
         if not isinstance(value, float):
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         return self._do.constant(value)
 
-    def _of_binop(self, node: ast.BinOp) -> Value:
+    def _of_binop(self, node: ast.BinOp) -> TypedValue:
         return self._operation(node, node.op, [node.left, node.right])
 
-    def _of_unaryop(self, node: ast.UnaryOp) -> Value:
+    def _of_unaryop(self, node: ast.UnaryOp) -> TypedValue:
         return self._operation(node, node.op, [node.operand])
 
-    def _operation(self, node: ast.expr, op: Any, operands: Sequence[ast.expr]) -> Value:
+    def _operation(self, node: ast.expr, op: Any, operands: Sequence[ast.expr]) -> TypedValue:
         function = _function(op, len(operands))
         try:
             values = [_number(operand) for operand in operands]
             if None not in values:
                 return self._do.constant(function(*values))
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise UnsupportedError(ast.unparse(node)) from error
+            leave_to_numba(node, error)
         return self._do.apply(function, [self.value(operand) for operand in operands])
 
-    def _of_compare(self, node: ast.Compare) -> Value:
+    def _of_compare(self, node: ast.Compare) -> TypedValue:
         if len(node.ops) > 1:
             return self.value(_pairs(node))
         return self._operation(node, node.ops[0], [node.left, node.comparators[0]])
 
-    def _of_subscript(self, node: ast.Subscript) -> Value:
+    def _of_subscript(self, node: ast.Subscript) -> TypedValue:
         held, index = self.value(node.value), self.value(node.slice)
         if isinstance(held.kind, BaseTuple) and isinstance(index.kind, types.IntegerLiteral):
             return self._do.parts(held)[index.kind.literal_value]
         return self._do.apply(operator.getitem, [held, index])
 
-    def _of_tuple(self, node: ast.Tuple) -> Value:
+    def _of_tuple(self, node: ast.Tuple) -> TypedValue:
         values = [self._do.plain(self.value(element)) for element in node.elts]
         kind = BaseTuple.from_types([value.kind for value in values])
         made = self._do.context.make_tuple(self._builder, kind, [value.value for value in values])
-        return Value(kind, made)
+        return TypedValue(kind, made)
 
-    def _of_call(self, node: ast.Call) -> Value:
+    def _of_call(self, node: ast.Call) -> TypedValue:
         if node.keywords or not isinstance(node.func, ast.Name):
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         function = self.meaning(node.func)
         return self._do.apply(function, [self.value(argument) for argument in node.args])
 
-    def _of_ifexp(self, node: ast.IfExp) -> Value:
+    def _of_ifexp(self, node: ast.IfExp) -> TypedValue:
         then, otherwise = self.new_block("then"), self.new_block("else")
         self.branch(node.test, then, otherwise)
         return self._merged([(then, node.body), (otherwise, node.orelse)])
 
-    def _of_boolop(self, node: ast.BoolOp) -> Value:
+    def _of_boolop(self, node: ast.BoolOp) -> TypedValue:
         """Return a truth: `and` and `or` of other values are left to Numba."""
         then, otherwise = self.new_block("then"), self.new_block("else")
         *first, last = node.values
@@ -220,10 +220,10 @@ class Expressions:
         )
         value = self._merged([(then, last), (otherwise, ast.Constant(not is_and))])
         if value.kind != types.boolean:
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         return value
 
-    def _merged(self, choices: Sequence[tuple[Any, ast.expr]]) -> Value:
+    def _merged(self, choices: Sequence[tuple[Any, ast.expr]]) -> TypedValue:
         """Return the value of the block from which the program comes."""
         computed = []
         for block, expression in choices:
@@ -240,14 +240,14 @@ class Expressions:
         merged = self._builder.phi(incoming[0][0].type)
         for value, block in incoming:
             merged.add_incoming(value, block)
-        return Value(kind, merged)
+        return TypedValue(kind, merged)
 
 
 def _pairs(node: ast.Compare) -> ast.BoolOp:
     """Return a chain of comparisons, `a < b < c`, as `a < b and b < c`."""
     values = [node.left, *node.comparators]
     if any(isinstance(part, ast.Call) for value in values[1:-1] for part in ast.walk(value)):
-        raise UnsupportedError(ast.unparse(node))
+        leave_to_numba(node)
     return ast.BoolOp(
         ast.And(),
         [ast.Compare(values[i], [op], [values[i + 1]]) for i, op in enumerate(node.ops)],
@@ -272,5 +272,5 @@ def _function(op: ast.AST, operands: int) -> Callable[..., Any]:
     table: dict[Any, Callable[..., Any]] = BINARY if operands == 2 else _UNARY
     found = table.get(type(op))
     if found is None:
-        raise UnsupportedError(type(op).__name__)
+        leave_to_numba(type(op).__name__)
     return found

@@ -237,11 +237,11 @@ class _Pipeline(compiler.CompilerBase):
         return [manager]
 
 
-class _Compiler(_FunctionCompiler):
+class _CalleeCompiler(_FunctionCompiler):
     """Compiles functions that kernels call, for given types."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        return _compiled(Source.of(self.py_func), args, return_type)
+        return _compiled(FunctionSource.of(self.py_func), args, return_type)
 
 
 def _register() -> Any:
@@ -253,7 +253,7 @@ def _register() -> Any:
 
         def __init__(self, function: Any, *arguments: Any, **options: Any) -> None:
             super().__init__(function, *arguments, **options)
-            self._compiler = _Compiler(function, descriptor, self.targetoptions, self.locals, _Pipeline)
+            self._compiler = _CalleeCompiler(function, descriptor, self.targetoptions, self.locals, _Pipeline)
 
         def add_overload(self, result: Any) -> None:
             self.overloads[tuple(result.signature.args)] = result
@@ -307,7 +307,7 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         tree = ast.parse(kernel.text)
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef)
-        source = Source(parted(definition), names, lambda: _defined(tree, kernel.name, names))
+        source = FunctionSource(parted(definition), names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
     except Exception as error:
@@ -325,7 +325,7 @@ def _defined(tree: ast.Module, name: str, names: dict[str, Any]) -> Any:
     return names[name]
 
 
-class Source(NamedTuple):
+class FunctionSource(NamedTuple):
     """A function of Python.
 
     definition      its definition; None if there is none
@@ -338,7 +338,7 @@ class Source(NamedTuple):
     function: Callable[[], Any]
 
     @classmethod
-    def of(cls, function: Any) -> "Source":
+    def of(cls, function: Any) -> "FunctionSource":
         """Return the source of a function in a file."""
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         names = {**function.__globals__, **dict(zip(function.__code__.co_freevars, cells, strict=True))}
@@ -350,7 +350,7 @@ class Source(NamedTuple):
         return cls(parted(definition), names, lambda: function)
 
 
-def _compiled(source: Source, arguments: tuple[Any, ...], result: Any) -> Any:
+def _compiled(source: FunctionSource, arguments: tuple[Any, ...], result: Any) -> Any:
     """Return a function for given types, as Numba does.
 
     Args:
@@ -378,7 +378,9 @@ def _compiled(source: Source, arguments: tuple[Any, ...], result: Any) -> Any:
     )
 
 
-def lower_function(source: Source, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
+def lower_function(
+    source: FunctionSource, arguments: tuple[Any, ...], result: Any, symbol: str
+) -> LlvmFunction:
     """Return a Python function of numbers as LLVM IR that defines the C function `symbol`."""
     with global_compiler_lock, target_override(_TARGET):
         compiled = _compiled(source, arguments, result)

@@ -23,8 +23,8 @@ from numba.core import funcdesc, types
 from numba.core.imputils import call_getiter, call_iternext
 from numba.core.types.misc import unliteral
 
-from tracejit.compile.expressions import BINARY, Expressions, MemoryNeededError, Variables
-from tracejit.compile.operations import Operations, UnsupportedError, Value
+from tracejit.compile.expressions import BINARY, Expressions, LocalVariables, MemoryNeededError
+from tracejit.compile.operations import Operations, TypedValue, leave_to_numba
 
 
 class _Loop:
@@ -62,13 +62,13 @@ class FunctionWriter:
         self._builder = operations.builder
         self._arguments = arguments
         self._body = definition.body
-        self._variables = Variables(operations, frozenset(times), again | in_memory)
+        self._variables = LocalVariables(operations, frozenset(times), again | in_memory)
         self._expressions = Expressions(operations, self._variables, names)
         self._loops: list[_Loop] = []
         self._result: Any = None
-        self.results: list[Value] = []
+        self.results: list[TypedValue] = []
 
-    def write(self, arguments: Sequence[Value], result: Any) -> None:
+    def write(self, arguments: Sequence[TypedValue], result: Any) -> None:
         """Write the body of the function.
 
         Args:
@@ -80,7 +80,7 @@ class FunctionWriter:
             self._variables.store(name, value)
         self._statements(self._body)
         if not self._builder.block.is_terminated:
-            self._give(Value(types.none, self._do.context.get_dummy_value()))
+            self._give(TypedValue(types.none, self._do.context.get_dummy_value()))
 
     def _block(self, body: Sequence[ast.stmt]) -> None:
         self._variables.begin_block()
@@ -93,7 +93,7 @@ class FunctionWriter:
                 return
             write = getattr(self, f"_do_{type(statement).__name__.lower()}", None)
             if write is None:
-                raise UnsupportedError(ast.unparse(statement))
+                leave_to_numba(statement)
             write(statement)
 
     def _do_expr(self, node: ast.Expr) -> None:
@@ -115,14 +115,14 @@ class FunctionWriter:
         else:
             values = self._do.parts(self._expressions.value(node.value))
         if len(values) != len(targets):
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         for target, value in zip(targets, values, strict=True):
             self._store(target, value)
 
     def _do_augassign(self, node: ast.AugAssign) -> None:
         function = BINARY.get(type(node.op))
         if function is None:
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         if isinstance(node.target, ast.Subscript):
             place = [self._expressions.value(node.target.value), self._expressions.value(node.target.slice)]
             before = self._do.apply(operator.getitem, place)
@@ -132,22 +132,22 @@ class FunctionWriter:
             before = self._variables.load(node.target.id)
             self._store(node.target, self._do.apply(function, [before, self._expressions.value(node.value)]))
         else:
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
 
-    def _store(self, target: ast.expr, value: Value) -> None:
+    def _store(self, target: ast.expr, value: TypedValue) -> None:
         if isinstance(target, ast.Name):
             self._variables.store(target.id, value)
         elif isinstance(target, ast.Subscript):
             place = [self._expressions.value(target.value), self._expressions.value(target.slice)]
             self._do.apply(operator.setitem, [*place, value])
         else:
-            raise UnsupportedError(ast.unparse(target))
+            leave_to_numba(target)
 
     def _do_return(self, node: ast.Return) -> None:
-        nothing = Value(types.none, self._do.context.get_dummy_value())
+        nothing = TypedValue(types.none, self._do.context.get_dummy_value())
         self._give(nothing if node.value is None else self._expressions.value(node.value))
 
-    def _give(self, value: Value) -> None:
+    def _give(self, value: TypedValue) -> None:
         value = self._do.plain(value)
         self.results.append(value)
         if self._result is None:
@@ -169,7 +169,7 @@ class FunctionWriter:
 
     def _do_while(self, node: ast.While) -> None:
         if node.orelse:
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         test, body, after = (self._expressions.new_block(name) for name in ("test", "body", "after"))
         self._expressions.go(test)
         self._builder.position_at_end(test)
@@ -186,7 +186,7 @@ class FunctionWriter:
             and self._expressions.meaning(call.func) is range
             and not (call.keywords or node.orelse)
         ):
-            raise UnsupportedError(ast.unparse(node))
+            leave_to_numba(node)
         bounds = [self._expressions.value(bound) for bound in call.args]
         test, body, again, after = (
             self._expressions.new_block(name) for name in ("test", "body", "again", "after")
@@ -198,25 +198,45 @@ class FunctionWriter:
         self._loop(node.body, _Loop(again, after))
         self._variables.end_block()
 
-    def _count(self, bounds: Sequence[Value], test: Any, body: Any, again: Any, after: Any) -> Value:
-        """Write the head of a loop over a range of int64 with a constant step; return its variable."""
-        values = [bound.value for bound in bounds]
-        start = values[0] if len(values) > 1 else ir.Constant(values[0].type, 0)
-        step = values[2] if len(values) > 2 else ir.Constant(start.type, 1)
-        stop = values[len(values) > 1]
-        before = self._builder.block
-        self._expressions.go(test)
-        self._builder.position_at_end(test)
-        counter = self._builder.phi(start.type)
-        counter.add_incoming(start, before)
-        sign = "<" if step.constant > 0 else ">"
-        self._builder.cbranch(self._builder.icmp_signed(sign, counter, stop), body, after)
-        self._builder.position_at_end(again)
-        counter.add_incoming(self._builder.add(counter, step, flags=["nsw"]), again)
-        self._builder.branch(test)
-        return Value(types.intp, counter)
+    def _count(
+        self, bounds: Sequence[TypedValue], test: Any, body: Any, again: Any, after: Any
+    ) -> TypedValue:
+        """Write the head of a loop over a range of int64 with a constant step; return its variable.
 
-    def _iterate(self, bounds: Sequence[Value], test: Any, body: Any, again: Any, after: Any) -> Value:
+        The turns that are left are counted down, as Numba does. If LLVM saw the end of the range, it would see how
+        short a loop over the lanes of a vector is, and write masks and branches where whole vectors are faster.
+        """
+        values = [bound.value for bound in bounds]
+        zero, one = ir.Constant(values[0].type, 0), ir.Constant(values[0].type, 1)
+        start = values[0] if len(values) > 1 else zero
+        step = values[2] if len(values) > 2 else one
+        build, before = self._builder, self._builder.block
+        left = self._turns(build.sub(values[len(values) > 1], start), step)
+        self._expressions.go(test)
+        build.position_at_end(test)
+        counter, turns = build.phi(start.type), build.phi(start.type)
+        counter.add_incoming(start, before)
+        turns.add_incoming(left, before)
+        build.cbranch(build.icmp_signed(">", turns, zero), body, after)
+        build.position_at_end(again)
+        counter.add_incoming(build.add(counter, step), again)
+        turns.add_incoming(build.sub(turns, one, flags=["nsw"]), again)
+        build.branch(test)
+        return TypedValue(types.intp, counter)
+
+    def _turns(self, difference: Any, step: Any) -> Any:
+        """Return how many steps, of a constant, a difference has."""
+        build, zero = self._builder, ir.Constant(step.type, 0)
+        steps = difference
+        if step.constant != 1:
+            is_uneven = build.icmp_signed("!=", build.srem(difference, step), zero)
+            steps = build.add(build.sdiv(difference, step), build.zext(is_uneven, step.type))
+        is_ahead = build.icmp_signed(">" if step.constant > 0 else "<", difference, zero)
+        return build.select(is_ahead, steps, zero)
+
+    def _iterate(
+        self, bounds: Sequence[TypedValue], test: Any, body: Any, again: Any, after: Any
+    ) -> TypedValue:
         """Write the head of a loop over any other range as Numba does; return its variable."""
         ranged = self._do.apply(range, bounds)
         context, kind = self._do.context, ranged.kind.iterator_type
@@ -228,7 +248,7 @@ class FunctionWriter:
         following = call_iternext(context, self._builder, kind, iterator)
         self._builder.cbranch(following.is_valid(), body, after)
         self._builder.position_at_end(body)
-        return Value(kind.yield_type, following.yielded_value())
+        return TypedValue(kind.yield_type, following.yielded_value())
 
     def _loop(self, body: Sequence[ast.stmt], loop: _Loop) -> None:
         self._loops.append(loop)
@@ -244,7 +264,7 @@ class FunctionWriter:
         self._expressions.go(self._loops[-1].after)
 
 
-def _is_plain(bounds: Sequence[Value]) -> bool:
+def _is_plain(bounds: Sequence[TypedValue]) -> bool:
     """Return whether a range is one of int64, with a constant step."""
     return all(unliteral(bound.kind) == types.intp for bound in bounds) and (
         len(bounds) < 3
@@ -269,7 +289,7 @@ def write_function(
         UnsupportedError: if the function is left to Numba's compiler.
     """
     if definition is None or not _has_plain_arguments(definition, len(arguments)):
-        raise UnsupportedError("no definition with plain arguments")
+        leave_to_numba("no definition with plain arguments")
     if result is None:
         result = _result(context, definition, names, arguments)
     in_memory: frozenset[str] = frozenset()
@@ -322,7 +342,7 @@ def _written(
     operations = Operations(context, builder)
     writer = FunctionWriter(operations, definition, names, in_memory)
     with context.push_code_library(library):
-        writer.write([Value(*pair) for pair in zip(arguments, values, strict=True)], result)
+        writer.write([TypedValue(*pair) for pair in zip(arguments, values, strict=True)], result)
     builder.position_at_end(entry)
     builder.branch(body)
     library.add_ir_module(module)
