@@ -201,38 +201,41 @@ class FunctionWriter:
     def _count(
         self, bounds: Sequence[TypedValue], test: Any, body: Any, again: Any, after: Any
     ) -> TypedValue:
-        """Write the head of a loop over a range of int64 with a constant step; return its variable.
-
-        The turns that are left are counted down, as Numba does. If LLVM saw the end of the range, it would see how
-        short a loop over the lanes of a vector is, and write masks and branches where whole vectors are faster.
-        """
+        """Write the head of a loop over a range of int64 with a constant step; return its variable."""
         values = [bound.value for bound in bounds]
-        zero, one = ir.Constant(values[0].type, 0), ir.Constant(values[0].type, 1)
-        start = values[0] if len(values) > 1 else zero
-        step = values[2] if len(values) > 2 else one
+        start = values[0] if len(values) > 1 else ir.Constant(values[0].type, 0)
+        step = values[2] if len(values) > 2 else ir.Constant(start.type, 1)
+        stop = values[len(values) > 1]
         build, before = self._builder, self._builder.block
-        left = self._turns(build.sub(values[len(values) > 1], start), step)
-        self._expressions.go(test)
+        build.branch(test)
         build.position_at_end(test)
-        counter, turns = build.phi(start.type), build.phi(start.type)
+        counter = build.phi(start.type)
         counter.add_incoming(start, before)
-        turns.add_incoming(left, before)
-        build.cbranch(build.icmp_signed(">", turns, zero), body, after)
+        if isinstance(stop, ir.instructions.SelectInstr) and step.constant == 1:
+            goes_on = self._counted_down(start, stop, before, again)
+        else:
+            goes_on = build.icmp_signed("<" if step.constant > 0 else ">", counter, stop)
+        build.cbranch(goes_on, body, after)
         build.position_at_end(again)
-        counter.add_incoming(build.add(counter, step), again)
-        turns.add_incoming(build.sub(turns, one, flags=["nsw"]), again)
+        counter.add_incoming(build.add(counter, step, flags=["nsw"]), again)
         build.branch(test)
         return TypedValue(types.intp, counter)
 
-    def _turns(self, difference: Any, step: Any) -> Any:
-        """Return how many steps, of a constant, a difference has."""
-        build, zero = self._builder, ir.Constant(step.type, 0)
-        steps = difference
-        if step.constant != 1:
-            is_uneven = build.icmp_signed("!=", build.srem(difference, step), zero)
-            steps = build.add(build.sdiv(difference, step), build.zext(is_uneven, step.type))
-        is_ahead = build.icmp_signed(">" if step.constant > 0 else "<", difference, zero)
-        return build.select(is_ahead, steps, zero)
+    def _counted_down(self, start: Any, stop: Any, before: Any, again: Any) -> Any:
+        """Return whether turns are left, for a range that ends at a minimum, `min(16, n - i)`.
+
+        They are counted down, as Numba does. If LLVM saw the end of such a range, it would see how short it is, and
+        write masks and branches for its turns where whole vectors are faster.
+        """
+        build, zero = self._builder, ir.Constant(start.type, 0)
+        with build.goto_block(before):
+            difference = build.sub(stop, start)
+            turns = build.select(build.icmp_signed(">", difference, zero), difference, zero)
+        left = build.phi(start.type)
+        left.add_incoming(turns, before)
+        with build.goto_block(again):
+            left.add_incoming(build.sub(left, ir.Constant(start.type, 1), flags=["nsw"]), again)
+        return build.icmp_signed(">", left, zero)
 
     def _iterate(
         self, bounds: Sequence[TypedValue], test: Any, body: Any, again: Any, after: Any
