@@ -302,7 +302,7 @@ def kernel(launch: KernelLaunch) -> Kernel:
 def _written(name: str, dtype: np.dtype, room: int, broad: int, _vector_bytes: int) -> Kernel:
     queries, keys = blocks_of(room, dtype.itemsize)
     columns, rows = (broad, _LOW) if broad else (wide_of(dtype), tile_rows())
-    sizes = {
+    sizes: dict[str, int | str] = {
         "QUERIES": queries, "KEYS": keys, "ROOM": room, "TURNED": room * queries, "NEAR": room * keys,
         "SCORES": queries * keys, "B": f"{SUFFIXES[dtype]}x{columns}", "BROAD": columns, "LOW": rows,
     }  # fmt: skip
