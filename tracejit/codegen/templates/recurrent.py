@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.tile_text import lanes_of, wide_of, written
+from tracejit.codegen.templates.tile_text import written
 from tracejit.ops.recurrent import PANEL, UNIT
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
@@ -33,7 +33,7 @@ for i in range(start * hidden, stop * hidden):
 
 _KEEP = """
 for u in range(0, hidden, LANES):
-    n = UNITS_LEFT
+    n = min(LANES, hidden - u)
     store_first_X(h, to + u, load_first_V(state, b * hidden + u, n), n)
 """
 
@@ -48,7 +48,7 @@ for s in range(steps):
         t = steps - 1 - s
     kept = t * saves
     for j in range(0, width, WIDE):
-        edge = GATES_LEFT
+        edge = min(WIDE, width - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
         for i in range(start, stop, HIGH):
             rows = rows_HIGH(i, stop)
@@ -63,13 +63,13 @@ for s in range(steps):
         if masked and mask[b * steps + t] == 0:
             KEEP_STATE
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 store_first_X(cells, at_cell + u, load_first_V(cell, b * hidden + u, n), n)
             for u in range(0, width, LANES):
                 store_first_X(gates, at + u, zero, min(LANES, width - u))
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 i_gate = load_first_V(gates, at + u, n) + load_first_V(bias, u, n)
                 i_gate = one / (one + exp_T(-i_gate))
                 f_gate = load_first_V(gates, at + hidden + u, n) + load_first_V(bias, hidden + u, n)
@@ -109,7 +109,7 @@ if reverse:
 
 _ADD_TO_DH = """
 for j in range(0, hidden, WIDE):
-    edge = STATES_LEFT
+    edge = min(WIDE, hidden - j)
     at_w = j // PANEL * depth * PANEL + j % PANEL
     for i in range(start, stop, HIGH):
         rows = rows_HIGH(i, stop)
@@ -121,7 +121,7 @@ for j in range(0, hidden, WIDE):
 
 _KEEP_DH = """
 for u in range(0, hidden, LANES):
-    n = UNITS_LEFT
+    n = min(LANES, hidden - u)
     store_first_X(dh, b * hidden + u, load_first_V(dh, b * hidden + u, n) + load_first_V(ct, to + u, n), n)
 for u in range(0, width, LANES):
     store_first_X(dz, at + u, zero, min(LANES, width - u))
@@ -142,7 +142,7 @@ for s in range(steps):
             KEEP_DH
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 i_gate = load_first_V(gates, at + u, n)
                 f_gate = load_first_V(gates, at + hidden + u, n)
                 g_gate = load_first_V(gates, at + 2 * hidden + u, n)
@@ -188,11 +188,11 @@ for s in range(steps):
             store_first_X(gates, at + u, one / (one + exp_T(-gate)), n)
         if before:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 reset = load_first_V(gates, at + u, n)
                 store_first_X(gates, at + 2 * hidden + u, reset * load_first_V(state, b * hidden + u, n), n)
     for j in range(0, hidden, WIDE):
-        edge = STATES_LEFT
+        edge = min(WIDE, hidden - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
         for i in range(start, stop, HIGH):
             rows = rows_HIGH(i, stop)
@@ -216,7 +216,7 @@ for s in range(steps):
                 store_first_X(gates, at + u, zero, min(LANES, width - u))
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 update = load_first_V(gates, at + hidden + u, n)
                 if before:
                     new = load_first_V(gates, at + 3 * hidden + u, n)
@@ -245,7 +245,7 @@ for s in range(steps):
                 store_first_X(ds, to + u, zero, min(LANES, hidden - u))
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 reset = load_first_V(gates, 4 * to + u, n)
                 update = load_first_V(gates, 4 * to + hidden + u, n)
                 entering = load_first_V(gates, 4 * to + 2 * hidden + u, n)
@@ -265,7 +265,7 @@ for s in range(steps):
                     store_first_X(ds, to + u, of_new * reset, n)
                     store_first_X(dz, at + u, of_new * entering * reset * (one - reset), n)
     for j in range(0, hidden, WIDE):
-        edge = STATES_LEFT
+        edge = min(WIDE, hidden - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
         for i in range(start, stop, HIGH):
             rows = rows_HIGH(i, stop)
@@ -284,7 +284,7 @@ for s in range(steps):
             at = (b * steps + t) * width
             to = (b * steps + t) * hidden
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 reset = load_first_V(gates, 4 * to + u, n)
                 if s == steps - 1:
                     old = load_first_V(h0, b * hidden + u, n)
@@ -304,7 +304,7 @@ for s in range(steps):
     if reverse:
         t = steps - 1 - s
     for j in range(0, hidden, WIDE):
-        edge = STATES_LEFT
+        edge = min(WIDE, hidden - j)
         at_w = j // PANEL * hidden * PANEL + j % PANEL
         for i in range(start, stop, HIGH):
             rows = rows_HIGH(i, stop)
@@ -318,7 +318,7 @@ for s in range(steps):
             KEEP_STATE
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 new = load_first_V(h, to + u, n) + load_first_V(bias, u, n)
                 if relu:
                     new = where(new < zero, zero, new)
@@ -343,7 +343,7 @@ for s in range(steps):
             KEEP_DH
         else:
             for u in range(0, hidden, LANES):
-                n = UNITS_LEFT
+                n = min(LANES, hidden - u)
                 state = load_first_V(states, to + u, n)
                 slope = load_first_V(dh, b * hidden + u, n) + load_first_V(ct, to + u, n)
                 if relu:
@@ -371,18 +371,11 @@ _KERNELS = {  # text, further numbers, what is read, what is written
 
 def kernel(launch: KernelLaunch) -> Kernel:
     """Return a kernel of a recurrent layer (Note [recurrence])."""
-    dtype, hidden = launch.pointers[-1].dtype, launch.numbers[_NUMBERS.index("hidden")]
-    return _written(launch.name, dtype, hidden % wide_of(dtype) == 0, vector_bytes())
+    return _written(launch.name, launch.pointers[-1].dtype, vector_bytes())
 
 
 @cache
-def _written(name: str, dtype: np.dtype, is_whole: bool, _vector_bytes: int) -> Kernel:
+def _written(name: str, dtype: np.dtype, _vector_bytes: int) -> Kernel:
     text, numbers, pointers, results = _KERNELS[name]
-    sizes: dict[str, int | str] = {"PANEL": PANEL, "UNIT": UNIT}
-    lanes, wide = lanes_of(dtype), wide_of(dtype)
-    # Vectors that are always whole need no masks, which cost a fortieth.
-    for left, most, there in (
-        ("UNITS_LEFT", lanes, "hidden - u"), ("GATES_LEFT", wide, "width - j"), ("STATES_LEFT", wide, "hidden - j")
-    ):  # fmt: skip
-        sizes[left] = most if is_whole else f"min({most}, {there})"
+    sizes = {"PANEL": PANEL, "UNIT": UNIT}
     return written(name, text, dtype, (*_NUMBERS, *numbers), pointers, results, sizes, _SNIPPETS)
