@@ -96,7 +96,7 @@ def test_results_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("hidden", [20, 32])  # which fills vectors
+@pytest.mark.parametrize("hidden", [20, 32])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_compiled_is_uncompiled(name: str, hidden: int, dtype: str) -> None:
     arrays = operands(name, dtype, (19, 6, 3, hidden), 1)
