@@ -9,8 +9,9 @@ lower taps first. Lanes are groups of as many elements as windows move by: of th
 of the window g + (r + p - k) / s, for padding p and windows s apart, where s divides that. The groups of a line are
 then stored element by element in turn. The text depends on the taps and the padding of a line only.
 
-Where channels come last, lanes are channels, of up to four vectors at a time, and the adjoint collects for one element
-after another. Largest elements are then found by loops, which LLVM puts into vectors.
+Where channels come last, lanes are channels, of up to four vectors at a time, and largest elements and their places
+stay in registers; the adjoint collects for one element after another. Windows of 2 x 2 that do not overlap have loops,
+which LLVM puts into vectors.
 """
 
 from collections.abc import Iterator

@@ -7,11 +7,12 @@ moments of an optimiser, read only when the gradient is complete) is moved into 
 the same domain. That is legal if every other reader is deeper than the first.
 
 Note [siblings]
-Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
-and the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart:
-a bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums
-an array (the cotangent, for the gradient of a bias) also joins a deeper one that sums over this array, if nothing needs
-its result before: it does not depend on it, because what it reads is complete earlier.
+Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine and
+the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart: a
+bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums an
+array (the cotangent, for the gradient of a bias) runs along the rows of the other loop, if that has rows. It also joins
+a deeper one that sums over this array, if nothing needs its result before: it does not depend on it, because what it
+reads is complete earlier.
 
 Note [recomputing]
 A value that is cheap to compute from arrays in memory (1 - y*y from y) is computed again by its readers rather than
