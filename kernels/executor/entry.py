@@ -135,7 +135,8 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     The parameters are the arguments, a frame, and, if the trace reads more arrays than its arguments, a tuple of these.
     A frame is a list: an ndarray whose data is the state of the program, and then results of earlier calls: for each
     call the list of arrays that the program fills, and the list of the labelled arrays that hold the first of them.
-    They are filled in turn, if only these lists refer to them and they are as they were made.
+    They are filled if only these lists refer to them and they are as they were made: those of the last call, or else in
+    turn.
 
     Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
     arrays. If nothing has run the result is the frame, and the status in its state says why: the number of the first
@@ -155,13 +156,20 @@ def run_on(frame: Word, state: Word, status: Word) -> Word:
     items = frame[LIST_ITEMS]
     api = state[API]
     turn = state[TURN]
-    results = items[2 * turn + 2]
     objects = state[OBJECTS]
     held = 0
     if status == 0:
         status = check_inputs(state, objects)
     if status == 0:
-        status = check_results(state, items[2 * turn + 1], results)
+        # Those of the last call, if nobody uses them, are still in the caches.
+        last = turn - 1
+        if last < 0:
+            last = (frame[OBJECT_SIZE] - 3) >> 1
+        if check_results(state, items[2 * last + 1], items[2 * last + 2]) == 0:
+            turn = last
+        else:
+            status = check_results(state, items[2 * turn + 1], items[2 * turn + 2])
+    results = items[2 * turn + 2]
     if status == 0:
         data = state[DATA]
         if state[FAULT] != 0:
@@ -182,9 +190,10 @@ def run_on(frame: Word, state: Word, status: Word) -> Word:
             status = MISSED  # the general way runs it again, and raises the error
     result = frame
     if status == 0:
-        state[TURN] = turn + 1
-        if 2 * turn + 3 >= frame[OBJECT_SIZE]:
-            state[TURN] = 0
+        if turn == state[TURN]:
+            state[TURN] = turn + 1
+            if 2 * turn + 3 >= frame[OBJECT_SIZE]:
+                state[TURN] = 0
         result = results
         if state[RECIPE] != 0:
             result = assemble(state, results[LIST_ITEMS])

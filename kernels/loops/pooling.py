@@ -172,18 +172,22 @@ def maxpool_adjoint_pairs(
 ) -> None:  # fmt: skip
     """maxpool_adjoint() where `is_pairs`: an element is in one window at most."""
     z, y, plane = first // h % d, first % h - 1, first // h // d * od
+    oz, rest = z // sd, z % sd  # counted, because a division would take as long as a short row
     for row in range(first, last):
         y += 1
         if y == h:
             y = 0
             z += 1
+            rest += 1
+            if rest == sd:
+                rest = 0
+                oz += 1
             if z == d:
-                z = 0
+                z = oz = rest = 0
                 plane += od
         base = row * w * inner
-        oz = z // sd
-        oy = y // 2
-        if z % sd or oz >= od or oy >= oh:
+        oy = y >> 1
+        if rest or oz >= od or oy >= oh:
             for i in range(w * inner):
                 out[base + i] = 0
             continue
@@ -401,18 +405,22 @@ def avgpool_adjoint_pairs(
 ) -> None:  # fmt: skip
     """avgpool_adjoint() where `is_pairs`: an element is in one window at most."""
     z, y, plane = first // h % d, first % h - 1, first // h // d * od
+    oz, rest = z // sd, z % sd  # counted, because a division would take as long as a short row
     for row in range(first, last):
         y += 1
         if y == h:
             y = 0
             z += 1
+            rest += 1
+            if rest == sd:
+                rest = 0
+                oz += 1
             if z == d:
-                z = 0
+                z = oz = rest = 0
                 plane += od
         base = row * w * inner
-        oz = z // sd
-        oy = y // 2
-        if z % sd or oz >= od or oy >= oh:
+        oy = y >> 1
+        if rest or oz >= od or oy >= oh:
             for i in range(w * inner):
                 out[base + i] = 0
             continue

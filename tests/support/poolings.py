@@ -25,7 +25,7 @@ def pooling_of(rnd: random.Random, dtype: str) -> tuple[Graph, list[np.ndarray]]
         extents = [rnd.randint(1, 5) for _ in range(axes - 1)] + [rnd.choice((1, 4, 7, 16, 19, 33, 70))]
         if all(map(lambda *window: pooled_extent(*window) > 0, extents, size, stride, padding)):
             break
-    channels = rnd.choice(((), (), (1,), (2,), (19,), (70,)))
+    channels = rnd.choice(((), (), (1,), (2,), (19,), (64,), (70,)))
     params = {"axis": 1, "size": tuple(size), "stride": tuple(stride), "padding": tuple(padding)}
     aval = Aval((rnd.randint(1, 2), *extents, *channels), None, np.dtype(dtype))
     rng = np.random.default_rng(rnd.randint(0, 1 << 30))

@@ -5,7 +5,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tracejit.codegen.epilogue import emit_product
-from tracejit.codegen.nest import Emitted, emit_nest
+from tracejit.codegen.nest import Emitted
+from tracejit.codegen.row_sums import emit_nest
 from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch
 from tracejit.passes.loops.nest import Access, Literal, Nest, is_of_part, read_in_place

@@ -21,7 +21,7 @@ import numpy as np
 
 from tracejit.codegen import lanes
 from tracejit.codegen.expressions import FAST_FOLDS, combine, expression
-from tracejit.codegen.loop_order import LoopOrder, loop_order
+from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, literal, named
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.codegen.target import vector_bytes
@@ -88,12 +88,6 @@ class Frame:
     def loops(self, hoisted: Hoisted, rows: list[str]) -> list[str]:
         """Return the loops around the lines of rows."""
         return loop_lines(self.order, range(self.order.row_depth), 1, hoisted, rows)
-
-
-def emit_nest(nest: Nest) -> Emitted:
-    """Return the kernel of a nest and the arguments to launch it with."""
-    order = loop_order(nest)
-    return emit_in_frame(nest, order, Frame(order))
 
 
 def emit_in_frame(nest: Nest, order: LoopOrder, frame: Frame) -> Emitted:

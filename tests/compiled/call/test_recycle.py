@@ -47,6 +47,17 @@ def test_results_that_were_dropped_are_filled_again(step: tj.AcceleratedFunction
     assert len(addresses) <= 4  # the first call's, and those of two sets of results
 
 
+def test_results_of_the_last_call_are_filled_first(step: tj.AcceleratedFunction) -> None:
+    x = tj.dlarray(np.zeros(5))
+    for _ in range(4):
+        step(x)
+    assert len({address(step(x)[0]) for _ in range(LONG)}) == 1
+    kept, _total = step(x)
+    others = {address(step(x)[0]) for _ in range(LONG)}
+    assert len(others) == 1
+    assert address(kept) not in others
+
+
 def keep_array(y: tj.dlarray) -> Any:
     return y
 

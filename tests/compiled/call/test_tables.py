@@ -488,8 +488,7 @@ def test_arrays_that_are_not_aligned() -> None:
 def test_who_keeps_what_runs_programs() -> None:
     """A profiler is shown the compiled function, and may ask for its name when the program is long gone."""
     function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
-    for _ in range(3):
-        function({"x": array(1.0)})
+    used = [function({"x": array(1.0)}) for _ in range(3)]  # so that Python replaces results of the next call
     seen: list[Any] = []
     sys.setprofile(lambda _, event, given: seen.append(given) if event == "c_call" else None)
     try:
@@ -502,6 +501,7 @@ def test_who_keeps_what_runs_programs() -> None:
     others = [bytes([i % 256] * 31) for i in range(5000)]  # what is freed is used again
     assert kept.__name__ == "enter"
     assert len(others) == 5000
+    assert len(used) == 3
 
 
 def test_a_python_whose_objects_begin_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@
 Note [attention]
 A block of queries meets the keys block by block, so memory is linear in the length (T. Dao, D. Fu, S. Ermon, A. Rudra,
 C. Re, "FlashAttention", 2022). Scores are turned, S' = K Q': lanes are queries, so that maxima and sums over keys go
-from vector to vector, without sums across lanes. Only the block of queries is transposed; blocks of keys and values are
-copied to memory without gaps, which caches like. What is kept for the adjoint is lse, the logarithm of the sum of
-exp(score) over the keys, one number for each query and head. It gives the weights again: exp(score - lse).
+from vector to vector, without sums across lanes. Only the block of queries is transposed. What a product takes as
+vectors is copied to memory without gaps, which caches like; keys and values of scores are read number by number, where
+they lie. Where heads fill four vectors, sums over keys and over queries have tiles of as many columns. What is kept for
+the adjoint is lse, the logarithm of the sum of exp(score) over the keys, one number for each query and head. It gives
+the weights again: exp(score - lse).
 
 A row without keys (all masked, or none there) has the weights 0 and the lse of infinity, so that the formula holds: exp
 of minus infinity is exactly 0. Weights of masked scores are exactly 0 too. With tiny numbers instead, their products
@@ -19,8 +21,10 @@ from functools import cache
 
 import numpy as np
 
+from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.tile_text import written
+from tracejit.codegen.templates.kernel_text import tile_rows
+from tracejit.codegen.templates.tile_text import lanes_of, wide_of, written
 from tracejit.ops.attention import blocks_of, room_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
@@ -30,6 +34,8 @@ FORWARD_NUMBERS = (
     "mask_head", "mask_query",
 )  # fmt: skip
 BACKWARD_NUMBERS = ("first", "last", "batch", "bands", *FORWARD_NUMBERS[2:])
+
+_VECTORS, _LOW, _BROAD_BYTES = 4, 4, 64  # of broad tiles: columns and rows, and the CPU's vectors
 
 _TURN_QUERIES = """
 for c in range(0, wide, LANES):
@@ -58,7 +64,7 @@ for i in range(0, few, HIGH):
         if masked:
             tile = load_tile_W(scores, j, rows, QUERIES, 0, WIDE)
         for p in range(width):
-            tile = add_outer_W(tile, near, p, rows, ROOM, load_W(turned, p * QUERIES + j))
+            tile = add_outer_W(tile, k, at_k * width + p, rows, key_heads * width, load_W(turned, p * QUERIES + j))
         store_tile_W(scores, j, rows, QUERIES, tile, 0, WIDE)
 if causal:
     for r in range(max(0, start - at + 1), few):
@@ -84,7 +90,6 @@ factor = scale[0]
 blocks = (queries + QUERIES - 1) // QUERIES
 key_heads = heads // group
 value_wide = (value_width + WIDE - 1) // WIDE * WIDE
-whole = width // LANES * LANES
 value_whole = value_width // LANES * LANES
 for unit in range(first, last):
     at_head = unit // blocks
@@ -107,12 +112,6 @@ for unit in range(first, last):
     for at in range(0, stop, KEYS):
         few = min(KEYS, stop - at)
         at_k = (at_batch * keys + at) * key_heads + head // group
-        for r in range(few):
-            place = (at_k + r * key_heads) * width
-            for p in range(0, whole, LANES):
-                store_V(near, r * ROOM + p, load_V(k, place + p))
-            if whole < width:
-                store_V(near, r * ROOM + whole, load_first_V(k, place + whole, width - whole))
         TURN_MASK
         SCORE_TILES
         for j in range(0, wide, WIDE):
@@ -140,13 +139,16 @@ for unit in range(first, last):
             if factors[i] != T(1.0):
                 for p in range(0, value_wide, LANES):
                     store_V(sums, i * ROOM + p, load_V(sums, i * ROOM + p) * factors[i])
-        for i in range(0, count, HIGH):
-            rows = rows_HIGH(i, count)
-            for j in range(0, value_width, WIDE):
-                tile = load_tile_W(sums, j, rows, ROOM, 0, WIDE)
-                for p in range(few):
-                    tile = add_outer_W(tile, scores, p * QUERIES, rows, 1, load_W(near, p * ROOM + j))
-                store_tile_W(sums, j, rows, ROOM, tile, 0, WIDE)
+        for i in range(0, count, LOW):
+            rows = rows_LOW(i, count)
+            seen = few
+            if causal:
+                seen = min(few, start + i + LOW - at)
+            for j in range(0, value_width, BROAD):
+                tile = load_tile_B(sums, j, rows, ROOM, 0, BROAD)
+                for p in range(seen):
+                    tile = add_outer_B(tile, scores, p * QUERIES, rows, 1, load_B(near, p * ROOM + j))
+                store_tile_B(sums, j, rows, ROOM, tile, 0, BROAD)
     for j in range(0, wide, LANES):
         added = load_V(total, j)
         store_V(factors, j, where(added == zero, zero, V(T(1.0)) / added))
@@ -166,7 +168,6 @@ near_q = scratch_T(TURNED)
 near_ct = scratch_T(TURNED)
 sums = scratch_T(TURNED)
 near = scratch_T(NEAR)
-near_v = scratch_T(NEAR)
 scores = scratch_T(SCORES)
 slopes = scratch_T(SCORES)
 shift = scratch_T(QUERIES)
@@ -182,7 +183,6 @@ key_heads = heads // group
 key_wide = (width + WIDE - 1) // WIDE * WIDE
 value_wide = (value_width + WIDE - 1) // WIDE * WIDE
 whole = width // LANES * LANES
-value_whole = value_width // LANES * LANES
 for unit in range(first, last):
     pair = unit // bands
     band = unit - pair * bands
@@ -233,20 +233,16 @@ for unit in range(first, last):
                     store_V(near, r * ROOM + p, load_V(k, place + p))
                 for p in range(whole, key_wide, LANES):
                     store_V(near, r * ROOM + p, load_first_V(k, place + p, max(0, width - p)))
-                place = (at_k + r * key_heads) * value_width
-                for p in range(0, value_whole, LANES):
-                    store_V(near_v, r * ROOM + p, load_V(v, place + p))
-                if value_whole < value_width:
-                    part = load_first_V(v, place + value_whole, value_width - value_whole)
-                    store_V(near_v, r * ROOM + value_whole, part)
             TURN_MASK
             SCORE_TILES
+            at_v = at_k * value_width
+            row_v = key_heads * value_width
             for i in range(0, few, HIGH):
                 rows = rows_HIGH(i, few)
                 for j in range(0, wide, WIDE):
                     tile = zero_W(rows)
                     for p in range(value_width):
-                        tile = add_outer_W(tile, near_v, p, rows, ROOM, load_W(turned_ct, p * QUERIES + j))
+                        tile = add_outer_W(tile, v, at_v + p, rows, row_v, load_W(turned_ct, p * QUERIES + j))
                     store_tile_W(slopes, j, rows, QUERIES, tile, 0, WIDE)
             for r in range(few):
                 for j in range(0, wide, WIDE):
@@ -255,29 +251,35 @@ for unit in range(first, last):
                     store_W(scores, r * QUERIES + j, power)
                     store_W(slopes, r * QUERIES + j, power * slope)
             at_dk = ((band * batch + at_batch) * keys + at) * key_heads + key_head
-            for i in range(0, few, HIGH):
-                rows = rows_HIGH(i, few)
-                for j in range(0, value_width, WIDE):
-                    edge = min(WIDE, value_width - j)
+            for i in range(0, few, LOW):
+                rows = rows_LOW(i, few)
+                unseen = 0
+                if causal:
+                    unseen = max(0, at + i - start)
+                for j in range(0, value_width, BROAD):
+                    edge = min(BROAD, value_width - j)
                     place = at_dk * value_width + j
-                    tile = load_tile_W(dv, place, rows, key_heads * value_width, 0, edge)
-                    for p in range(count):
-                        tile = add_outer_W(tile, scores, p, rows, QUERIES, load_W(near_ct, p * ROOM + j))
-                    store_tile_W(dv, place, rows, key_heads * value_width, tile, 0, edge)
-                for j in range(0, width, WIDE):
-                    edge = min(WIDE, width - j)
+                    tile = load_tile_B(dv, place, rows, key_heads * value_width, 0, edge)
+                    for p in range(unseen, count):
+                        tile = add_outer_B(tile, scores, p, rows, QUERIES, load_B(near_ct, p * ROOM + j))
+                    store_tile_B(dv, place, rows, key_heads * value_width, tile, 0, edge)
+                for j in range(0, width, BROAD):
+                    edge = min(BROAD, width - j)
                     place = at_dk * width + j
-                    tile = load_tile_W(dk, place, rows, key_heads * width, 0, edge)
-                    for p in range(count):
-                        tile = add_outer_W(tile, slopes, p, rows, QUERIES, load_W(near_q, p * ROOM + j))
-                    store_tile_W(dk, place, rows, key_heads * width, tile, 0, edge)
-            for i in range(0, count, HIGH):
-                rows = rows_HIGH(i, count)
-                for j in range(0, width, WIDE):
-                    tile = load_tile_W(sums, j, rows, ROOM, 0, WIDE)
-                    for p in range(few):
-                        tile = add_outer_W(tile, slopes, p * QUERIES, rows, 1, load_W(near, p * ROOM + j))
-                    store_tile_W(sums, j, rows, ROOM, tile, 0, WIDE)
+                    tile = load_tile_B(dk, place, rows, key_heads * width, 0, edge)
+                    for p in range(unseen, count):
+                        tile = add_outer_B(tile, slopes, p, rows, QUERIES, load_B(near_q, p * ROOM + j))
+                    store_tile_B(dk, place, rows, key_heads * width, tile, 0, edge)
+            for i in range(0, count, LOW):
+                rows = rows_LOW(i, count)
+                seen = few
+                if causal:
+                    seen = min(few, start + i + LOW - at)
+                for j in range(0, width, BROAD):
+                    tile = load_tile_B(sums, j, rows, ROOM, 0, BROAD)
+                    for p in range(seen):
+                        tile = add_outer_B(tile, slopes, p * QUERIES, rows, 1, load_B(near, p * ROOM + j))
+                    store_tile_B(sums, j, rows, ROOM, tile, 0, BROAD)
         for i in range(count):
             place = at_query + i * heads
             for p in range(0, width, LANES):
@@ -292,16 +294,19 @@ def kernel(launch: KernelLaunch) -> Kernel:
     """Return a kernel of attention (Note [attention]); the names of its operands stand below."""
     names = FORWARD_NUMBERS if launch.name == "attention_forward" else BACKWARD_NUMBERS
     numbers = dict(zip(names, launch.numbers, strict=True))
-    room = room_of(max(numbers["width"], numbers["value_width"]))
-    return _written(launch.name, launch.pointers[-1].dtype, room, vector_bytes())
+    widths, dtype = (numbers["width"], numbers["value_width"]), launch.pointers[-1].dtype
+    broad = _VECTORS * lanes_of(dtype)
+    is_broad = vector_bytes() >= _BROAD_BYTES and not any(width % broad for width in widths)
+    return _written(launch.name, dtype, room_of(max(widths)), broad if is_broad else 0, vector_bytes())
 
 
 @cache
-def _written(name: str, dtype: np.dtype, room: int, _vector_bytes: int) -> Kernel:
+def _written(name: str, dtype: np.dtype, room: int, broad: int, _vector_bytes: int) -> Kernel:
     queries, keys = blocks_of(room, dtype.itemsize)
-    sizes = {
+    columns, rows = (broad, _LOW) if broad else (wide_of(dtype), tile_rows())
+    sizes: dict[str, int | str] = {
         "QUERIES": queries, "KEYS": keys, "ROOM": room, "TURNED": room * queries, "NEAR": room * keys,
-        "SCORES": queries * keys,
+        "SCORES": queries * keys, "B": f"{SUFFIXES[dtype]}x{columns}", "BROAD": columns, "LOW": rows,
     }  # fmt: skip
     if name == "attention_forward":
         return written(

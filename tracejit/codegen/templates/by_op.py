@@ -47,7 +47,8 @@ TEXTS = {
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
 BESIDE_LOOPS = (
-    "maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "resample_planes", "first_place", "order", "sort",
+    "maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "resample_planes",
+    "first_place", "order", "sort",
 )  # fmt: skip
 """Those that have a function in kernels/loops/ too, for other CPUs, sizes and devices."""
 

@@ -9,8 +9,9 @@ lower taps first. Lanes are groups of as many elements as windows move by: of th
 of the window g + (r + p - k) / s, for padding p and windows s apart, where s divides that. The groups of a line are
 then stored element by element in turn. The text depends on the taps and the padding of a line only.
 
-Where channels come last, lanes are channels, of up to four vectors at a time, and the adjoint collects for one element
-after another. Largest elements are then found by loops, which LLVM puts into vectors.
+Where channels come last, lanes are channels, of up to four vectors at a time, and largest elements and their places
+stay in registers; the adjoint collects for one element after another. Windows of 2 x 2 that do not overlap have loops,
+which LLVM puts into vectors.
 """
 
 from collections.abc import Iterator
@@ -60,6 +61,46 @@ for row in range(first, last):
                 COMPARE
         store_first_X(y, row * ow + ox, best, few)
         store_first_X(place, row * ow + ox, code, few)
+"""
+
+_LARGEST_CHANNELS = """
+oz = first // oh % od
+oy = first % oh - 1
+plane = first // oh // od * d
+for row in range(first, last):
+    oy += 1
+    if oy == oh:
+        oy = 0
+        oz += 1
+        if oz == od:
+            oz = 0
+            plane += d
+    z0 = oz * sd - pd
+    y0 = oy * sh - ph
+    za = max(0, -z0)
+    zb = min(kd, d - z0)
+    ya = max(0, -y0)
+    yb = min(kh, h - y0)
+    for ox in range(ow):
+        x0 = ox * sw - pw
+        xa = max(0, -x0)
+        xb = min(kw, w - x0)
+        for c in range(0, inner, SEVERAL):
+            few = FEW
+            # Codes have 32 bits, like most elements: then masks have the same form.
+            code = i32Y((za * kh + ya) * kw + xa)
+            best = Ty(NOTHING)
+            for kz in range(za, zb):
+                for ky in range(ya, yb):
+                    at = (((plane + z0 + kz) * h + y0 + ky) * w + x0) * inner + c
+                    for kx in range(xa, xb):
+                        value = load_first_Y(x, at + kx * inner, few)
+                        larger = (value > best) | (value != value)
+                        best = where(larger, value, best)
+                        code = where(larger, i32Y((kz * kh + ky) * kw + kx), code)
+            at = (row * ow + ox) * inner + c
+            store_first_Y(y, at, best, few)
+            store_first_Y(place, at, Py(code), few)
 """
 
 _FIRST_PLACE = """
@@ -125,7 +166,7 @@ for row in range(first, last):
     next_x = pw // sw
     for x in range(w):
         for c in range(0, inner, SEVERAL):
-            few = min(SEVERAL, inner - c)
+            few = FEW
             total = Ty(0)
             kz = rest_z
             oz = next_z
@@ -213,13 +254,19 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
     adjoint = launch.name.startswith("maxpool_adjoint")
     places = launch.pointers[1 if adjoint else 2].dtype
     suffix, place = SUFFIXES[dtype], SUFFIXES[places]
-    if launch.name == "maxpool_adjoint":
+    if given["inner"] > 1:
         several = lanes_of(dtype) * min(
             _MOST_VECTORS, 1 << (-(-given["inner"] // lanes_of(dtype)) - 1).bit_length()
         )
-        wide: dict[str, int | str] = {"SEVERAL": several, "Y": f"x{several}", "Ty": f"{suffix}x{several}"}
-        return written(launch.name, _COLLECT_CHANNELS, dtype, NUMBERS, f"ct place:{place}", "out", wide)
-    if given["inner"] > 1 or step > _MOST_STEPS or taps > _MOST_TAPS:
+        few = f"min({several}, inner - c)" if given["inner"] % several else several
+        wide: dict[str, int | str] = {
+            "SEVERAL": several, "Y": f"x{several}", "Ty": f"{suffix}x{several}", "Py": f"{place}x{several}",
+            "i32Y": f"i32x{several}", "NOTHING": "-1e999", "FEW": few,
+        }  # fmt: skip
+        if adjoint:
+            return written(launch.name, _COLLECT_CHANNELS, dtype, NUMBERS, f"ct place:{place}", "out", wide)
+        return written(launch.name, _LARGEST_CHANNELS, dtype, NUMBERS, "x", f"y place:{place}", wide)
+    if step > _MOST_STEPS or taps > _MOST_TAPS:
         return None
     lanes = f"x{lanes_of(dtype)}"
     sizes: dict[str, int | str] = {

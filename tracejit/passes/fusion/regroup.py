@@ -7,11 +7,12 @@ moments of an optimiser, read only when the gradient is complete) is moved into 
 the same domain. That is legal if every other reader is deeper than the first.
 
 Note [siblings]
-Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
-and the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart:
-a bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums
-an array (the cotangent, for the gradient of a bias) also joins a deeper one that sums over this array, if nothing needs
-its result before: it does not depend on it, because what it reads is complete earlier.
+Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine and
+the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart: a
+bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums an
+array (the cotangent, for the gradient of a bias) runs along the rows of the other loop, if that has rows. It also joins
+a deeper one that sums over this array, if nothing needs its result before: it does not depend on it, because what it
+reads is complete earlier.
 
 Note [recomputing]
 A value that is cheap to compute from arrays in memory (1 - y*y from y) is computed again by its readers rather than
@@ -109,8 +110,10 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
         ]
         keys = [(step.depth, step.domain, root) for root in dict.fromkeys(roots)]
         target = next((first[key] for key in keys if key in first), None)
-        if target is not None and target.split == step.split:
+        if target is not None and _have_rows_in_common(target, step):
+            split = step.split if _only_sums(target) else target.split
             fused.merge(target, step)
+            target.split = split
             gone.add(step)
             changed[target] = None
         else:
@@ -120,6 +123,19 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
     if gone:
         fused.steps = [step for step in fused.steps if step not in gone]
         _sort_nodes(graph, list(changed))
+
+
+def _only_sums(loop: Loop) -> bool:
+    """Return whether all results of a loop are complete only after it."""
+    return all(node.output in loop.accumulates for node in loop.nodes)
+
+
+def _have_rows_in_common(loop: Loop, other: Loop) -> bool:
+    """Return whether two loops run over the same rows, or one only sums, which it can do along the other's rows."""
+    if loop.split == other.split:
+        return True
+    sums, *rest = sorted((loop, other), key=_only_sums, reverse=True)
+    return _only_sums(sums) and not _only_sums(rest[0]) and rest[0].split is not None
 
 
 def _roots(fused: Fused, loop: Loop) -> dict[Value, None]:
@@ -150,7 +166,7 @@ def _join_later_siblings(graph: Graph, fused: Fused) -> None:
     gone: set[Step] = set()
     changed: dict[Loop, None] = {}
     for step in fused.steps:
-        if not isinstance(step, Loop) or not all(node.output in step.accumulates for node in step.nodes):
+        if not isinstance(step, Loop) or not _only_sums(step):
             continue
         for root in _roots(fused, step):
             target = next((

@@ -51,13 +51,15 @@ def test_values_and_gradients_are_those_of_pytorch(dtype: str, causal: bool) -> 
             np.testing.assert_allclose(have, tensor.grad, rtol=tolerance, atol=tolerance * 10)
 
 
+@pytest.mark.parametrize("width", [20, 64])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_compiled_is_uncompiled(dtype: str) -> None:
+def test_compiled_is_uncompiled(dtype: str, width: int) -> None:
     rng = np.random.default_rng(0)
     mask = np.where(rng.random((130, 70)) < 0.4, -np.inf, rng.standard_normal((130, 70))).astype(dtype)
     mask[5] = -np.inf
-    for options in ({"attention_mask": mask}, {"padding_mask": rng.random((2, 70)) < 0.5}):
-        arrays = operands(dtype, 130, 70, 2, 1, 20)
+    padding = rng.random((2, 70)) < 0.5
+    for options in ({"attention_mask": mask}, {"padding_mask": padding}, {"attention_mask": "causal"}):
+        arrays = operands(dtype, 130, 70, 2, 1, width)
         accelerated = tj.dlaccelerate(step, confirm=0)
         accelerated(*arrays, 2, options)
         found = accelerated(*arrays, 2, options)
@@ -77,8 +79,9 @@ def test_a_new_length_compiles_nothing() -> None:
     assert kernels[0] == kernels[-1]
 
 
-def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = operands("float32", 300, 300, 2, 1, 32)
+@pytest.mark.parametrize("width", [32, 64])
+def test_results_do_not_depend_on_threads(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = operands("float32", 300, 300, 2, 1, width)
     found = []
     for threads in (1, 2):
         monkeypatch.setattr(config.settings, "threads", threads)

@@ -96,9 +96,10 @@ def test_results_do_not_depend_on_threads(name: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("hidden", [20, 32])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_compiled_is_uncompiled(name: str, dtype: str) -> None:
-    arrays = operands(name, dtype, (19, 6, 3, 20), 1)
+def test_compiled_is_uncompiled(name: str, hidden: int, dtype: str) -> None:
+    arrays = operands(name, dtype, (19, 6, 3, hidden), 1)
     accelerated = tj.dlaccelerate(step, confirm=0)
     accelerated(*arrays, name, "reverse")
     found = accelerated(*arrays, name, "reverse")

@@ -94,7 +94,9 @@ def test_values_and_weights(sizes: tuple[int, ...], masked: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    "sizes", [(70, 130, 2, 1, 5, 3), (65, 64, 1, 1, 1, 40), (3, 131, 2, 2, 2, 2)], ids=str
+    "sizes",
+    [(70, 130, 2, 1, 5, 3), (65, 64, 1, 1, 1, 40), (3, 131, 2, 2, 2, 2), (70, 130, 2, 1, 64, 32)],
+    ids=str,
 )
 def test_the_kernels_at_the_edges_of_their_blocks(sizes: tuple[int, ...], causal: bool) -> None:
     queries, keys, heads, key_heads, width, value_width = sizes

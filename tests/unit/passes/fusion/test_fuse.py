@@ -75,6 +75,21 @@ def test_a_sum_joins_a_deeper_sum_of_the_same_array() -> None:
     assert [row.note for row in program.rows] == ["sum", "mul", "sub, mul, sum, sum"]
 
 
+def test_a_sum_of_rows_joins_a_loop_that_folds_them() -> None:
+    def sums(b: Builder, x: Value, ct: Value) -> list[Value]:
+        total = b.sum(b.mul(ct, x), axes=(1, 2), keepdims=True)
+        return [
+            b.sum(ct, axes=(0,), keepdims=False),
+            b.sum(ct, axes=(0, 2), keepdims=False),
+            b.mul(ct, total),
+        ]
+
+    program, _ = run(sums, normal(4, 5, 6), normal(4, 5, 6))
+    assert len(program.rows) == 1
+    program, _ = run(lambda b, x, ct: sums(b, x, ct)[::-1], normal(4, 5, 6), normal(4, 5, 6))
+    assert len(program.rows) == 1
+
+
 def test_a_sum_that_is_needed_before_stays_where_it_is() -> None:
     def sums(b: Builder, x: Value, ct: Value) -> list[Value]:
         total = b.sum(ct, axes=(0,), keepdims=True)

@@ -10,7 +10,7 @@ from launches import launches_of, name, shape
 from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
-from tracejit.codegen.nest import emit_nest
+from tracejit.codegen.row_sums import emit_nest
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes import cost
 from tracejit.passes.loops import bands
