@@ -107,7 +107,7 @@ for value in range(VALUES):
                 rows = rows_HIGH(c, channels)
                 tile = zero_W(rows)
                 at = products + value * apart_products + f
-                at_x = value * apart + k0 * SEEN_APART * deep
+                at_x = value * apart + SEEN_PLANE * deep
                 for t in range(tiles):
                     tile = add_outer_W(tile, near, at_x + t * deep, rows, 1, load_W(near, at + t * broad))
                 to = ((g * taps0 * PHASES + k0) * VALUES + value) * channels * broad + f

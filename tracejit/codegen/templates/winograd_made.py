@@ -17,8 +17,8 @@ from tracejit.passes.loops.winograd import panel_of
 from tracejit.program import Kernel
 
 ARGUMENTS = (
-    *GEOMETRY, "w_group", "out_image", "out0", "out1", "out2", "out_filter", "result1", "result2", "cropping1",
-    "cropping2", "images", "together", "halves",
+    *GEOMETRY, "w_group", "out_image", "out0", "out1", "out2", "out_filter", "result1", "result2", "odd1", "odd2",
+    "images", "together", "halves",
 )  # fmt: skip
 
 _MADE = """
@@ -28,15 +28,13 @@ half = scratch_T(POINTS * POINTS * LANES)
 result = scratch_T(RESULT)
 SIZES
 COUNTS
+shifts = 4 if odd1 + odd2 > 0 else 1
 for item in range(first, last):
     BLOCK
     TILES
-    from1 = max(0, 2 * start1 - cropping1)
-    from2 = max(0, 2 * start2 - cropping2)
-    made1 = min(result1, 2 * (start1 + real1) - cropping1) - from1
-    made2 = min(result2, 2 * (start2 + real2) - cropping2) - from2
+    made1 = min(result1 - 2 * start1, 2 * real1)
+    made2 = min(result2 - 2 * start2, 2 * real2)
     wide = 2 * high2
-    skip = (from1 + cropping1 - 2 * start1) * wide + from2 + cropping2 - 2 * start2
     for g in range(groups):
         for image in range(begin, end):
             skipped = (image - begin) * high0 * each
@@ -46,7 +44,8 @@ for item in range(first, last):
         for image in range(begin, end):
             skipped = (image - begin) * high0 * each
             for t0 in range(high0):
-                base = image * out_image + (start0 + t0) * out0 + from1 * out1 + from2 * out2 + g * filters * out_filter
+                base = image * out_image + (start0 + t0) * out0 + g * filters * out_filter
+                base += 2 * start1 * out1 + 2 * start2 * out2
                 for f in range(0, filters, LANES):
                     several = min(LANES, filters - f)
                     for t in range(each):
@@ -59,25 +58,38 @@ _PHASES_OF_TILE = """
 for part in range(PARTS):
     at = products + ((skipped + t0 * each + t) * PARTS + part) * broad + f
     BEFORE_RESULTS
-    to = ((2 * down + 1 - part // 2) * wide + 2 * right + 1 - part % 2) * LANES
+    first1 = 2 * down + (part // 2 if odd1 else 1 - part // 2)
+    first2 = 2 * right + (part % 2 if odd2 else 1 - part % 2)
     for i in range(SIDE1):
         tile = winograd_sums_TAPS_V(load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES))
-        store_tile_V(result, to, rows_SIDE(0, SIDE), 2 * LANES, tile, 0, LANES)
-        to += 2 * wide * LANES
+        STORE_ROW
+        first1 += 2
 """
 
-_STORES = {
+# Rows that a tile has beyond the result are not stored.
+_STORE_ROW = {
     "c": """
-for t1 in range(made1):
-    for t2 in range(made2):
-        piece = load_tile_V(result, (skip + t1 * wide + t2) * LANES, rows_1(0, 1), 0, 0, LANES)
-        store_tile_V(out, base + t1 * out1 + t2 * out2 + f, rows_1(0, 1), 0, piece, 0, several)
+rows_across = rows_SIDE(0, max(1, min(SIDE, (made2 - first2 + 1) // 2)))
+inside = several if first1 < made1 and first2 < made2 else 0
+store_tile_V(out, base + first1 * out1 + first2 * out2 + f, rows_across, 2 * out2, tile, 0, inside)
 """,
     "s": """
-for t1 in range(made1):
-    for t2 in range(0, made2, LANES):
-        few = min(LANES, made2 - t2)
-        corner = load_tile_V(result, (skip + t1 * wide + t2) * LANES, rows_LANES(0, few), LANES, 0, LANES)
+store_tile_V(result, (first1 * wide + first2) * LANES, rows_SIDE(0, SIDE), 2 * LANES, tile, 0, LANES)
+""",
+}
+
+_STORES = {
+    "c": "",
+    "s": """
+lines = made1
+width = made2
+if out1 == wide:
+    lines = 1
+    width = made1 * made2
+for t1 in range(lines):
+    for t2 in range(0, width, LANES):
+        few = min(LANES, width - t2)
+        corner = load_tile_V(result, (t1 * wide + t2) * LANES, rows_LANES(0, few), LANES, 0, LANES)
         to = base + t1 * out1 + t2 + f * out_filter
         store_tile_V(out, to, rows_LANES(0, several), out_filter, transpose_V(corner), 0, few)
 """,
@@ -93,6 +105,7 @@ def _made(lanes: int, panel: int, nears: tuple[str, str]) -> Kernel:
         "BLOCK": "\n".join(block()),
         "BRING_IN": "\n".join(bring_in(DTYPE, nears[0])),
         "PHASES_OF_TILE": _PHASES_OF_TILE,
+        "STORE_ROW": _STORE_ROW[nears[1]],
         "STORE": _STORES[nears[1]],
         **steps_of(form),
     }

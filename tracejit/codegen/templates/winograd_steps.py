@@ -80,7 +80,7 @@ for phase in range(PHASES):
         seen = (phase * tiles + skipped + plane0 * each) * deep
         for t in range(each):
             PLACE
-            at = plane0 * plane + (SEEN_STRIDE * down + phase // 2) * line + (SEEN_STRIDE * right + phase % 2) * channels
+            at = plane0 * plane + (SEEN_STRIDE * down + PHASE1) * line + (SEEN_STRIDE * right + PHASE2) * channels
             for c in range(0, channels, LANES):
                 SEE_TILE
             seen += deep
@@ -113,7 +113,7 @@ for value in range(VALUES):
                 tile = zero_W(rows)
                 for k0 in SUMMED:
                     at_w = start_w + k0 * VALUES * broad * channels
-                    at_x = value * apart + k0 * SEEN_APART * deep
+                    at_x = value * apart + SEEN_PLANE * deep
                     for k in range(channels):
                         tile = add_outer_W(tile, near, at_x + k, rows, deep, load_W(w, at_w + k * PANEL))
                 to = products + value * apart_products + part * broad + f
@@ -133,6 +133,12 @@ if halves and (value >= VALUES - POINTS and part >= 2 or value % POINTS == POINT
     beyond = 0
 """,
 }
+
+# Where a phase begins in what a tile sees, and the place of its values. A result begins with the second phase if it is
+# `odd`; then windows of the other one are one further on, and there are four `shifts`.
+_PHASE1 = {"": "0", "seen": "phase // 2", "made": "odd1 * (phase // 2)"}
+_PHASE2 = {"": "0", "seen": "phase % 2", "made": "odd2 * (phase % 2)"}
+_SEEN_PLANE = {"": "k0 * each", "seen": "k0 * tiles", "made": "part % shifts * tiles"}
 _SUMMED = {"": "range(taps0)", "seen": "range(0, beyond, every)", "made": "range(beyond)"}
 
 # Windows that a tile has beyond the block are not stored. A launch without a bias has the same kernel: it takes 0.7 s
@@ -290,14 +296,15 @@ def names_of(form: Form) -> dict[str, int | str]:
     taps1, taps2 = form.taps
     kind, points = f"{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}", points_of(taps2)
     seen = form.phases == "seen"
+    phases = {"": 1, "seen": 4, "made": "shifts"}[form.phases]
     return {
         "TAPS": taps2, "SIDE": side_of(taps2), "SIDE1": side_of(taps1), "VALUES": values_of((1, taps1, taps2)),
         "POINTS": points,
-        "PHASES": 4 if seen else 1, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.count,
+        "PHASES": phases, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.count,
         "STRIDE": 2 if form.phases else 1, "SEEN_STRIDE": 2 if seen else 1,
         "APART1": 2 if seen else "dilation1", "APART2": 2 if seen else "dilation2",
-        "SEEN_APART": "tiles" if seen else "each",
-        "SEEN_TILES": "(4 * tiles)" if seen else "(tiles + (taps0 - 1) * each)",
+        "PHASE1": _PHASE1[form.phases], "PHASE2": _PHASE2[form.phases], "SEEN_PLANE": _SEEN_PLANE[form.phases],
+        "SEEN_TILES": f"({phases} * tiles)" if form.phases else "(tiles + (taps0 - 1) * each)",
         **{f"{name}_TAPS_V": f"{name}_{taps2}_{kind}" for name in transforms},
         "winograd_seen_POINTS_V": f"winograd_seen_{points}_{kind}",
     }  # fmt: skip

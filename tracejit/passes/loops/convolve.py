@@ -184,13 +184,10 @@ def _made_together(
     group, *steps, channel, own = w.strides
     turned = _turned_back(FilterArray(w.root, w.offset, (groups, *taps, filters, channels), (group, *steps, own, channel)))
     own_taps = triple(tuple(taps), 1)
-    cropping = winograd_phases.cropping_of(own_taps, triple(params["before"], 0))
-    if cropping is None:
-        return None
-    size = (x.spatial[0], *[-(-(n + dropped) // 2) for n, dropped in zip(x.spatial[1:], cropping[1:], strict=True)])
-    made = winograd_phases.Made(x.spatial, cropping, own_taps)
+    made, before = winograd_phases.made_of(x.spatial, own_taps, triple(params["before"], 0))
+    size = (x.spatial[0], *[-(-n // 2) for n in x.spatial[1:]])
     convolution = Convolution(
-        y.shape[0], groups, filters, channels, own_taps, triple(size, 1), triple(params["strides"], 1), (0, 1, 1),
+        y.shape[0], groups, filters, channels, own_taps, triple(size, 1), triple(params["strides"], 1), before,
         triple(params["dilation"], 1), y.spatial, y.apart(), None, x.operand(),
     )  # fmt: skip
     convolution = convolution.with_phases_made(made)
@@ -253,7 +250,7 @@ def _launch(
         bias = bias or [w.access]  # which is not read
     if convolution.made is not None:
         name, bias = "winograd_made", []
-        others = (*convolution.made.extents[1:], *convolution.made.cropping[1:], *others[:2], convolution.halves)
+        others = (*convolution.made.extents[1:], *convolution.made.odd, *others[:2], convolution.halves)
     if convolution.scattered:
         name, bias = "winograd_scattered", []
         most = winograd.most_tiles(convolution.channels, convolution.filters, convolution.taps)

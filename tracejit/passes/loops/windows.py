@@ -281,7 +281,8 @@ class Convolution(NamedTuple):
         """The integers that kernels take first: how windows lie, their blocks, and where x lies."""
         block = self.block()
         assert block is not None
-        taps = winograd_phases.SPANNED if self.phases == "seen" else self.taps
+        taps = self.taps if self.made is None else self.made.spanned
+        taps = winograd_phases.SPANNED if self.phases == "seen" else taps
         return (
             self.groups, self.channels, self.filters, *taps, *self.size, *self.strides, *self.before,
             *self.dilation, *self.extents, *block, *self.runs, *self.x.strides,

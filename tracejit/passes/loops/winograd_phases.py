@@ -40,11 +40,16 @@ _ONES = (1, 1, 1)
 
 
 class Made(NamedTuple):
-    """How a result of phases lies: its extents, how many elements before it are dropped, and the taps of all phases."""
+    """How a result of phases lies: its extents, whether it begins with the second phase, and the taps of all phases."""
 
     extents: Triple
-    cropping: Triple
+    odd: tuple[int, int]
     taps: Triple
+
+    @property
+    def spanned(self) -> Triple:
+        """The taps of what a block spans."""
+        return 1, 2 + self.odd[0], 2 + self.odd[1]
 
 
 def suits(
@@ -64,17 +69,16 @@ def suits(
     )
 
 
-def cropping_of(taps: Triple, before: Triple) -> Triple | None:
-    """Return how many elements of a result made in phases lie before the image, None if some are not made."""
-    cropping = [zeros + 4 - k for zeros, k in zip(before[1:], taps[1:], strict=True)]
-    if before[0] or not all(0 <= n < 4 for n in cropping):
-        return None
-    return 0, cropping[0], cropping[1]
+def made_of(extents: Triple, taps: Triple, before: Triple) -> tuple[Made, Triple]:
+    """Return how the gradient by an input of these extents is made, and the zeros before what its windows see."""
+    skipped = [zeros + 4 - k for zeros, k in zip(before[1:], taps[1:], strict=True)]
+    first, second = (n % 2 for n in skipped)
+    return Made(extents, (first, second), taps), (before[0], 1 - skipped[0] // 2, 1 - skipped[1] // 2)
 
 
 def most_tiles(channels: int, filters: int, phases: str) -> int:
     """Return how many tiles have room for what they see and make."""
-    seen, made = (PHASES if phases == form else 1 for form in ("seen", "made"))
+    seen, made = PHASES, PHASES if phases == "made" else 1
     each = seen * padded_channels(channels) + made * padded(filters)
     return min(MOST_TILES, (VALUES_BYTES // 4 // values_of(TILE_TAPS) - 64) // each)
 
@@ -92,12 +96,13 @@ def block_of(channels: int, filters: int, phases: str, size: Triple, room: int) 
     stride = 2 if phases == "seen" else 1
     most, room = most_tiles(channels, filters, phases), room // channels
     down, across = (-(-windows // SIDE) for windows in size[1:])
-    one = stride * (SIDE + 1)
+    border = 2  # taps
+    one = stride * SIDE + border
     if most < 1 or room < one * one:
         return None
-    wide = min(across, most, (room // one // stride - 1) // SIDE)
+    wide = min(across, most, (room // one - border) // (stride * SIDE))
     wide = -(-across // -(-across // wide))  # blocks of about equal size
-    high = min(down, most // wide, (room // (stride * (SIDE * wide + 1)) // stride - 1) // SIDE)
+    high = min(down, most // wide, (room // (stride * SIDE * wide + border) - border) // (stride * SIDE))
     high = -(-down // -(-down // high))
     return 1, SIDE * high, SIDE * wide
 
