@@ -55,7 +55,7 @@ def _polynomial(roots: Points) -> list[float]:
 
 
 def _sign(points: Points, p: float) -> float:
-    """Return by what both factors of a product at a point are multiplied: rows of a pair then have equal even columns."""
+    """Return by what both factors at a point are multiplied, so that rows of a pair have the same even columns."""
     return -1.0 if p < 0 and len(points) % 2 == 0 else 1.0
 
 

@@ -5,8 +5,9 @@
     winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
     winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
 
-For 2 taps there are 5 rows where others have 6. Points come in pairs p and -p, so that two rows of such a matrix have the same even columns, and odd columns that differ
-in sign; or two columns the same even rows. What both have in common is computed once.
+For 2 taps there are 5 rows where others have 6. Points come in pairs p and -p, so that two rows of such a matrix have
+the same even columns, and odd columns that differ in sign; or two columns the same even rows. What both have in common
+is computed once.
 """
 
 from typing import Any

@@ -12,8 +12,8 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.tile_text import lanes_of
 from tracejit.kernels.winograd import points_of
 from tracejit.passes.loops import winograd_phases
-from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, side_of, values_of
 from tracejit.passes.loops.windows import PATCH_BYTES
+from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, side_of, values_of
 from tracejit.util.named_tuples import NamedTuple
 
 DTYPE = np.dtype(np.float32)
@@ -36,7 +36,7 @@ class Form(NamedTuple):
         return winograd_phases.PATCH_BYTES if self.phases else PATCH_BYTES
 
     @property
-    def count(self) -> int:
+    def phase_count(self) -> int:
         """The number of phases."""
         return 4 if self.phases else 1
 
@@ -300,7 +300,7 @@ def names_of(form: Form) -> dict[str, int | str]:
     return {
         "TAPS": taps2, "SIDE": side_of(taps2), "SIDE1": side_of(taps1), "VALUES": values_of((1, taps1, taps2)),
         "POINTS": points,
-        "PHASES": phases, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.count,
+        "PHASES": phases, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.phase_count,
         "STRIDE": 2 if form.phases else 1, "SEEN_STRIDE": 2 if seen else 1,
         "APART1": 2 if seen else "dilation1", "APART2": 2 if seen else "dilation2",
         "PHASE1": _PHASE1[form.phases], "PHASE2": _PHASE2[form.phases], "SEEN_PLANE": _SEEN_PLANE[form.phases],

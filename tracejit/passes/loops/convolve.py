@@ -178,11 +178,13 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
 def _made_together(
     y: ImageArray, w: FilterArray, x: ImageArray, groups: int, params: Mapping[str, Any]
 ) -> tuple[Convolution, FilterArray] | None:
-    """Return the gradient by the input as one convolution that makes all phases at points, and its filters; None if it is
-    not computed so (Note [phases at points] in winograd_phases.py)."""
+    """Return the gradient by the input as one convolution that makes all phases (Note [phases at points] in
+    winograd_phases.py), and its filters; None if Winograd's method is not for it."""
     groups, *taps, channels, filters = w.shape
     group, *steps, channel, own = w.strides
-    turned = _turned_back(FilterArray(w.root, w.offset, (groups, *taps, filters, channels), (group, *steps, own, channel)))
+    turned = _turned_back(
+        FilterArray(w.root, w.offset, (groups, *taps, filters, channels), (group, *steps, own, channel))
+    )
     own_taps = triple(tuple(taps), 1)
     made, before = winograd_phases.made_of(x.spatial, own_taps, triple(params["before"], 0))
     size = (x.spatial[0], *[-(-n // 2) for n in x.spatial[1:]])
@@ -246,7 +248,8 @@ def _launch(
     name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
     if convolution.at_points:
         name, w = "winograd", _at_points(builder, node, convolution, w)
-        strides, others = (w.group,), (convolution.images, convolution.together, len(bias), convolution.halves)
+        strides = (w.group,)
+        others = (convolution.images, convolution.together, len(bias), convolution.halves)
         bias = bias or [w.access]  # which is not read
     if convolution.made is not None:
         name, bias = "winograd_made", []
@@ -300,7 +303,7 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         y.apart(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
-    convolution = convolution.with_fewest_multiplications(winograd.MOST_SUMMED).with_full_lanes_of_windows()
+    convolution = convolution.with_fewest_multiplications(summed=True).with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(

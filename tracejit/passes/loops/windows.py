@@ -71,8 +71,8 @@ class Convolution(NamedTuple):
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
     at_points   whether Winograd's method computes it (codegen/templates/winograd.py)
     scattered   whether that takes tiles of x, and not of the result (Note [scattered tiles])
-    phases      what it takes in phases: "seen", what windows that move by 2 see, "made", the result, or "" (Note [phases
-                at points] in winograd_phases.py)
+    phases      what that takes in phases: "seen", what windows that move by 2 see, "made", the result, or "" (Note
+                [phases at points] in winograd_phases.py)
     made        the result of which `size` are the windows of a phase, where that is "made"
     dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
@@ -113,23 +113,27 @@ class Convolution(NamedTuple):
         )
         return cost.product_ns(multiplications, self.itemsize) / (2 if self.at_points else 1)
 
-    def with_fewest_multiplications(self, most: int = winograd.MOST_FILTERS) -> "Convolution":
-        """Return the convolution with Winograd's method if that is faster, for `most` filters times channels.
+    def with_fewest_multiplications(self, summed: bool = False) -> "Convolution":
+        """Return the convolution with Winograd's method if that is faster; filters are `summed` in their gradient.
 
         This depends on no size of images or of the batch, so that other sizes need no other kernel.
         """
         if self.channelwise or not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
             return self
-        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize, most
-        phases = "seen" if winograd_phases.suits(*sizes) else ""
-        found = self._replace(phases=phases, at_points=bool(phases) or winograd.suits(*sizes))
+        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
+        phases = "seen" if winograd_phases.suits(*sizes, "summed" if summed else "seen") else ""
+        most = winograd.MOST_SUMMED if summed else winograd.MOST_FILTERS
+        found = self._replace(phases=phases, at_points=bool(phases) or winograd.suits(*sizes, most))
         return found if found.at_points and found._winograd_block() is not None else self
 
-    def with_phases_made(self, made: winograd_phases.Made, most: int = winograd.MOST_FILTERS) -> "Convolution":
+    def with_phases_made(self, made: winograd_phases.Made) -> "Convolution":
         """Return the convolution of phases with the taps, strides and dilation of the whole one as one that makes the
         result of all phases, if Winograd's method is for it; itself otherwise."""
-        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize, most
-        if not (self._has_neighbours(self.x) and self._has_neighbours(self.out)) or not winograd_phases.suits(*sizes):
+        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
+        what = "made apart" if self.out.steps[2] == 1 else "made"
+        if not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
+            return self
+        if not winograd_phases.suits(*sizes, what):
             return self
         found = self._replace(
             taps=winograd_phases.TILE_TAPS, strides=(1, 1, 1), phases="made", made=made, at_points=True

@@ -54,8 +54,8 @@ def side_of(taps: int) -> int:
 
 
 def values_of(taps: Triple) -> int:
-    """Return how many values are multiplied for a tile: 36, or 25 if windows have 2 by 2 taps, 6 if they have them along
-    the last axis alone."""
+    """Return how many values are multiplied for a tile: 36, or 25 of windows of 2 by 2 taps, or 6 if windows have taps
+    along the last axis alone."""
     return prod([points_of(k) for k in taps[1:] if k > 1])
 
 

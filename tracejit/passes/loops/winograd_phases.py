@@ -6,19 +6,17 @@ Windows of 4 by 4 taps that move by 2 see the elements of an image in four phase
 axis. Of a phase they see 2 by 2 elements, and move by one. So such a convolution is one of 2 by 2 taps over four times
 as many channels, and takes 4 * 25 multiplications for 16 windows, of each channel and filter, instead of 256. Windows
 of 3 by 3 have a zero as their last tap: phases of one tap along an axis have values of zero at infinity, which are left
-out, 81 multiplications instead of 144. In `seen` phases lie one after the other, each for all tiles.
+out, 81 multiplications instead of 144. Phases that are `seen` lie one after the other, each for all tiles.
 
 The gradient by the input, a transposed convolution, is the same the other way: what a tile of cotangents sees becomes
-25 values, which are multiplied by those of four phases of the filters (`made`), and the products become results in four
-phases, 8 by 8 elements. Results begin with the first element that any window sees, so that all phases see the same
-tiles; what lies outside of the image is dropped. Filters are turned, so that the zero is their last tap again; a phase q
-has the elements 2 t + 1 - q.
+25 values, which are multiplied by those of four phases of the filters, and the products become results in four phases
+that are `made`, 8 by 8 elements. Filters are turned, and so their last tap is the zero again. If a result begins with
+the second phase along an axis (`odd`), the windows of the first one are one further on: tiles of phases that differ in
+that see elements of their own, because tiles that all of them could share would be more by a line.
 """
 
 from tracejit.passes.loops.winograd import (
-    ENOUGH_TILES,
     MOST_TILES,
-    VALUES,
     Triple,
     padded,
     padded_channels,
@@ -30,13 +28,24 @@ from tracejit.util.named_tuples import NamedTuple
 PHASES = 4
 TILE_TAPS = (1, 2, 2)
 SPANNED = (1, 4, 4)  # taps of what a block spans
-FEWEST_CHANNELS = 16  # and filters
 SIDE = side_of(TILE_TAPS[2])  # windows of a tile along an axis
-VALUES_BYTES = 1 << 20  # of the values and products of a block
+VALUES_BYTES = (
+    1 << 21
+)  # of the values and products of a block; of many tiles, or filters would be read too often
 PATCH_BYTES = 1 << 19  # of what a block spans
+ENOUGH_TILES = 32  # of several images
+FEWEST_CHANNELS = 16  # and filters
 _STRIDES = (1, 2, 2)
-_TAPS = ((1, 3, 3), (1, 4, 4))
 _ONES = (1, 1, 1)
+
+# Channels times filters for which the method is faster, from the first number to the second, by what is computed and
+# the taps along an axis. Direct kernels store phases of a result element by element where channels come first.
+_WORTH = {
+    ("seen", 3): (1 << 11, 1 << 13), ("seen", 4): (1 << 8, 1 << 14),
+    ("made", 3): (1 << 12, 1 << 13), ("made", 4): (1 << 8, 1 << 14),
+    ("made apart", 3): (1 << 8, 1 << 13), ("made apart", 4): (1 << 8, 1 << 14),
+    ("summed", 3): (3 << 11, 1 << 13), ("summed", 4): (1 << 8, 1 << 13),
+}  # fmt: skip
 
 
 class Made(NamedTuple):
@@ -53,19 +62,29 @@ class Made(NamedTuple):
 
 
 def suits(
-    channels: int, filters: int, taps: Triple, strides: Triple, dilation: Triple, itemsize: int, most: int
+    channels: int, filters: int, taps: Triple, strides: Triple, dilation: Triple, itemsize: int, what: str
 ) -> bool:
     """Return whether Winograd's method computes a convolution that moves by two; this depends on no size of images.
 
-    `most` is how many filters times channels are worth it, as in winograd.suits.
+    Args:
+        channels: of a group.
+        filters: of a group.
+        taps: of a window.
+        strides: of windows.
+        dilation: elements between taps.
+        itemsize: bytes of a number.
+        what: "seen" for a convolution, "made" for its gradient by the input, "made apart" where its last axis are
+            neighbours, and "summed" for that by the filters.
     """
+    fewest, most = _WORTH.get((what, taps[2]), (1, 0))
     return (
         itemsize == 4
-        and taps in _TAPS
+        and taps == (1, taps[2], taps[2])
         and strides == _STRIDES
         and dilation == _ONES
         and min(channels, filters) >= FEWEST_CHANNELS
-        and PHASES * values_of(TILE_TAPS) * channels * padded(filters) <= most * VALUES
+        and fewest <= channels * filters
+        and channels * padded(filters) <= most
     )
 
 
