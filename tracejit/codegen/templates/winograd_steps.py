@@ -21,7 +21,7 @@ DTYPE = np.dtype(np.float32)
 
 
 class Form(NamedTuple):
-    """What kernels of tiles are written for.
+    """The windows that kernels of tiles are written for.
 
     taps        of windows of a tile along the last two axes
     phases      "seen" where windows move by 2, "made" where a result is made in phases (Note [phases at points]), or ""

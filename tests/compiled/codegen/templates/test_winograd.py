@@ -72,7 +72,12 @@ def test_the_error_of_windows_of_two_and_of_phases(
 ) -> None:
     """Windows of 2 move by one; of those that move by two each phase has 2 taps, or one."""
     stride, windows = (1, 21) if taps == 2 else (2, 10)
-    params = {"labels": ("BCSS", "UCSS", "BUSS"), "strides": (stride,) * 2, "before": (1, 1), "dilation": (1, 1)}
+    params = {
+        "labels": ("BCSS", "UCSS", "BUSS"),
+        "strides": (stride,) * 2,
+        "before": (1, 1),
+        "dilation": (1, 1),
+    }
     shapes = (4, 64, 20, 20), (128, 64, taps, taps), (4, 128, windows, windows)
     operands = Operands(shapes, ((20, 20), (taps, taps), (windows, windows)), {**params, "groups": 1})
     assert_small_errors(operands, rectified, monkeypatch)

@@ -31,7 +31,7 @@ def names(program: Program) -> set[str]:
 def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of any width, results that begin with either phase, one block or many, of one image or of several."""
     rnd = random.Random(seed)
-    every = {what: (1, 1 << 14) for what in winograd_phases._WORTH}
+    every = dict.fromkeys(winograd_phases._WORTH, (1, 1 << 14))
     monkeypatch.setattr(winograd_phases, "_WORTH", every)
     monkeypatch.setattr(winograd_phases, "FEWEST_CHANNELS", 2)
     monkeypatch.setattr(winograd, "MOST_TILES", rnd.choice((9, 64)))
