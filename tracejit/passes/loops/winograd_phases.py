@@ -49,7 +49,7 @@ _WORTH = {
 
 
 class Made(NamedTuple):
-    """A result of phases: its extents, whether it begins with the second phase along an axis, and the taps of all phases."""
+    """A result of phases: its extents, whether it begins with the second phase, and the taps of all phases."""
 
     extents: Triple
     odd: tuple[int, int]
