@@ -9,26 +9,54 @@ Six points also do for two results of windows of 5: 36 multiplications for 4 res
 axis alone there are 6 multiplications for 4 results instead of 12, or for 2 instead of 10.
 
 The points are 0, +-5/8, +-11/8 and infinity. With them the error is about twice that of sums in order, and half of that
-with the usual points 0, +-1, +-2; all numbers of SEEN and of sums are exact in float32.
+with the usual points 0, +-1, +-2; all numbers of what an image becomes and of sums are exact in float32. Windows of 2
+have the five points +-3/8, +-5/4 and infinity: 25 multiplications for 16 results of two axes, where windows take 64.
+Of a filter whose last tap is 0 the value at infinity is 0, so that nothing is multiplied there: 20 multiplications if
+that is so along one axis, 16 along both.
 
-SEEN            6 x 6: what an image becomes
-filter_of       6 x taps: what a filter becomes
-sums_of         results x 6: the results of products
+points_of       the number of values of a tile along an axis
+seen_of         points x points: what an image becomes
+filter_of       points x taps: what a filter becomes
+sums_of         results x points: the results of products
 """
 
 from math import prod
 
-TAPS = (3, 5)
+TAPS = (2, 3, 5)
 """The windows that there are matrices for."""
 
-_A, _B = 5 / 8, 11 / 8
-_POINTS = (_A, -_A, _B, -_B)
-
+Points = tuple[float, ...]
 Matrix = tuple[tuple[float, ...], ...]
 
+_FOUR: Points = (3 / 8, -3 / 8, 5 / 4, -5 / 4)
+_FIVE: Points = (0.0, 5 / 8, -5 / 8, 11 / 8, -11 / 8)
 
-def _scale(p: float) -> float:
-    return prod([p - other for other in (0.0, *_POINTS) if other != p])
+
+def _finite(taps: int) -> Points:
+    """Return the points but infinity: pairs p and -p, after 0 if their number is odd."""
+    return _FOUR if taps == 2 else _FIVE
+
+
+def points_of(taps: int) -> int:
+    """Return how many values a tile has along an axis, and how many elements it sees."""
+    return len(_finite(taps)) + 1
+
+
+def _others(points: Points, p: float) -> Points:
+    return tuple([other for other in points if other != p])
+
+
+def _polynomial(roots: Points) -> list[float]:
+    """Return the coefficients of the polynomial with these roots, the constant first."""
+    numbers = [1.0]
+    for root in roots:
+        numbers = [a - root * b for a, b in zip([0.0, *numbers], [*numbers, 0.0], strict=True)]
+    return numbers
+
+
+def _sign(points: Points, p: float) -> float:
+    """Return by what both factors at a point are multiplied, so that rows of a pair have the same even columns."""
+    return -1.0 if p < 0 and len(points) % 2 == 0 else 1.0
 
 
 def transposed(matrix: Matrix) -> Matrix:
@@ -36,29 +64,35 @@ def transposed(matrix: Matrix) -> Matrix:
     return tuple(zip(*matrix, strict=True))
 
 
-SEEN: Matrix = (
-    (_A**2 * _B**2, 0.0, -(_A**2) - _B**2, 0.0, 1.0, 0.0),
-    *[(0.0, -p * q**2, -(q**2), p, 1.0, 0.0) for p, q in zip(_POINTS, (_B, _B, _A, _A), strict=True)],
-    (0.0, _A**2 * _B**2, 0.0, -(_A**2) - _B**2, 0.0, 1.0),
-)
+def seen_of(taps: int) -> Matrix:
+    """Return what elements of an image are multiplied by."""
+    points = _finite(taps)
+    rows = [[_sign(points, p) * a for a in _polynomial(_others(points, p))] + [0.0] for p in points]
+    return tuple(map(tuple, [*rows, _polynomial(points)]))
 
 
 def filter_of(taps: int) -> Matrix:
     """Return what the taps of a filter are multiplied by."""
-    finite = [tuple([p**k / _scale(p) for k in range(taps)]) for p in (0.0, *_POINTS)]
+    points = _finite(taps)
+    scales = [_sign(points, p) * prod([p - other for other in _others(points, p)]) for p in points]
+    finite = [tuple([p**k / scale for k in range(taps)]) for p, scale in zip(points, scales, strict=True)]
     return (*finite, tuple([float(k == taps - 1) for k in range(taps)]))
 
 
 def sums_of(taps: int) -> Matrix:
     """Return what products are multiplied by."""
-    last = len(_POINTS) + 1 - taps + 1
-    return tuple([(*[p**i for p in (0.0, *_POINTS)], float(i == last)) for i in range(last + 1)])
+    points = _finite(taps)
+    last = len(points) + 1 - taps
+    return tuple([(*[p**i for p in points], float(i == last)) for i in range(last + 1)])
 
 
-TRANSFORMS: dict[str, Matrix] = {"winograd_seen": SEEN, "winograd_seen_adjoint": transposed(SEEN)}
+TRANSFORMS: dict[str, Matrix] = {}
 """The matrices by the names of the functions that multiply a tile by them."""
 for _taps in TAPS:
-    TRANSFORMS[f"winograd_filter_{_taps}"] = filter_of(_taps)
-    TRANSFORMS[f"winograd_sums_{_taps}"] = sums_of(_taps)
-    TRANSFORMS[f"winograd_filter_adjoint_{_taps}"] = transposed(filter_of(_taps))
-    TRANSFORMS[f"winograd_sums_adjoint_{_taps}"] = transposed(sums_of(_taps))
+    for _name, _matrix in (
+        (f"seen{{}}_{points_of(_taps)}", seen_of(_taps)),
+        (f"filter{{}}_{_taps}", filter_of(_taps)),
+        (f"sums{{}}_{_taps}", sums_of(_taps)),
+    ):
+        TRANSFORMS[f"winograd_{_name.format('')}"] = _matrix
+        TRANSFORMS[f"winograd_{_name.format('_adjoint')}"] = transposed(_matrix)

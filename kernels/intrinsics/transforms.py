@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Products of the matrices of Winograd's method (kernels/winograd.py) and tiles, whose rows are vectors.
 
-    winograd_seen_f32x16(tile)              6 rows for 6; winograd_seen_adjoint by the transposed matrix
+    winograd_seen_6_f32x16(tile)            6 rows for 6; winograd_seen_adjoint_6 by the transposed matrix
     winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
     winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
 
-Points come in pairs p and -p, so that two rows of such a matrix have the same even columns, and odd columns that differ
-in sign; or two columns the same even rows. What both have in common is computed once.
+For 2 taps there are 5 rows where others have 6. Points come in pairs p and -p, so that two rows of such a matrix have
+the same even columns, and odd columns that differ in sign; or two columns the same even rows. What both have in common
+is computed once.
 """
 
 from typing import Any
@@ -19,8 +20,8 @@ from ..winograd import TRANSFORMS, Matrix
 from .vectors import Vector, call
 
 _LANES = (4, 8, 16)
-_PAIRS = ((1, 2), (3, 4))
-_COUNT = 6  # values of four results
+_PAIRS = {5: ((0, 1), (2, 3)), 6: ((1, 2), (3, 4))}
+"""The places of the points p and -p, by the number of points; infinity is the last, and 0 the first of six."""
 
 Terms = list[tuple[float, Any]]
 
@@ -53,31 +54,36 @@ class _LinearCombinations:
 def _has_pairs(matrix: Matrix) -> bool:
     """Return whether rows of a pair differ only in signs; otherwise columns do."""
     sizes = [[abs(number) for number in row] for row in matrix]
-    return len(sizes) == _COUNT and all(sizes[i] == sizes[j] for i, j in _PAIRS)
+    return len(sizes) in _PAIRS and all(sizes[i] == sizes[j] for i, j in _PAIRS[len(sizes)])
 
 
 def _by_rows(sums: _LinearCombinations, matrix: Matrix, rows: list[Any]) -> list[Any]:
-    results = [sums.add(list(zip(numbers, rows, strict=True))) for numbers in (matrix[0], matrix[-1])]
+    found = _PAIRS[len(matrix)]
+    *first_result, last_result = (
+        sums.add(list(zip(numbers, rows, strict=True))) for numbers in (*matrix[: found[0][0]], matrix[-1])
+    )
     pairs = []
-    for first, _ in _PAIRS:
+    for first, _ in found:
         terms = list(zip(matrix[first], rows, strict=True))
         even = sums.add(terms[::2])
         scale = next(factor for factor, _ in reversed(terms[1::2]) if factor)
         odd = sums.add([(factor / scale, value) for factor, value in terms[1::2]])
         pairs += [sums.add([(scale, odd)], even), sums.add([(-scale, odd)], even)]
-    return [results[0], *pairs, results[1]]
+    return [*first_result, *pairs, last_result]
 
 
 def _by_columns(sums: _LinearCombinations, matrix: Matrix, rows: list[Any]) -> list[Any]:
     builder = sums.builder
+    found = _PAIRS[len(rows)]
+    single = (*range(found[0][0]), -1)
     together = [
         (builder.fadd(rows[first], rows[second]), builder.fsub(rows[first], rows[second]))
-        for first, second in _PAIRS
+        for first, second in found
     ]
     results = []
     for row, numbers in enumerate(matrix):
-        terms = [(numbers[0], rows[0]), (numbers[-1], rows[-1])]
-        terms += [(numbers[first], pair[row % 2]) for (first, _), pair in zip(_PAIRS, together, strict=True)]
+        terms = [(numbers[i], rows[i]) for i in single]
+        terms += [(numbers[first], pair[row % 2]) for (first, _), pair in zip(found, together, strict=True)]
         results.append(sums.add(terms))
     return results
 

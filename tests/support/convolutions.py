@@ -142,3 +142,22 @@ def channelwise_of(rnd: random.Random) -> Operands:
     }  # fmt: skip
     shapes = ((batch, groups, *inputs), (groups, 1, *taps), (batch, groups, *windows))
     return Operands(shapes, (inputs, taps, windows), params)
+
+
+def windows_by_two(
+    rnd: random.Random, channels: tuple[int, ...], filters: tuple[int, ...], labels: tuple[str, str, str],
+    taps: int = 0, batch: int = 0, extents: tuple[int, ...] = (1, 3, 5, 8, 9, 13, 21),
+) -> Operands:  # fmt: skip
+    """Return a random convolution with 3 by 3 or 4 by 4 taps, or those given, that moves by two."""
+    batch, taps = batch or rnd.choice((1, 2, 7)), taps or rnd.choice((3, 4))
+    inputs = rnd.choice(extents), rnd.choice(extents)
+    before = rnd.choice((-1, 0, 1, 1, 2, 3)), rnd.choice((0, 1, 1, 2, 3))
+    windows = tuple([max(1, (n + 2 * p - taps) // 2 + 1) for n, p in zip(inputs, before, strict=True)])
+    groups, own, each = rnd.choice((1, 1, 2)), rnd.choice(channels), rnd.choice(filters)
+    shapes = (
+        shape_of(labels[0], inputs, C=groups * own, B=batch),
+        shape_of(labels[1], (taps, taps), U=groups * each, C=own),
+        shape_of(labels[2], windows, U=groups * each, B=batch),
+    )
+    params = {"labels": labels, "strides": (2, 2), "before": before, "dilation": (1, 1), "groups": groups}
+    return Operands(shapes, (inputs, (taps, taps), windows), params)

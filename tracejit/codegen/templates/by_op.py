@@ -23,6 +23,7 @@ TEXTS = {
     "winograd_filters": "winograd",
     "winograd_sums": "winograd",
     "winograd_scattered": "winograd_scattered",
+    "winograd_made": "winograd_made",
     "attention_forward": "attention",
     "attention_backward": "attention",
     "lstm_forward": "recurrent",

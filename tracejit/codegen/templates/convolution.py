@@ -102,9 +102,9 @@ def _windows(
     return kernel_of(lines, stem if finish is None else f"{stem}_{finish.stem}")
 
 
-def patch_of(dtype: np.dtype) -> list[str]:
-    """Return the line that makes the patch."""
-    return [f"patch = scratch_{SUFFIXES[dtype]}({PATCH_BYTES // dtype.itemsize})"]
+def patch_of(dtype: np.dtype, size: int = PATCH_BYTES) -> list[str]:
+    """Return the line that makes the patch, of `size` bytes."""
+    return [f"patch = scratch_{SUFFIXES[dtype]}({size // dtype.itemsize})"]
 
 
 def sizes() -> list[str]:

@@ -22,17 +22,17 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
 from tracejit.codegen.templates.kernel_text import Finish
 from tracejit.codegen.templates.tile_text import lanes_of, written
-from tracejit.codegen.templates.winograd_steps import DTYPE, names_of, scratch_of, steps_of
+from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of, summed
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.winograd import panel_of, side_of
 from tracejit.program import Kernel
 
 WINOGRAD_ARGUMENTS = (
     *GEOMETRY, "w_group", "out_image", "out0", "out1", "out2", "out_filter", "images", "together",
-    "biased",
+    "biased", "halves",
 )  # fmt: skip
-WEIGHTS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter", "images", "together")
-SUMS_ARGUMENTS = ("first", "last", "planes", "taps1", "taps2", "channels", "filters")
+WEIGHTS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter", "images", "together", "halves")
+SUMS_ARGUMENTS = ("first", "last", "planes", "phases", "taps1", "taps2", "channels", "filters")
 FILTERS_ARGUMENTS = (*SUMS_ARGUMENTS, "w_group", "w0", "w1", "w2", "w_channel")
 
 _STORE_CHANNELS = """
@@ -65,7 +65,7 @@ for f in range(0, filters, LANES):
 """
 
 _CLEAR = """
-for p in range(0, groups * taps0 * VALUES * channels * broad, WIDE):
+for p in range(0, groups * taps0 * PHASES * VALUES * channels * broad, WIDE):
     store_tile_W(out, p, rows_1(0, 1), 0, zero_W(rows_1(0, 1)), 0, WIDE)
 """
 
@@ -99,53 +99,57 @@ for t1 in range(high1):
 }
 
 _ADD = """
-for k0 in range(taps0):
-    for value in range(VALUES):
+for value in range(VALUES):
+    OTHER_THAN_ZERO
+    for k0 in SUMMED:
         for f in range(0, broad, WIDE):
             for c in range(0, channels, HIGH):
                 rows = rows_HIGH(c, channels)
                 tile = zero_W(rows)
                 at = products + value * apart_products + f
-                at_x = value * apart + k0 * each * deep
+                at_x = value * apart + SEEN_PLANE * deep
                 for t in range(tiles):
                     tile = add_outer_W(tile, near, at_x + t * deep, rows, 1, load_W(near, at + t * broad))
-                to = ((g * taps0 + k0) * VALUES + value) * channels * broad + f
+                to = ((g * taps0 * PHASES + k0) * VALUES + value) * channels * broad + f
                 tile = add_tiles_W(tile, load_tile_W(out, to, rows, broad, 0, WIDE))
                 store_tile_W(out, to, rows, broad, tile, 0, WIDE)
 """
 
 _FILTERS = """
 COUNTS
-half = scratch_T(6 * TAPS * LANES)
+half = scratch_T(POINTS * TAPS * LANES)
+SCRATCH
 apart = broad * channels
 for item in range(first, last):
-    g = item // (planes * channels)
-    k0 = item // channels % planes
+    g = item // (planes * phases * channels)
+    k0 = item // channels % (planes * phases)
     c = item % channels
     for f in range(0, broad, LANES):
         few = max(0, min(LANES, filters - f))
-        at = g * w_group + k0 * w0 + c * w_channel + f
+        at = g * w_group + k0 // phases * w0 + c * w_channel + f
         to = (item // channels * VALUES * broad + f // PANEL * PANEL) * channels + c * PANEL + f % PANEL
+        TAKEN
         FILTER
 """
 
 _SUMS = """
 COUNTS
-half = scratch_T(6 * TAPS * LANES)
+half = scratch_T(POINTS * TAPS * LANES)
 apart = channels * broad
 for item in range(first, last):
     c = item % channels
+    k0 = item // channels % phases
     for f in range(0, filters, LANES):
         few = min(LANES, filters - f)
         at = (item // channels * VALUES * channels + c) * broad + f
-        to = (item // channels * taps1 * taps2 * channels + c) * filters + f
+        to = (item // (channels * phases) * taps1 * taps2 * channels + c) * filters + f
         FILTER_SUMS
 """
 
 _BLOCKS = """
 PATCH
 near = scratch_T(NEAR)
-half = scratch_T(36 * LANES)
+half = scratch_T(POINTS * POINTS * LANES)
 result = scratch_T(RESULT)
 SIZES
 COUNTS
@@ -173,9 +177,9 @@ for image in range(begin, end):
 
 
 @cache
-def _filters(lanes: int, name: str, taps: tuple[int, int], panel: int) -> Kernel:
+def _filters(lanes: int, name: str, form: Form, panel: int) -> Kernel:
     """Return the kernel that makes values of filters, or filters of sums of products."""
-    names, steps = names_of(*taps) | {"PANEL": panel}, steps_of(taps[0])
+    names, steps = names_of(form) | {"PANEL": panel}, steps_of(form)
     if name == "winograd_filters":
         return written(name, _FILTERS, DTYPE, FILTERS_ARGUMENTS, "w", "out", names, steps)
     return written(name, _SUMS, DTYPE, SUMS_ARGUMENTS, "x", "out", names, steps)
@@ -184,7 +188,7 @@ def _filters(lanes: int, name: str, taps: tuple[int, int], panel: int) -> Kernel
 @cache
 def _blocks(
     lanes: int,
-    taps: tuple[int, int],
+    form: Form,
     panel: int,
     nears: tuple[str, str],
     weights: bool,
@@ -193,21 +197,21 @@ def _blocks(
     """Return the kernel of a convolution, or of its gradient by filters, for what is near in x and in y."""
     x_near, y_near = nears
     snippets = {
-        "WORK": _ADD if weights else _FORWARD,
+        "WORK": _ADD.replace("SUMMED", summed(form)) if weights else _FORWARD,
         "STORE": _STORE_CHANNELS if y_near == "c" else _STORE_TURNED,
         "SPREAD": _SPREAD if weights else "",
         "BRING_COTANGENTS": COTANGENTS[y_near],
-        "PATCH": "\n".join(patch_of(DTYPE)),
+        "PATCH": "\n".join(patch_of(DTYPE, form.patch_bytes)),
         "SIZES": "\n".join(sizes()),
         "CLEAR": _CLEAR if weights else "",
         "BLOCK": "\n".join(block()),
         "BRING_IN": "\n".join(bring_in(DTYPE, x_near)),
-        **steps_of(taps[0]),
+        **steps_of(form),
         "BEFORE_FINISH": "" if finish is None else "\n".join(finish.outer),
-        "FINISH": "" if finish is None else "\n".join(finish.rows(side_of(taps[1]))),
+        "FINISH": "" if finish is None else "\n".join(finish.rows(side_of(form.taps[1]))),
     }
     wide = min(panel, 2 * lanes)
-    names = names_of(*taps) | scratch_of(taps, lanes) | {
+    names = names_of(form) | scratch_of(form, lanes) | {
         "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}", "TO_ROW": "broad", "TO_VALUE": "apart_products",
     }  # fmt: skip
     if weights:
@@ -220,11 +224,12 @@ def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "winograd", "winograd_weights", "winograd_filters" or "winograd_sums"."""
     lanes = lanes_of(DTYPE)
     if launch.name in ("winograd_filters", "winograd_sums"):
-        taps1, taps2, _, filters = launch.numbers[3:7]
-        return _filters(lanes, launch.name, (taps1, taps2), panel_of(filters))
+        phases, taps1, taps2, _, filters = launch.numbers[3:8]
+        form = Form((2, 2), "seen") if phases > 1 else Form((taps1, taps2))
+        return _filters(lanes, launch.name, form, panel_of(filters))
     weights = launch.name == "winograd_weights"
     given = dict(zip(WEIGHTS_ARGUMENTS if weights else WINOGRAD_ARGUMENTS, launch.numbers, strict=True))
     own, last = (given["y_filter"], given["y2"]) if weights else (given["out_filter"], given["out2"])
     nears = near(given["channels"], given["x_channel"], given["x2"]), near(given["filters"], own, last)
-    taps = given["taps1"], given["taps2"]
-    return _blocks(lanes, taps, panel_of(given["filters"]), nears, weights, finish)
+    form = Form((2, 2), "seen") if given["stride1"] > 1 else Form((given["taps1"], given["taps2"]))
+    return _blocks(lanes, form, panel_of(given["filters"]), nears, weights, finish)

@@ -18,7 +18,7 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.convolution import GEOMETRY, block, near, patch_of, sizes
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd import COTANGENTS
-from tracejit.codegen.templates.winograd_steps import DTYPE, names_of, scratch_of, steps_of
+from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.winograd import panel_of
 from tracejit.program import Kernel
@@ -101,10 +101,10 @@ for t in range(each):
         from_ = products + (skipped + t) * broad + f
         for j in range(6):
             six = load_tile_V(near, from_ + j * apart_products, rows_6(0, 6), 6 * apart_products, 0, LANES)
-            store_tile_V(half, j * LANES, rows_6(0, 6), 6 * LANES, winograd_seen_adjoint_V(six), 0, LANES)
+            store_tile_V(half, j * LANES, rows_6(0, 6), 6 * LANES, winograd_seen_adjoint_6_V(six), 0, LANES)
         for i in range(6):
             to = at + i * line + f
-            six = winograd_seen_adjoint_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
+            six = winograd_seen_adjoint_6_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
             six = add_tiles_V(six, load_tile_V(patch, to, rows_6(0, 6), wide, 0, LANES))
             store_tile_V(patch, to, rows_6(0, 6), wide, six, 0, LANES)
 """
@@ -135,6 +135,7 @@ for f in range(0, filters, LANES):
 
 @cache
 def _scattered(lanes: int, taps: int, panel: int, nears: tuple[str, str]) -> Kernel:
+    form = Form((taps, taps))
     snippets = {
         "PATCH": "\n".join(patch_of(DTYPE)),
         "SIZES": "\n".join(sizes()),
@@ -143,10 +144,10 @@ def _scattered(lanes: int, taps: int, panel: int, nears: tuple[str, str]) -> Ker
         "BRING_COTANGENTS": COTANGENTS[nears[0]],
         "ADD": _ADD,
         "STORE": _STORES[nears[1]],
-        **steps_of(taps),
+        **steps_of(form),
     }
     wide = min(panel, 2 * lanes)
-    names = names_of(taps, taps) | scratch_of((taps, taps), lanes) | {
+    names = names_of(form) | scratch_of(form, lanes) | {
         "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}",
         "TO_ROW": "deep", "TO_VALUE": "apart",
     }  # fmt: skip

@@ -8,16 +8,17 @@ or fewer: such a phase is a convolution by itself, whose windows move by one ele
 transposed convolution of windows 4 by 4 that move by 2 is four convolutions of windows 2 by 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import gcd, prod
+from typing import Any
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.convolution import W, X, Y
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
-from tracejit.passes.loops import parts, winograd
+from tracejit.passes.loops import parts, winograd, winograd_phases
 from tracejit.passes.loops.bands import MOST_BANDS
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.convolution_operands import (
@@ -134,6 +135,13 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
     )
     result = array_of(builder, node.output, X, labels[X])
     x = result_apart(result)
+    together = _made_together(y, filters_of(w, groups), x, groups, params)
+    if together is not None:
+        convolution, weights = together
+        seen = images_apart(builder, y).operand()
+        _launch(builder, node, convolution._replace(x=seen, w=readable(builder, weights)))
+        settle(builder, x, result)
+        return True
     along = [
         _phases(extent, taps, stride, before, dilation)
         for extent, taps, stride, before, dilation in zip(
@@ -165,6 +173,27 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
         _launch(builder, node, convolution._replace(x=seen, w=readable(builder, weights)))
     settle(builder, x, result)
     return True
+
+
+def _made_together(
+    y: ImageArray, w: FilterArray, x: ImageArray, groups: int, params: Mapping[str, Any]
+) -> tuple[Convolution, FilterArray] | None:
+    """Return the gradient by the input as one convolution that makes all phases (Note [phases at points] in
+    winograd_phases.py), and its filters; None if Winograd's method is not for it."""
+    groups, *taps, channels, filters = w.shape
+    group, *steps, channel, own = w.strides
+    turned = _turned_back(
+        FilterArray(w.root, w.offset, (groups, *taps, filters, channels), (group, *steps, own, channel))
+    )
+    own_taps = triple(tuple(taps), 1)
+    made, before = winograd_phases.made_of(x.spatial, own_taps, triple(params["before"], 0))
+    size = (x.spatial[0], *[-(-n // 2) for n in x.spatial[1:]])
+    convolution = Convolution(
+        y.shape[0], groups, filters, channels, own_taps, triple(size, 1), triple(params["strides"], 1), before,
+        triple(params["dilation"], 1), y.spatial, y.apart(), None, x.operand(),
+    )  # fmt: skip
+    convolution = convolution.with_phases_made(made)
+    return None if convolution.made is None else (convolution, turned)
 
 
 def _every(x: ImageArray, phases: tuple[_Phase, ...]) -> ImageArray:
@@ -219,8 +248,12 @@ def _launch(
     name = "channelwise" if convolution.channelwise else "laid_out" if convolution.laid_out else "windows"
     if convolution.at_points:
         name, w = "winograd", _at_points(builder, node, convolution, w)
-        strides, others = (w.group,), (convolution.images, convolution.together, len(bias))
+        strides = (w.group,)
+        others = (convolution.images, convolution.together, len(bias), convolution.halves)
         bias = bias or [w.access]  # which is not read
+    if convolution.made is not None:
+        name, bias = "winograd_made", []
+        others = (*convolution.made.extents[1:], *convolution.made.odd, *others[:2], convolution.halves)
     if convolution.scattered:
         name, bias = "winograd_scattered", []
         most = winograd.most_tiles(convolution.channels, convolution.filters, convolution.taps)
@@ -238,12 +271,14 @@ def _launch(
 def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: ReadyFilters) -> ReadyFilters:
     """Return what filters become in Winograd's method, which a launch makes."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
-    planes = convolution.taps[0]
+    planes, *taps = convolution.all_taps
+    phases = winograd_phases.PHASES if convolution.phases else 1
     dtype = node.output.dtype
-    shape = (groups, planes, winograd.values_of(convolution.taps), winograd.padded(filters), channels)
+    values = winograd.values_of(convolution.tile_taps)
+    shape = (groups, planes * phases, values, winograd.padded(filters), channels)
     memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
-    total = groups * planes * channels
-    numbers = (0, total, *convolution.taps, channels, filters, w.group, *w.steps, w.channel)
+    total = groups * planes * phases * channels
+    numbers = (0, total, planes, phases, *taps, channels, filters, w.group, *w.steps, w.channel)
     blocks = Blocks(total, _parts_of_transform(total, filters))
     builder.add(KernelLaunch("winograd_filters", numbers, (w.access, memory), 1, node, whole=blocks))
     return ReadyFilters(memory, prod(shape[1:]), (0, 0, 0), 0)
@@ -268,7 +303,7 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
         y.apart(),
     )  # fmt: skip
     convolution, w = channelwise(convolution, result)
-    convolution = convolution.with_fewest_multiplications(winograd.MOST_SUMMED).with_full_lanes_of_windows()
+    convolution = convolution.with_fewest_multiplications(summed=True).with_full_lanes_of_windows()
     if convolution.block() is None:
         return False
     convolution = convolution._replace(
@@ -337,18 +372,20 @@ def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolut
     """Launch the gradient by filters by Winograd's method."""
     groups, channels, filters = convolution.groups, convolution.channels, convolution.filters
     dtype = node.output.dtype
-    planes = convolution.taps[0]
-    shape = (groups, planes, winograd.values_of(convolution.taps), channels, winograd.padded(filters))
+    planes, *taps = convolution.taps
+    phases = winograd_phases.PHASES if convolution.phases else 1
+    values = winograd.values_of(convolution.tile_taps)
+    shape = (groups, planes * phases, values, channels, winograd.padded(filters))
     most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
     blocks = _parts_of_images(convolution, prod(shape), most)
-    images = convolution.images, convolution.together
+    images = convolution.images, convolution.together, convolution.halves
     numbers = (0, blocks.total, *convolution.numbers, *convolution.out.strides, *images)
     total = _summed(builder, node, "winograd_weights", convolution, numbers, blocks, shape)
     found = Value(Aval((groups, *convolution.taps, channels, filters), None, dtype), None)
-    rows = groups * planes * channels
+    rows = groups * planes * phases * channels
     pointers = (Access(total, 0, (), dtype), Access(found, 0, (), dtype))
     whole = Blocks(rows, _parts_of_transform(rows, filters))
-    numbers = (0, rows, *convolution.taps, channels, filters)
+    numbers = (0, rows, planes, phases, *taps, channels, filters)
     builder.add(KernelLaunch("winograd_sums", numbers, pointers, 1, node, whole=whole))
     builder.copy((found, contiguous(found.shape)), (w.root, Layout(w.offset, found.shape, w.strides)))
 

@@ -4,7 +4,7 @@
 from math import prod
 
 from tracejit.passes import cost
-from tracejit.passes.loops import winograd
+from tracejit.passes.loops import winograd, winograd_phases
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spans import Inner, RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
@@ -71,6 +71,9 @@ class Convolution(NamedTuple):
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
     at_points   whether Winograd's method computes it (codegen/templates/winograd.py)
     scattered   whether that takes tiles of x, and not of the result (Note [scattered tiles])
+    phases      what that takes in phases: "seen", what windows that move by 2 see, "made", the result, or "" (Note
+                [phases at points] in winograd_phases.py)
+    made        the result of which `size` are the windows of a phase, where that is "made"
     dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
 
@@ -92,6 +95,8 @@ class Convolution(NamedTuple):
     dotted: bool = False
     at_points: bool = False
     scattered: bool = False
+    phases: str = ""
+    made: winograd_phases.Made | None = None
 
     @property
     def itemsize(self) -> int:
@@ -108,17 +113,32 @@ class Convolution(NamedTuple):
         )
         return cost.product_ns(multiplications, self.itemsize) / (2 if self.at_points else 1)
 
-    def with_fewest_multiplications(self, most: int = winograd.MOST_FILTERS) -> "Convolution":
-        """Return the convolution with Winograd's method if that is faster, for `most` filters times channels.
+    def with_fewest_multiplications(self, summed: bool = False) -> "Convolution":
+        """Return the convolution with Winograd's method if that is faster; filters are `summed` in their gradient.
 
         This depends on no size of images or of the batch, so that other sizes need no other kernel.
         """
         if self.channelwise or not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
             return self
-        fits = winograd.suits(
-            self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize, most
+        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
+        phases = "seen" if winograd_phases.suits(*sizes, "summed" if summed else "seen") else ""
+        most = winograd.MOST_SUMMED if summed else winograd.MOST_FILTERS
+        found = self._replace(phases=phases, at_points=bool(phases) or winograd.suits(*sizes, most))
+        return found if found.at_points and found._winograd_block() is not None else self
+
+    def with_phases_made(self, made: winograd_phases.Made) -> "Convolution":
+        """Return the convolution of phases with the taps, strides and dilation of the whole one as one that makes the
+        result of all phases, if Winograd's method is for it; itself otherwise."""
+        sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
+        what = "made apart" if self.out.steps[2] == 1 else "made"
+        if not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
+            return self
+        if not winograd_phases.suits(*sizes, what):
+            return self
+        found = self._replace(
+            taps=winograd_phases.TILE_TAPS, strides=(1, 1, 1), phases="made", made=made, at_points=True
         )
-        return self._replace(at_points=fits and self._winograd_block() is not None)
+        return self if found._winograd_block() is None else found
 
     def with_fewest_tiles(self) -> "Convolution":
         """Return the convolution with tiles of x if these are fewer, which depends on no size either."""
@@ -133,10 +153,33 @@ class Convolution(NamedTuple):
         return 1 in (operand.last, operand.steps[2])
 
     def _winograd_block(self) -> Triple | None:
+        if self.phases:
+            room = winograd_phases.PATCH_BYTES // self.itemsize - PATCH_REST
+            return winograd_phases.block_of(self.channels, self.filters, self.phases, self.size, room)
         room = PATCH_BYTES // self.itemsize - PATCH_REST
         if self.scattered:
             return winograd.scattered_block_of(self.channels, self.filters, self.taps, self.size, room)
         return winograd.block_of(self.channels, self.filters, self.taps, self.dilation, self.size, room)
+
+    @property
+    def tile_taps(self) -> Triple:
+        """The taps of windows of a tile."""
+        return winograd_phases.TILE_TAPS if self.phases else self.taps
+
+    @property
+    def all_taps(self) -> Triple:
+        """The taps of windows, of all phases."""
+        return self.taps if self.made is None else self.made.taps
+
+    @property
+    def halves(self) -> int:
+        """1 if windows have 3 taps, and so phases of one tap; 0 otherwise."""
+        return int(bool(self.phases) and self.all_taps[2] % 2)
+
+    @property
+    def result_size(self) -> Triple:
+        """The spatial extents of the result."""
+        return self.size if self.made is None else self.made.extents
 
     @property
     def images_apart(self) -> int:
@@ -146,7 +189,7 @@ class Convolution(NamedTuple):
     @property
     def result(self) -> tuple[Inner, ...]:
         """Extents and strides of the result: images, three spatial axes, filters."""
-        extents = (self.images, *self.size, self.groups * self.filters)
+        extents = (self.images, *self.result_size, self.groups * self.filters)
         return tuple(zip(extents, self.out.strides, strict=True))
 
     @property
@@ -155,7 +198,7 @@ class Convolution(NamedTuple):
         spans = []
         for side, extents, channels in (
             (self.x, self.extents, self.channels),
-            (self.out, self.size, self.filters),
+            (self.out, self.result_size, self.filters),
         ):
             inner = [(self.together, side.first), *zip(extents, side.steps, strict=True)]
             inner.append((self.groups * channels, side.last))
@@ -242,8 +285,10 @@ class Convolution(NamedTuple):
         """The integers that kernels take first: how windows lie, their blocks, and where x lies."""
         block = self.block()
         assert block is not None
+        taps = self.taps if self.made is None else self.made.spanned
+        taps = winograd_phases.SPANNED if self.phases == "seen" else taps
         return (
-            self.groups, self.channels, self.filters, *self.taps, *self.size, *self.strides, *self.before,
+            self.groups, self.channels, self.filters, *taps, *self.size, *self.strides, *self.before,
             *self.dilation, *self.extents, *block, *self.runs, *self.x.strides,
         )  # fmt: skip
 
@@ -270,6 +315,9 @@ class Convolution(NamedTuple):
         block = self.block()
         if not self.at_points or block is None:
             return 1
+        if self.phases:
+            sizes = self.channels, self.filters, self.phases, self.size
+            return winograd_phases.images_together(*sizes, block)
         if self.scattered:
             is_whole = block[1:] == self.size[1:]
             return winograd.scattered_together(self.channels, self.filters, self.taps, self.extents, is_whole)

@@ -7,12 +7,12 @@ docs/decisions/0036-winograds-method.md.
 
 from math import isqrt, prod
 
-from tracejit.kernels.winograd import TAPS
+from tracejit.kernels.winograd import TAPS, points_of
 
 Triple = tuple[int, int, int]
 
 VALUES = 36  # that are multiplied for a tile of two axes
-POINTS = 6  # that a tile sees along an axis
+POINTS = 6  # that a tile of windows of 3 or 5 sees along an axis
 VALUES_BYTES = (
     1 << 20
 )  # of the values and products of a block; with patch and filters they fit the second cache
@@ -43,14 +43,20 @@ def padded(filters: int) -> int:
     return -(-filters // panel) * panel
 
 
+def padded_channels(channels: int) -> int:
+    """Return the channels of whole vectors."""
+    return -(-channels // _LANES) * _LANES
+
+
 def side_of(taps: int) -> int:
     """Return how many windows a tile has along an axis."""
-    return POINTS + 1 - taps if taps > 1 else 1
+    return points_of(taps) + 1 - taps if taps > 1 else 1
 
 
 def values_of(taps: Triple) -> int:
-    """Return how many values are multiplied for a tile: 36, or 6 if windows have taps along the last axis alone."""
-    return prod([POINTS for k in taps[1:] if k > 1])
+    """Return how many values are multiplied for a tile: 36, or 25 of windows of 2 by 2 taps, or 6 if windows have taps
+    along the last axis alone."""
+    return prod([points_of(k) for k in taps[1:] if k > 1])
 
 
 def suits(
@@ -64,7 +70,7 @@ def suits(
     return (
         itemsize == 4
         and taps[2] in TAPS
-        and taps[1] in (1, taps[2])
+        and taps[1] in ((2,) if taps[2] == 2 else (1, taps[2]))
         and strides == (1, 1, 1)
         and dilation[0] == 1
         and (taps[1] > 1 or dilation[1] == 1)
@@ -77,7 +83,7 @@ def suits(
 
 def most_tiles(channels: int, filters: int, taps: Triple) -> int:
     """Return how many tiles of a plane have room for their values, of all planes that they see, and products."""
-    each = taps[0] * (-(-channels // _LANES) * _LANES) + padded(filters)
+    each = taps[0] * padded_channels(channels) + padded(filters)
     return min(MOST_TILES, (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // each)
 
 
@@ -112,8 +118,8 @@ def block_of(
     if high == down and wide == across:
         area = (unit1 * high + border1) * (unit2 * wide + border2)
         more = (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // (high * wide * tiles)
-        more -= (taps[0] - 1) * (-(-channels // _LANES) * _LANES)
-        more //= -(-channels // _LANES) * _LANES + padded(filters)
+        more -= (taps[0] - 1) * padded_channels(channels)
+        more //= padded_channels(channels) + padded(filters)
         planes = max(1, min(size[0], more, most // (high * wide), room // area - taps[0] + 1))
         planes = -(-size[0] // -(-size[0] // planes))
     return planes, unit1 * high, unit2 * wide

@@ -8,7 +8,7 @@ import effort
 import numpy as np
 import pytest
 from convolutions import assert_same, graph_of, square_windows
-from tracejit.kernels.winograd import SEEN, TAPS, filter_of, sums_of
+from tracejit.kernels.winograd import TAPS, filter_of, points_of, seen_of, sums_of
 
 from tracejit.aval import Aval
 from tracejit.codegen import target
@@ -38,13 +38,14 @@ def names(program: Program) -> set[str]:
 @pytest.mark.parametrize("taps", TAPS)
 def test_matrices_compute_a_convolution(taps: int) -> None:
     rng = np.random.default_rng(0)
-    x, w = rng.standard_normal((6, 6)), rng.standard_normal((taps, taps))
-    seen, filters, sums = map(np.array, (SEEN, filter_of(taps), sums_of(taps)))
+    points = points_of(taps)
+    x, w = rng.standard_normal((points, points)), rng.standard_normal((taps, taps))
+    seen, filters, sums = map(np.array, (seen_of(taps), filter_of(taps), sums_of(taps)))
     found = sums @ ((seen @ x @ seen.T) * (filters @ w @ filters.T)) @ sums.T
-    side = 7 - taps
+    side = points + 1 - taps
     want = sum(x[i : i + side, j : j + side] * w[i, j] for i in range(taps) for j in range(taps))
     np.testing.assert_allclose(found, want, atol=1e-13)
-    for matrix in (SEEN, sums_of(taps)):
+    for matrix in (seen_of(taps), sums_of(taps)):
         np.testing.assert_array_equal(np.array(matrix, np.float32), matrix)  # exact
 
 
