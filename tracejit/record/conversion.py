@@ -25,7 +25,7 @@ _NUMBERS = (np.generic, bool, int, float, complex)
 
 
 class _Lists:
-    """What joins lists that hold traced arrays; it is registered here, because it composes operations."""
+    """The function that joins lists which hold traced arrays, registered here because it composes operations."""
 
     joined: Callable[[Any], Any] | None = None
 
