@@ -94,7 +94,9 @@ def _as_asked(
     device: Any = None,
 ) -> Any:
     """Return an array or a number as NumPy's np.array does with these options."""
-    given = data if isinstance(data, dlarray) else views.without_axes(as_array(data))
+    given = as_array(data)
+    if data is not given or views.is_scalar(data):  # of a number NumPy makes an array
+        given = views.without_axes(given)
     array = given if dtype is None else in_dtype(given, np.dtype(dtype))
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
