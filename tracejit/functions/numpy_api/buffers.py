@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import as_array, dlarray
+from tracejit.array import as_array
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
@@ -97,7 +97,7 @@ def _as_asked(
     given = as_array(data)
     if data is not given or views.is_scalar(data):  # of a number NumPy makes an array
         given = views.without_axes(given)
-    array = given if dtype is None else in_dtype(given, np.dtype(dtype))
+    array = given if dtype is None else views.as_given(in_dtype(given, np.dtype(dtype)), given)
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
     is_copy = given._data.dtype != array._data.dtype or given is not data
