@@ -132,6 +132,22 @@ def test_casts_and_choices() -> None:
         np.testing.assert_array_equal(have, want, strict=True)
 
 
+def test_casts_of_negative_numbers_keep_their_last_bits() -> None:
+    arrays = [
+        np.array([-5.0, -1, -0.5, 3.7, -300, 70000, -70000] * 5, dtype) for dtype in ("float64", "float32")
+    ]
+    arrays.append(np.array([2.0**63, 1e19, 3e9, -3e9, -1.0]))
+    kinds = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32")
+
+    def make(b: Builder, *xs: Value) -> list[Value]:
+        all_kinds = [b.cast(x, dtype=np.dtype(kind)) for x in xs[:2] for kind in kinds]
+        return [*all_kinds, b.cast(xs[2], dtype=np.dtype("uint64"))]
+
+    graph = graph_of(make, arrays)
+    for have, want in zip(run(graph, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
 FOLDS = ("sum", "max", "min", "any", "all")
 
 

@@ -106,7 +106,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "argument.",
     ),
     (
-        lambda: traced(lambda x: tj.dlarray([x, x])),
+        lambda: traced(lambda x: tj.dlarray([x, "x"])),
         ArgumentError,
         "dlarray: a list that holds traced dlarrays would lose their trace; join them with stack or "
         "concatenate.",

@@ -116,7 +116,11 @@ class TestConstructor:
 
     def test_list_of_traced_arrays(self):
         with pytest.raises(ArgumentError, match="would lose their trace; join them with stack"):
-            tj.dlfeval(lambda x: dlarray([[x[0], x[1]]]), dlarray([1.0, 2.0]))
+            tj.dlfeval(lambda x: dlarray([[x[0], None]]), dlarray([1.0, 2.0]))
+        slope = tj.dlfeval(
+            lambda x: tj.dlgradient((dlarray([[x[0], 3.0], [x[1], 1]]) ** 2).sum(), x), dlarray([1.0, 2.0])
+        )
+        assert slope.tolist() == [2.0, 4.0]
         assert dlarray([dlarray(1.0), dlarray(2.0)]).tolist() == [1.0, 2.0]
 
 

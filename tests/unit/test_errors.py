@@ -84,13 +84,13 @@ def test_the_drawing_shows_the_tree():
             "dlarray: data of type timedelta64.s. is not supported",
         ),
         (
-            lambda x: dlarray([x, x]),
+            lambda x: dlarray([x, "x"]),
             errors.ArgumentError,
             TypeError,
             "a list that holds traced dlarrays would lose",
         ),
         (
-            lambda x: tj.add(x, [[x], [1]]),
+            lambda x: tj.add(x, [[x], [None]]),
             errors.ArgumentError,
             TypeError,
             "add: a list that holds traced dlarrays",

@@ -71,11 +71,6 @@ class GlobalSlot(ItemSlot):
     def look(owner: Observed, name: Any) -> Any:
         return patches.original(owner.value.get(name, MISSING))
 
-    def expression(self, owner: str, source: Source) -> str:
-        text = super().expression(owner, source)
-        # A thread that records replaces the name while this one replays.
-        return f"original({text})" if patches.is_patched(self.value) else text
-
     def path(self, owner: str) -> str:
         return f"global {self.name}"
 

@@ -134,7 +134,7 @@ class GuardWriter:
             condition = f"{variable} is not {expected} and not ({same})"
             self._guards.add(site, _shown(value), condition, is_told=not site.name.startswith(DEFAULTS))
             return
-        reached = self._reached.get(id(value))
+        reached = None if patches.is_patched(value) else self._reached.get(id(value))
         if reached is not None:
             first, name = reached
             is_root = id(value) in self._snapshot.roots
@@ -158,9 +158,11 @@ class GuardWriter:
             shown, is_told = _shown(value), observed.is_told
             if type(value) is types.CodeType:
                 shown, is_told = f"the code at {value.co_filename}:{value.co_firstlineno}", False
-            self._guards.add(
-                site, shown, f"{site.variable} is not {self._guards.constant(value)}", is_told=is_told
-            )
+            expected = self._guards.constant(value)
+            condition = f"{site.variable} is not {expected}"
+            if patches.is_patched(value):  # a thread that records replaces the name while this one replays
+                condition += f" and original({site.variable}) is not {expected}"
+            self._guards.add(site, shown, condition, is_told=is_told)
             if observed.is_whole and type(value) is types.GeneratorType:
                 self._guards.note_change(site.name, site.where)  # by what is taken out of it
         else:

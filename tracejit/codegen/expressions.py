@@ -14,12 +14,26 @@ OF_HALVES = ("half_bits", "half_round", "half_value")
 FAST_FOLDS = {"sum": "sum", "sum_add": "sum", "max": "max", "min": "min"}
 
 
+# By way of larger or signed integers, as C compilers do for NumPy: -1.0 keeps its last bits. A conversion of a number
+# that does not fit gives what the processor likes, and vectors may give something else.
+_TO_INTEGERS = {
+    **{np.dtype(name): "{R}(i32({0}))" for name in ("int8", "int16", "uint8", "uint16")},
+    np.dtype(np.uint32): "u32(i64({0}))",
+    np.dtype(np.uint64): (
+        "where({0} >= {T}(9223372036854775808.0), u64(i64({0} - {T}(9223372036854775808.0))) + u64(1 << 63), "
+        "u64(i64({0})))"
+    ),
+}
+
+
 def expression(node: Node, operands: list[str], width: str = "") -> str:
     """Return the expression of an elementwise node, of numbers or, with a `width` such as x16, of vectors."""
     emit = node.op.emit
     assert isinstance(emit, Scalar)
     source, result = node.inputs[0].dtype, node.output.dtype
     template = emit.for_bool if emit.for_bool is not None and source.kind == "b" else emit.template
+    if node.op.name == "cast" and source.kind == "f":
+        template = _TO_INTEGERS.get(result, template)
     to_result = SUFFIXES[result] + width
     text = template.format(*operands, T=SUFFIXES[source], R=to_result)
     if node.op.name in OF_HALVES and source == FLOAT32 and vector_bytes() >= 32:

@@ -19,7 +19,7 @@ from tracejit.functions import windows
 from tracejit.functions.movement import bounds, relabel
 from tracejit.functions.reductions import count_nonzero
 from tracejit.record import recorder
-from tracejit.record.conversion import ndarray_of
+from tracejit.record.conversion import joined, ndarray_of
 from tracejit.util.arguments import as_index
 from tracejit.util.text import brief
 
@@ -250,12 +250,14 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
     if recorder.is_number(entry) and windows.is_place(entry):
         return (_PLACES, entry._array)  # beside index arrays an integer is one
+    entry = _joined(entry)
     if not recorder.is_array(entry):
         if not isinstance(entry, (np.ndarray, np.generic, list, tuple, range, bool)):
             number = as_index(entry)
             if number is None:
                 raise _no_index(function, entry)
             return (_INT, number)
+        is_integer = isinstance(entry, np.generic)  # of an array without axes NumPy gives a copy
         try:
             entry = ndarray_of(entry)
         except TraceError:
@@ -264,7 +266,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
             raise _no_index(function, entry) from None
         if not entry.size and entry.dtype == np.float64:
             entry = entry.astype(INT64)  # an empty list
-        if entry.ndim == 0 and entry.dtype.kind in "iu":
+        if is_integer and entry.dtype.kind in "iu":
             return (_INT, int(entry))
         entry = as_array(entry, function)
     kind = entry._data.dtype.kind
@@ -276,6 +278,12 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
         f"{function}: an index array has dtype {entry._data.dtype}, expected integers or booleans. "
         "Round and cast it (index.astype(np.int64))."
     )
+
+
+def _joined(entry: Any) -> Any:
+    """Return an entry of a key, as an array where it is a list that holds traced ones."""
+    found = joined(entry) if recorder.recorder() is not None else None
+    return entry if found is None else found
 
 
 def _no_index(function: str, entry: Any) -> KeyTypeError:
@@ -343,6 +351,7 @@ def only_mask(key: Any) -> Any:
         if not (len(key) == 1 or (len(key) == 2 and key[1] is Ellipsis)):
             return None
         key = key[0]
+    key = _joined(key)
     if not recorder.is_array(key):
         if not isinstance(key, (np.ndarray, np.bool_, list, bool)):
             return None

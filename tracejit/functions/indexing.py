@@ -58,6 +58,11 @@ def getitem(x: Any, key: Any) -> dlarray:
     if parsed is None:
         if varies(key):
             return windows.getitem(array, key, getitem, setitem)
+        if windows.names_row(array, key):
+            known = windows.known(key)
+            return (
+                getitem(array, known) if known is not None else windows.getitem(array, key, getitem, setitem)
+            )
         parsed = parse_key("getitem", array._data.shape, array._format, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
@@ -208,9 +213,9 @@ def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:
     """Return whether a value is the very part of the array that a key names: Python assigns it after x[key] += y."""
     if type(value) is not dlarray or type(value._view) is not tuple:
         return False
-    if varies(key):
-        base, op, _ = value._view
-        return base is array and type(op) is windows.Part and op.has(key)
+    base, op, _ = value._view
+    if type(op) is windows.Part:
+        return base is array and op.has(key)
     steps = []
     while value is not array:
         if type(value._view) is not tuple:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of arrays that numbers which vary name: x[i], x[i:i + 32], x[i, :, j].
+"""Parts of arrays that numbers which vary name: x[i], x[i:i + 32], x[i, :, j], x[x[:, 0].argmax()].
 
 A replay takes another part, of the same size: an integer becomes a take, and so does a slice whose two bounds vary. How
 many places it has is a guard; where they begin is computed as NumPy does it, with bounds below 0 and beyond the end.
@@ -7,6 +7,9 @@ A slice with one such bound has a different size for each value, so it needs the
 
 What NumPy gives for such a key is a view. So the result is linked to the array like other views, by this key instead of
 an op: a write into it is a put at the same places.
+
+A number that was computed of arrays (x.argmax()) is one of NumPy's scalars, by which NumPy gives a view, too; an array
+without axes gives a copy.
 """
 
 from collections.abc import Callable
@@ -17,6 +20,7 @@ import numpy as np
 from tracejit.array import apply, dlarray
 from tracejit.aval import INT64
 from tracejit.record import recorder, views
+from tracejit.record.memory import is_private
 
 _Take = tuple[int, dlarray]  # an axis, and an index array for it
 
@@ -34,6 +38,40 @@ def names_part(key: Any) -> bool:
         elif type(entry) is not int and entry is not None and entry is not Ellipsis:
             return False
     return found
+
+
+def names_row(array: dlarray, key: Any) -> bool:
+    """Return whether a key of an array holds numbers that were computed of arrays, and is the key of a view."""
+    found, places, is_element = False, 0, True
+    for entry in key if isinstance(key, tuple) else (key,):
+        if type(entry) is dlarray and _is_computed(entry):
+            found = True
+        elif type(entry) is slice or entry is None or entry is Ellipsis:
+            if type(entry) is slice and not all(
+                type(bound) is int or bound is None for bound in (entry.start, entry.stop, entry.step)
+            ):
+                return False
+            is_element = False
+        elif type(entry) is not int:
+            return False
+        places += type(entry) is int or type(entry) is dlarray
+    return found and not (is_element and places >= array._data.ndim)
+
+
+def _is_computed(x: dlarray) -> bool:
+    return not x._data.ndim and x._data.dtype.kind in "iu" and views.is_scalar(x)
+
+
+def known(key: Any) -> Any:
+    """Return a key with true integers in place of computed numbers if none of them is traced; None otherwise."""
+    numbers = [entry for entry in _entries(key) if type(entry) is dlarray]
+    is_open = recorder.thread.recorder is not None
+    if any(
+        recorder.is_open(number) if number._value is not None else is_open and not is_private(number)
+        for number in numbers
+    ):
+        return None
+    return _true_key(key)
 
 
 class Part:
@@ -125,6 +163,8 @@ def _entries(key: Any) -> Any:
 def _true(x: Any) -> Any:
     if type(x) is slice:
         return slice(_true(x.start), _true(x.stop), x.step)
+    if type(x) is dlarray:
+        return int(x._data)
     return x._number if recorder.is_number(x) else x
 
 
@@ -138,7 +178,7 @@ def _parts(key: Any) -> list[Any]:
     parts: list[Any] = []
     for entry in _entries(key):
         parts += (entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,)
-    return [(type(part), id(part) if recorder.is_number(part) else part) for part in parts]
+    return [(type(part), id(part) if _is_number(part) else part) for part in parts]
 
 
 def _split(array: dlarray, key: Any) -> tuple[list[_Take], tuple[Any, ...]]:
@@ -153,7 +193,7 @@ def _split(array: dlarray, key: Any) -> tuple[list[_Take], tuple[Any, ...]]:
     for entry in entries:
         if entry is Ellipsis:
             axis += missing
-        elif recorder.is_number(entry):
+        elif _is_number(entry):
             takes.append((axis - taken, _of_int64(entry)))
             taken += 1
             axis += 1
@@ -167,8 +207,12 @@ def _split(array: dlarray, key: Any) -> tuple[list[_Take], tuple[Any, ...]]:
     return takes, tuple(rest)
 
 
+def _is_number(x: Any) -> bool:
+    return type(x) is dlarray or recorder.is_number(x)
+
+
 def _of_int64(x: Any) -> dlarray:
-    array: dlarray = x._array
+    array: dlarray = x if type(x) is dlarray else x._array
     return array if array._data.dtype == INT64 else apply("cast", array, dtype=INT64)
 
 

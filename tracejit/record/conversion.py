@@ -4,7 +4,7 @@
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,22 @@ from tracejit.util.uninterrupted import is_of_handler
 _LARGE = 1 << 50  # elements, more than any memory has
 _LISTS = (list, tuple)
 _NUMBERS = (np.generic, bool, int, float, complex)
+
+
+class _Lists:
+    """The function that joins lists which hold traced arrays, registered here because it composes operations."""
+
+    joined: Callable[[Any], Any] | None = None
+
+
+def register_lists(joined: Callable[[Any], Any]) -> None:
+    """Let lists that hold traced arrays be joined by a function that returns None for other lists."""
+    _Lists.joined = staticmethod(joined)
+
+
+def joined(x: Any) -> Any:
+    """Return an array-like as a traced array where it is a list that holds traced ones; None otherwise."""
+    return _Lists.joined(x) if isinstance(x, _LISTS) and _Lists.joined is not None else None
 
 
 def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:

@@ -10,6 +10,11 @@ Code in C that calls np.asarray has no frame, so the frame of the caller may be 
 NumPy's generators, whose code takes apart what it gets. So the user's frame must be at a call whose callee reads
 ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into the module of the
 recorded function. Calls in other forms get what NumPy makes.
+
+Note [lists of traced arrays]
+NumPy asks the protocols of the arguments of np.diag([x, y]), and a list has none: it would then make an ndarray of the
+list, which would lose the trace. So all functions that ask protocols are replaced, too. They get an array in place of
+the list, in any code, as np.array(list) makes one. Ufuncs are not replaced: np.exp.reduce is an attribute of theirs.
 """
 
 import dis
@@ -18,6 +23,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
+from operator import is_
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
@@ -35,9 +41,11 @@ class Patched:
     It equals NumPy's and has its hash, so that tables of functions (Numba's, tracejit's) find it.
     """
 
-    def __init__(self, original: Callable[..., Any], instead: Callable[..., Any]) -> None:
+    def __init__(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
+        original = getattr(module, name)
         update_wrapper(self, original)
-        self.name = original.__name__
+        self.module = module
+        self.name = name
         self._original = original
         self._instead = instead
 
@@ -57,14 +65,30 @@ class Patched:
         return hash(self._original)
 
     def __reduce__(self) -> Any:
-        return (_of_numpy, (self.name,))
+        return (_of_numpy, (self.module.__name__, self.name))
 
     def __repr__(self) -> str:
         return repr(self._original)
 
 
-def _of_numpy(name: str) -> Any:
-    return original(getattr(np, name))
+class ListTaker(Patched):
+    """A function of NumPy that gets arrays in place of lists that hold traced ones (Note [lists of traced arrays])."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None:
+            for given in (*args, *kwargs.values()):
+                if type(given) in _LISTS:
+                    with monitor.paused():
+                        args, kwargs = self._instead(self._original, args, kwargs)
+                    break
+        return self._original(*args, **kwargs)
+
+
+_LISTS = (list, tuple)
+
+
+def _of_numpy(module: str, name: str) -> Any:
+    return original(getattr(sys.modules[module], name))
 
 
 class UserCall(NamedTuple):
@@ -185,7 +209,8 @@ def _begin(positions: Any) -> Any:
 
 
 _lock = new_lock()
-_patched: dict[str, Patched] = {}
+_patched: dict[Any, Patched] = {}
+_modules: list["_Module"] = []
 _methods: list[Any] = []
 _open: set[int] = set()
 
@@ -197,7 +222,49 @@ def replace(name: str, instead: Callable[..., Any]) -> None:
         name: of the function.
         instead: is called with NumPy's function, whether the result is kept (UserCall), and the arguments.
     """
-    _patched[name] = Patched(getattr(np, name), instead)
+    _put(Patched(np, name, instead), name)
+
+
+def take_lists(instead: Callable[..., Any]) -> None:
+    """Have NumPy's other functions replaced that ask protocols of arrays, while something is recorded.
+
+    Args:
+        instead: is called with NumPy's function, the tuple of its arguments and the dict of those by name, if there is
+            a list among them, and returns the arguments that NumPy's function gets.
+    """
+    for module in (np, np.linalg, np.fft):
+        for name, function in [*vars(module).items()]:
+            if type(function) is _PROTOCOL and type(_patched.get(function)) is not Patched:
+                _put(_patched.get(function) or ListTaker(module, name, instead), name)
+
+
+class _Module(NamedTuple):
+    """The names of a module of NumPy, and functions that are exchanged there, by name."""
+
+    names: dict[str, Any]
+    originals: dict[str, Any]
+    patched: dict[str, Any]
+
+    def put(self, is_open: bool) -> None:
+        old, new = (self.originals, self.patched) if is_open else (self.patched, self.originals)
+        if all(map(is_, map(self.names.get, old), old.values())):  # as always, and 200 names take 10 us
+            self.names.update(new)
+            return
+        for name, function in old.items():
+            if self.names.get(name) is function:
+                self.names[name] = new[name]
+
+
+def _put(patched: Patched, name: str) -> None:
+    names = vars(patched.module)
+    if not any(module.names is names for module in _modules):
+        _modules.append(_Module(names, {}, {}))
+    module = next(module for module in _modules if module.names is names)
+    module.originals[name], module.patched[name] = patched._original, patched
+    _patched[patched._original] = patched
+
+
+_PROTOCOL = type(np.sum)
 
 
 def replace_method(owner: type, name: str, instead: Callable[..., Any]) -> None:
@@ -231,15 +298,12 @@ class _Method(NamedTuple):
 
 def original(function: Any) -> Any:
     """Return the function of NumPy that stands outside of recordings where `function` does inside one."""
-    return function._original if type(function) is Patched else function
+    return function._original if isinstance(function, Patched) else function
 
 
 def is_patched(function: Any) -> bool:
     """Return whether a function of NumPy is one that is replaced while something is recorded."""
-    return (
-        getattr(function, "__name__", None) in _patched
-        and original(function) is _patched[function.__name__]._original
-    )
+    return type(function) in _KINDS and function in _patched
 
 
 def begin(recording: object, names: dict[str, Any] | None) -> None:
@@ -248,7 +312,7 @@ def begin(recording: object, names: dict[str, Any] | None) -> None:
         _open.add(id(recording))
         if names is not None and not any(names is others for others in _namespaces):
             _namespaces.append(names)
-        _exchange({patched._original: patched for patched in _patched.values()})
+        _exchange(True)
         for method in _methods:
             method.put(True)
 
@@ -262,24 +326,26 @@ def _end(recording: int) -> None:
     with _lock:
         _open.discard(recording)
         if not _open:
-            _exchange({patched: patched._original for patched in _patched.values()})
+            _exchange(False)
             for method in _methods:
                 method.put(False)
             _namespaces.clear()
 
 
-def _exchange(functions: dict[Any, Any]) -> None:
+def _exchange(is_open: bool) -> None:
     """Exchange functions; what somebody else has put in the place of one stays."""
-    for name in _patched:
-        if type(function := getattr(np, name)) in _KINDS and function in functions:
-            setattr(np, name, functions[function])
+    for module in _modules:
+        module.put(is_open)
     for names in _namespaces:
-        for name, function in list(names.items()):
-            if type(function) in _KINDS and function in functions:
-                names[name] = functions[function]
+        for name, function in [*names.items()]:
+            if type(function) in _KINDS:
+                if not is_open:
+                    names[name] = original(function)
+                elif function in _patched:
+                    names[name] = _patched[function]
 
 
-_KINDS = (Patched, BuiltinFunctionType, FunctionType, type(np.empty_like))
+_KINDS = (Patched, ListTaker, BuiltinFunctionType, FunctionType, _PROTOCOL)
 _namespaces: list[dict[str, Any]] = []
 
 

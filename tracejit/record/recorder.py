@@ -21,7 +21,7 @@ from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
-from tracejit.record.conversion import data_of, impossible, names_of, out_of_range
+from tracejit.record.conversion import data_of, impossible, joined, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
@@ -238,6 +238,8 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
         return x
     if type(x) is _number_class:
         return x._array
+    if thread.recorder is not None and (array := joined(x)) is not None:
+        return array
     array = _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
     if thread.recorder is not None:
         thread.recorder.ndarrays.setdefault(id(array._data), weakref.ref(array._data))

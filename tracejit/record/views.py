@@ -80,6 +80,18 @@ def without_axes(number: Any) -> Any:
     return alias(recorder.wrap(number._data, None, number._value), None)
 
 
+def as_given(result: Any, operand: Any) -> Any:
+    """Return a result without axes as the operand is, which NumPy converts: an array of an array, a number of one."""
+    if result._data.ndim or is_scalar(operand):
+        return result
+    return without_axes(result) if is_scalar(result) else result
+
+
+def number(array: Any) -> Any:
+    """Return an array without axes as a number: what it holds, apart from what it is a view of."""
+    return array if array._data.ndim or is_scalar(array) else element(array, array)
+
+
 def element(view: Any, array: Any) -> Any:
     """Return the element of an array that an index of integers selects, as a number: no view of the array."""
     current = recorder.thread.recorder
@@ -101,7 +113,8 @@ def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
 
     Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    return copy(result, order) if may_share_memory(result._data, operand._data) else result
+    shares = may_share_memory(result._data, operand._data) or not result._data.size  # which may be read-only
+    return copy(result, order) if shares else result
 
 
 def assign(array: Any, result: Any, what: str) -> Any:

@@ -329,6 +329,11 @@ def _elements_apart(recorder: recorders.Recorder, values: list[tuple[Value, dlar
         own = leaf._value is not None and data.base is None and id(data) not in held
         if not own or not data.flags.c_contiguous:
             data = data.copy()
+            if leaf._value is not None:
+                leaf._data, leaf._view = (
+                    data,
+                    None,
+                )  # a view would keep what the function made: Note [fresh arrays]
         held.add(id(data))
         elements.append(data)
     return elements

@@ -361,3 +361,22 @@ def f(x):
                         state["kept"][0][1] += 1
                     got, wanted = np.asarray(accelerated(X)), np.asarray(dlfeval(f, X))
                     np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+VIEWS = {
+    "tj.reshape": lambda x: (x * 2, tj.reshape(np.arange(4.0), (2, 2))),
+    "a row": lambda x: (x * 2, tj.reshape(np.arange(4.0), (2, 2))[0]),
+    "np.broadcast_arrays": lambda x: np.broadcast_arrays(x, [[1], [2]]),
+    "np.atleast_2d": lambda x: np.atleast_2d(x, [1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_result_that_is_a_view_of_a_fresh_array(name):
+    """Nobody has the array besides the result, which gets memory of its own."""
+    f = dlaccelerate(VIEWS[name])
+    results = [f(X + i) for i in range(4)]
+    assert f.stats.hits == 2
+    for i, (first, second) in enumerate(results):
+        for found, expected in zip((first, second), VIEWS[name](X + i), strict=True):
+            assert np.array_equal(np.asarray(found), np.asarray(expected))

@@ -9,44 +9,33 @@ What is kept at once (by lru_cache, in a global name) stays NumPy's: when the ne
 already, and would then be an array from outside.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tracejit.array import as_array, dlarray
+from tracejit.array import as_array
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.joining import stack
-from tracejit.functions.numpy_api import concatenators
-from tracejit.record import patches, recorder, views
+from tracejit.functions.numpy_api import concatenators, lists
+from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
+from tracejit.record import patches, views
 
 _Function = Callable[..., Any]
 
 
-def _as_private(made: Any) -> Any:
-    """Return an array that NumPy has just made as a private one, if it is of a dtype that dlarrays have."""
-    current = recorder.recorder()
-    if current is None or type(made) is not np.ndarray or made.dtype not in SUPPORTED_DTYPES:
-        return made
-    # An array without axes, not a number: is_scalar in record/views.py.
-    array = recorder.wrap(made if made.ndim else made[...])
-    current.memories.private(array, is_ndarray=True)
-    return array
-
-
 def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     made = original(*args, **kwargs)
-    return made if is_kept else _as_private(made)
+    return made if is_kept else as_private(made)
 
 
 def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     made = original(*args, **kwargs)
     if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
         made[...] = 0  # what memory happens to hold would differ from one recording to the next
-    return made if is_kept else _as_private(made)
+    return made if is_kept else as_private(made)
 
 
 def _full(
@@ -58,22 +47,23 @@ def _full(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    if not _is_traced(fill_value):
+    fill_value = lists.as_array_of_list(fill_value)
+    if not is_traced(fill_value):
         return _made(original, is_kept, shape, fill_value, dtype, *args, **kwargs)
     return views.copy(full(shape, fill_value, dtype))
 
 
 def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Answer np.array: a copy."""
-    if _is_traced(data):
+    if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, (list, tuple)):
-        if _holds_traced(data):
-            return _as_asked(_stacked(data, dtype), None, **{**kwargs, "copy": None})
+        if holds_traced(data):
+            return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
         made = original(data, dtype, **kwargs)
-        return _as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
+        return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
     made = original(data, dtype, **kwargs)
-    return _as_private(made) if type(data) is float and not is_kept else made
+    return as_private(made) if type(data) is float and not is_kept else made
 
 
 def _seen_as(
@@ -82,10 +72,10 @@ def _seen_as(
     """Answer np.asarray and similar functions: the array itself where it is one."""
     if original is _ASCONTIGUOUSARRAY:
         order, kwargs = "C", {**kwargs, "ndmin": 1}
-    if _is_traced(data):
+    if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
-    if isinstance(data, (list, tuple)) and _holds_traced(data):
-        return _as_asked(_stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
+    if isinstance(data, (list, tuple)) and holds_traced(data):
+        return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
     return original(data, dtype, **({} if original is _ASCONTIGUOUSARRAY else {"order": order, **kwargs}))
 
 
@@ -104,8 +94,10 @@ def _as_asked(
     device: Any = None,
 ) -> Any:
     """Return an array or a number as NumPy's np.array does with these options."""
-    given = data if isinstance(data, dlarray) else views.without_axes(as_array(data))
-    array = given if dtype is None else in_dtype(given, np.dtype(dtype))
+    given = as_array(data)
+    if data is not given or views.is_scalar(data):  # of a number NumPy makes an array
+        given = views.without_axes(given)
+    array = given if dtype is None else views.as_given(in_dtype(given, np.dtype(dtype)), given)
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
     is_copy = given._data.dtype != array._data.dtype or given is not data
@@ -116,56 +108,6 @@ def _as_asked(
     if copy is False and is_copy:
         raise ValueError("np.array: copy=False cannot be met, as a copy is needed; leave copy= out.")
     return array
-
-
-def _is_traced(x: Any) -> bool:
-    return isinstance(x, dlarray) or recorder.is_number(x)
-
-
-def _holds_traced(x: Any) -> bool:
-    """Return whether a nested list holds something traced, and nothing but numbers and arrays beside it."""
-    parts = list(_parts(x))
-    return any(map(_is_traced, parts)) and all(
-        isinstance(part, (dlarray, np.ndarray, np.generic, int, float)) or _is_traced(part) for part in parts
-    )
-
-
-def _parts(x: Any) -> Iterator[Any]:
-    for part in x:
-        if isinstance(part, (list, tuple)):
-            yield from _parts(part)
-        else:
-            yield part
-
-
-def _stacked(data: Any, dtype: Any) -> Any:
-    """Return a nested list of numbers and arrays as one array; Python's numbers have the dtype that np.array gives."""
-    arrays: list[dlarray] = []
-
-    def collect(part: Any) -> Any:
-        if isinstance(part, (list, tuple)):
-            return [collect(inner) for inner in part]
-        arrays.append(
-            _constant(part) if isinstance(part, (int, float, np.generic)) else as_array(part, "np.array")
-        )
-        return len(arrays) - 1
-
-    places = collect(data)
-    wanted = np.result_type(*[array._data.dtype for array in arrays]) if dtype is None else np.dtype(dtype)
-
-    def joined(part: Any) -> dlarray:
-        return (
-            in_dtype(arrays[part], wanted)
-            if isinstance(part, int)
-            else stack([joined(inner) for inner in part])
-        )
-
-    return joined(places)
-
-
-def _constant(number: Any) -> Any:
-    """Return a number as an array that is a constant of the trace; one that stands for a number that varies is none."""
-    return as_array(number) if recorder.is_number(number) else _as_private(np.asarray(number))
 
 
 def install() -> None:
@@ -180,3 +122,4 @@ def install() -> None:
     patches.replace("array", _array)
     patches.replace_method(type(np.r_).__mro__[1], "__getitem__", concatenators.joined)
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
+    lists.install()

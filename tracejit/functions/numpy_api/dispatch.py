@@ -14,7 +14,7 @@ from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
 from tracejit.functions.numpy_api import writes
 from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_implementations
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import GuardFailed
 from tracejit.record.memory import is_private
@@ -159,6 +159,25 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
             return function(*_constants(args, name), **_constants(options, name))
         return _in_python(function, name, args, options)
     return _with_out(function, ours, args, options)
+
+
+_GIVES_ARRAYS = frozenset({
+    np.broadcast_to, np.copy, np.i0, np.isin, np.pad, np.select, np.tensordot, np.where,
+})  # fmt: skip
+_GIVES_NUMBERS = frozenset({
+    np.around, np.conjugate, np.einsum, np.flip, np.imag, np.iscomplex, np.isreal, np.linalg.multi_dot, np.nan_to_num,
+    np.nanpercentile, np.nanquantile, np.percentile, np.positive, np.quantile, np.round,
+})  # fmt: skip
+
+
+def in_form(function: Callable[..., Any], result: Any) -> Any:
+    """Return a result without axes as NumPy gives it: some functions give arrays, which are written, some numbers."""
+    if type(result) is dlarray and not result._data.ndim:
+        if function in _GIVES_ARRAYS and views.is_scalar(result):
+            return views.without_axes(result)
+        if function in _GIVES_NUMBERS:
+            return views.number(result)
+    return result
 
 
 def _in_python(function: Callable[..., Any], name: str, args: Any, options: dict[str, Any]) -> Any:

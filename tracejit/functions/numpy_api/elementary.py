@@ -188,7 +188,9 @@ def fix(x: Any, out: Any = None) -> dlarray:
 def astype(x: Any, dtype: Any, *, copy: Any = True, device: Any = None) -> dlarray:
     """Return x in another dtype."""
     array = as_array(x, "np.astype")
-    return array if not copy and array.dtype == np.dtype(dtype) else cast(array, dtype)
+    if not copy and array.dtype == np.dtype(dtype):
+        return array
+    return views.as_given(cast(array, dtype), array)  # type: ignore[no-any-return]
 
 
 def iscomplexobj(x: Any) -> bool:

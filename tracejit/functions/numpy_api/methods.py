@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentError, DimsError, TraceError, TraceJitError, WriteError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
 from tracejit.functions.numpy_api import dispatch, exchange
 from tracejit.record import recorder, views
@@ -36,7 +36,7 @@ def reversed_axes(self: dlarray) -> dlarray:
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.call_ufunc(ufunc, method, inputs, options))
+        return as_number(dispatch.in_form(ufunc, dispatch.call_ufunc(ufunc, method, inputs, options)))
     except _UNSUPPORTED as error:
         return otherwise(error, getattr(ufunc, method), *inputs, **kept)
 
@@ -44,7 +44,7 @@ def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.call_function(function, args, options))
+        return as_number(dispatch.in_form(function, dispatch.call_function(function, args, options)))
     except _UNSUPPORTED as error:
         return otherwise(error, function, *args, **kept)
 
@@ -54,8 +54,8 @@ def round_to(self: dlarray, decimals: int = 0) -> dlarray:
 
 
 def power(self: dlarray, other: Any) -> dlarray:
-    if type(other) is int and other == 2 and self._data.dtype.kind == "b":
-        return elementwise.square(self)  # the operator, unlike np.power, gives int8
+    if type(other) is int and other == 2 and self._data.dtype.kind == "b" and not views.is_scalar(self):
+        return elementwise.square(self)  # the operator, unlike np.power, gives int8 for arrays
     try:
         return elementwise.power(self, other)
     except TraceJitError as error:
@@ -95,9 +95,21 @@ def setitem(self: dlarray, key: Any, value: Any) -> None:
         otherwise(error, operator.setitem, self, key, value)
 
 
-def astype(self: dlarray, dtype: Any) -> dlarray:
-    """Return the array in another dtype; see cast."""
-    return elementwise.cast(self, dtype)
+def astype(
+    self: dlarray, dtype: Any, order: Any = "K", casting: str = "unsafe", subok: Any = True, copy: Any = True
+) -> dlarray:
+    """Return the array in another dtype; see cast. Without `copy` it is the array itself where it has that dtype.
+
+    `order` and `subok` say what memory and class NumPy's result has; results are dlarrays whose memory has no order.
+    """
+    if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"astype: {self.dtype} numbers cannot be cast to {np.dtype(dtype)} with casting={brief(casting)}; leave "
+            'casting= out, or pass "unsafe".'
+        )
+    if not copy and self.dtype == np.dtype(dtype):
+        return self
+    return views.as_given(elementwise.cast(self, dtype), self)  # type: ignore[no-any-return]
 
 
 def clip(self: dlarray, min: Any = None, max: Any = None, *, out: Any = None) -> dlarray:
@@ -109,7 +121,7 @@ def clip(self: dlarray, min: Any = None, max: Any = None, *, out: Any = None) ->
 
 def round(self: dlarray, decimals: int = 0) -> dlarray:
     """Return the array rounded to `decimals` places; see round."""
-    return elementwise.round(self, decimals)
+    return views.number(elementwise.round(self, decimals))  # type: ignore[no-any-return]
 
 
 def _into(out: Any, name: str, *args: Any, **options: Any) -> dlarray:
@@ -206,7 +218,8 @@ def real(self: dlarray) -> dlarray:
 
 def imag(self: dlarray) -> dlarray:
     """The imaginary parts, which share memory with the array; of real numbers zeros, which are read-only."""
-    return _numpy.imag(self)  # type: ignore[no-any-return]
+    parts: dlarray = _numpy.imag(self)
+    return views.number(parts) if views.is_scalar(self) else parts
 
 
 def conj(self: dlarray) -> dlarray:
@@ -321,8 +334,9 @@ def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
 
 
 def fill(self: dlarray, value: Any) -> None:
-    """Set every element to `value`, as x[...] = value."""
-    self[...] = value
+    """Set every element to `value`, as x[...] = value; of a number nothing, as in NumPy."""
+    if not views.is_scalar(self):
+        self[...] = value
 
 
 def copy(self: dlarray, order: str = "C") -> dlarray:

@@ -127,9 +127,8 @@ def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
         for t, name in ((rtol, "rtol"), (atol, "atol"))
     )
     if any(map(recorder.steers, pair)):
-        a, b = pair
-        near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
-        return _all(near | (a == b) | _both_nan(a, b, equal_nan), "np.allclose")
+        isclose = late_implementations().FUNCTIONS[np.isclose]
+        return _all(isclose(x, y, rtol, atol, equal_nan), "np.allclose")
     return np.allclose(
         _value(x, "np.allclose"), _value(y, "np.allclose"), rtol=rtol, atol=atol, equal_nan=equal_nan
     )

@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import is_half, supported, wanted_dtype
 from tracejit.functions import indexing, joining, movement, reductions
-from tracejit.functions.axes import normalize_axes, normalize_axis
+from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
 from tracejit.functions.refusals import refuse
@@ -92,6 +92,7 @@ def reduce(
     name = _name(ufunc, "reduce")
     if where is not True:
         refuse(name, "where= is not supported on dlarrays; use where(condition, x, y) to select")
+    x = axis_of_a_number(x, axis)
     axes = normalize_axes(name, x, axis)
     if dtype is not None:
         x = in_dtype(x, wanted_dtype(name, dtype))
@@ -114,14 +115,20 @@ def _reduced_axis(
         if ufunc.identity is None:
             refuse(_name(ufunc, "reduce"), "the axis is empty, and the ufunc has no identity; pass initial=")
         shape = (*x._data.shape[:axis], *x._data.shape[axis + 1 :])
-        result: dlarray = as_array(np.full(shape, ufunc.identity, _loop_dtype(ufunc, x.dtype)))
+        dtype = np.dtype(bool) if ufunc is np.logical_xor else _loop_dtype(ufunc, x.dtype)
+        result: dlarray = as_array(np.full(shape, _identity(ufunc, dtype)))
         return movement.expand_dims(result, axis) if keepdims else result
     if len(rows) == 1 and ufunc.identity is not None:  # from which NumPy starts
-        rows.insert(0, x.dtype.type(ufunc.identity))
+        rows.insert(0, _identity(ufunc, x.dtype))
     elif len(rows) == 1:
         rows[0] = views.copy(rows[0])
     result = fold(lambda a, b: apply_ufunc(ufunc, a, b), rows)
     return movement.expand_dims(result, axis, x._format[axis] if x._format else None) if keepdims else result
+
+
+def _identity(ufunc: np.ufunc, dtype: np.dtype) -> Any:
+    """Return the number from which NumPy starts, of unsigned integers for bitwise_and that of the same bits as -1."""
+    return np.asarray(ufunc.identity).astype(dtype)[()]
 
 
 def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, dtype: Any = None) -> dlarray:

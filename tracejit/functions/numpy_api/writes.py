@@ -11,6 +11,7 @@ from tracejit.aval import INT64
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
+from tracejit.functions.formats import in_dtype
 from tracejit.record import recorder, views
 
 
@@ -70,6 +71,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         given = src.weak([target.dtype])
     elif isinstance(src, (int, float)) and not isinstance(src, bool):
         given = as_array(np.asarray(src, np.result_type(target.dtype, src)))
+    if np.can_cast(given.dtype, target.dtype, "same_kind"):  # before it meets the elements that stay
+        given = in_dtype(given, target.dtype)
     if where is not True:
         given = elementwise.where(where, given, target)
     views.assign(target, _broadcast(given, target), "np.copyto")
@@ -167,6 +170,11 @@ def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
 def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> None:
     """Answer np.add.at and np.subtract.at: add at places of an array, at repeated ones as often as they occur."""
     target = _destination(f"{name}.at", "a", array, (key, value))
+    if ufunc is np.add and target.dtype == bool:  # whose sum is their or
+        counts = elementwise.cast(target, np.int64)
+        given = elementwise.cast(elementwise.cast(as_array(value, f"{name}.at"), np.bool_), np.int64)
+        views.store(target, elementwise.not_equal(indexing.setitem(counts, key, given, add=True), 0))
+        return
     if ufunc is np.subtract:
         given = as_array(value, f"{name}.at")
         value = elementwise.negative(elementwise.cast(given, target.dtype) if given.dtype == bool else given)

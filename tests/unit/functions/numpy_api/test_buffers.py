@@ -302,11 +302,11 @@ def test_functions_of_numpy_that_are_unknown_take_constants():
 
 class TestPatches:
     def test_numpy_is_itself_outside(self):
-        before = {name: getattr(np, name) for name in patches._patched}
+        before = {name: getattr(np, name) for name in patches._modules[0].names}
         dlfeval(lambda x: dlfeval(lambda y: y + np.zeros(3), x), X)
         with pytest.raises(ZeroDivisionError):
             dlfeval(lambda x: 1 // 0, X)
-        assert before == {name: getattr(np, name) for name in patches._patched}
+        assert before == {name: getattr(np, name) for name in patches._modules[0].names}
         assert not any(isinstance(function, patches.Patched) for function in (*before.values(), zeros, array))
 
     def test_a_patched_function_passes_for_the_original(self):
@@ -314,6 +314,12 @@ class TestPatches:
         assert seen == np.zeros and hash(seen) == hash(np.zeros) and repr(seen) == repr(np.zeros)
         assert {np.zeros: 1}[seen] == 1 and patches.original(seen) is np.zeros and seen.__name__ == "zeros"
         assert pickle.loads(pickle.dumps(seen)) is np.zeros and seen(2).tolist() == [0.0, 0.0]
+
+    def test_functions_that_take_lists_pass_for_the_originals(self):
+        seen = dlfeval(lambda x: [np.sum, np.linalg.norm, np.concat], X)
+        for function, own in zip(seen, (np.sum, np.linalg.norm, np.concatenate), strict=True):
+            assert function == own and hash(function) == hash(own) and patches.original(function) is own
+            assert pickle.loads(pickle.dumps(function)) is own and own is not function
 
     def test_what_somebody_else_puts_there_stays(self, monkeypatch):
         own = lambda *args: dlarray([7.0])

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lists that hold traced arrays and numbers: one array, as np.array makes it, wherever an array is expected."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import as_array, dlarray
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.joining import stack
+from tracejit.record import conversion, patches, recorder
+
+_LISTS = (list, tuple)
+_NUMBERS = (int, float, complex, np.generic)
+
+
+def as_private(made: Any) -> Any:
+    """Return an array that NumPy has just made as a private one, if it is of a dtype that dlarrays have."""
+    current = recorder.recorder()
+    if current is None or type(made) is not np.ndarray or made.dtype not in SUPPORTED_DTYPES:
+        return made
+    # An array without axes, not a number: is_scalar in record/views.py.
+    array = recorder.wrap(made if made.ndim else made[...])
+    current.memories.private(array, is_ndarray=True)
+    return array
+
+
+def is_traced(x: Any) -> bool:
+    """Return whether `x` is an array of ours, or stands for a number that varies."""
+    return isinstance(x, dlarray) or recorder.is_number(x)
+
+
+def holds_traced(x: Any) -> bool:
+    """Return whether a nested list holds an array of ours, and nothing but numbers and arrays beside it."""
+    parts = list(_parts(x))
+    return any(map(is_traced, parts)) and all(
+        isinstance(part, (dlarray, np.ndarray, *_NUMBERS)) or is_traced(part) for part in parts
+    )
+
+
+def _parts(x: Any) -> Iterator[Any]:
+    for part in x:
+        if isinstance(part, _LISTS):
+            yield from _parts(part)
+        else:
+            yield part
+
+
+def _constant(number: Any) -> Any:
+    """Return a number as an array that is a constant of the trace; one that stands for a number that varies is none."""
+    return as_array(number) if recorder.is_number(number) else as_private(np.asarray(number))
+
+
+def stacked(data: Any, dtype: Any = None) -> Any:
+    """Return a nested list of numbers and arrays as one array; Python's numbers have the dtype that np.array gives."""
+    arrays: list[dlarray] = []
+
+    def collect(part: Any) -> Any:
+        if isinstance(part, _LISTS):
+            return [collect(inner) for inner in part]
+        arrays.append(_constant(part) if isinstance(part, _NUMBERS) else as_array(part, "np.array"))
+        return len(arrays) - 1
+
+    places = collect(data)
+    wanted = np.result_type(*[array._data.dtype for array in arrays]) if dtype is None else np.dtype(dtype)
+
+    def joined(part: Any) -> dlarray:
+        return (
+            in_dtype(arrays[part], wanted)
+            if isinstance(part, int)
+            else stack([joined(inner) for inner in part])
+        )
+
+    return joined(places)
+
+
+def as_array_of_list(x: Any) -> Any:
+    """Return an argument of a function, as an array where it is a list that holds something traced."""
+    if not isinstance(x, _LISTS) or not any(map(_is_recorded, _parts(x))) or not holds_traced(x):
+        return x
+    return stacked(x)
+
+
+def _is_recorded(x: Any) -> bool:
+    return x._value is not None if isinstance(x, dlarray) else recorder.is_number(x)
+
+
+def _operand(x: Any) -> Any:
+    """Answer as_array for a list: None where it holds nothing traced."""
+    try:
+        joined = as_array_of_list(x)
+    except RecursionError:  # for which as_array has a message
+        return None
+    return None if joined is x else joined
+
+
+_OPTIONS = frozenset({
+    "axes", "axis", "dims", "dtype", "destination", "indices_or_sections", "k", "kth", "newshape", "order", "out",
+    "pad_width", "range", "repeats", "reps", "shape", "shift", "source",
+})  # fmt: skip
+"""Arguments that are lists by themselves, and not arrays."""
+_OF_ARRAYS = frozenset({
+    np.choose, np.column_stack, np.concatenate, np.dstack, np.histogramdd, np.hstack, np.lexsort, np.linalg.multi_dot,
+    np.piecewise, np.ravel_multi_index, np.select, np.stack, np.vstack,
+})  # fmt: skip
+"""Functions whose lists are lists of arrays."""
+_NESTED = frozenset({np.block, np.save, np.savetxt, np.savez, np.savez_compressed})
+"""Functions that take lists apart by themselves, or refuse what is traced."""
+
+
+def _arguments(
+    function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a function of NumPy with arrays in place of the lists that hold traced ones."""
+    if function in _NESTED:
+        return args, options
+    names = _names(function)
+
+    def given(name: str, x: Any) -> Any:
+        if name in _OPTIONS:
+            return x
+        if function not in _OF_ARRAYS:
+            return as_array_of_list(x)
+        return type(x)([as_array_of_list(part) for part in x]) if type(x) in _LISTS else x
+
+    named = {name: given(name, x) for name, x in options.items()}
+    return [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
+
+
+@cache
+def _names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the arguments of a function of NumPy by position; one in C may not tell them."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return []
+    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL]
+
+
+def install() -> None:
+    """Have lists that hold traced arrays taken for arrays."""
+    conversion.register_lists(_operand)
+    patches.take_lists(_arguments)
