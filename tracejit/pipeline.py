@@ -15,6 +15,7 @@ from tracejit.ops.op import Layout
 from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
+from tracejit.passes.graph.by_columns import by_columns
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
@@ -42,6 +43,18 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
     simplified = _simplified(graph)
+    turned: tuple[int, ...] = ()
+    if not writes.targets:
+        simplified, turned = by_columns(simplified, layouts)
+    made = _stages_of(graph, simplified, layouts, writes)
+    if not turned:
+        return made
+    outputs = [value.aval for value in graph.outputs]
+    return made._replace(program=made.program._replace(outputs=outputs, by_columns=turned))
+
+
+def _stages_of(graph: Graph, simplified: Graph, layouts: Sequence[Layout | None], writes: Writes) -> Stages:
+    """Return the program of a graph that has been simplified."""
     fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
     chop(fused)
@@ -99,7 +112,7 @@ def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) 
     """Return the program of the body of a loop."""
     from tracejit.passes.loops.bodies import BuiltBody
 
-    built = stages(graph, layouts, writes)
+    built = _stages_of(graph, _simplified(graph), layouts, writes)
     return BuiltBody(built.program, built.plan.checked, built.origins)
 
 

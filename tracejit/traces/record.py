@@ -13,7 +13,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
-from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
+from tracejit.call.signature import ArrayPart, Call, NumberPart, layouts, packed
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError
@@ -313,21 +313,36 @@ def _arrays(
 ) -> list[dlarray]:  # fmt: skip
     """Return the results as arrays: of their own, or on the tape of the evaluation around the call."""
     if outer is None:
-        elements = _elements_apart(recorder, values)
+        elements = _elements_apart(recorder, values, _by_columns(call))
         return [
             dlarray._wrap(data, leaf._format, None) for data, (_, leaf) in zip(elements, values, strict=True)
         ]
     return _spliced(recorder, values, call, outer, on_tape)
 
 
-def _elements_apart(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[np.ndarray]:
-    """Return the elements of results, contiguous and in memory of their own, as a replay gives them."""
+def _by_columns(call: Call) -> bool:
+    """Return whether all arrays of a call lie by columns, so that a replay may give such."""
+    laid = layouts(call.key)
+    if not any(laid):
+        return False
+    from tracejit.passes.graph.by_columns import lie_by_columns
+
+    return lie_by_columns([array.shape for array in call.arrays], laid)
+
+
+def _elements_apart(
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], by_columns: bool
+) -> list[np.ndarray]:
+    """Return the elements of results, contiguous and in memory of their own, as a replay gives them.
+
+    Where arguments lie `by_columns`, results that NumPy made so stay so (Note [results by columns]).
+    """
     held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
     elements = []
     for _, leaf in values:
         data = leaf._data
         own = leaf._value is not None and data.base is None and id(data) not in held
-        if not own or not data.flags.c_contiguous:
+        if not own or not (data.flags.c_contiguous or (by_columns and data.flags.f_contiguous)):
             data = data.copy()
         held.add(id(data))
         elements.append(data)
@@ -365,7 +380,7 @@ def _spliced(
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
-    results = _elements_apart(recorder, values)
+    results = _elements_apart(recorder, values, _by_columns(call))
     return [
         dlarray._wrap(data, leaf._format, partner[value])
         for data, (value, leaf) in zip(results, values, strict=True)
