@@ -42,19 +42,30 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
-    simplified = _simplified(graph)
-    turned: tuple[int, ...] = ()
-    if not writes.targets:
-        simplified, turned = by_columns(simplified, layouts)
-    made = _stages_of(graph, simplified, layouts, writes)
-    if not turned:
+    if writes.targets:
+        return _stages_of(graph, layouts, writes)
+    turned, numbers = by_columns(graph, layouts)
+    turned, own = _pairs_moved(turned, layouts)
+    made = _stages_of(turned, own, writes)
+    if turned is graph:
         return made
-    outputs = [value.aval for value in graph.outputs]
-    return made._replace(program=made.program._replace(outputs=outputs, by_columns=turned))
+    inputs, outputs = ([value.aval for value in values] for values in (graph.inputs, graph.outputs))
+    program = made.program._replace(inputs=inputs, outputs=outputs, by_columns=numbers)
+    return made._replace(program=program)
 
 
-def _stages_of(graph: Graph, simplified: Graph, layouts: Sequence[Layout | None], writes: Writes) -> Stages:
-    """Return the program of a graph that has been simplified."""
+def _pairs_moved(graph: Graph, layouts: Sequence[Layout | None]) -> tuple[Graph, Sequence[Layout | None]]:
+    """Return a graph that moves pairs where it only moves complex numbers, and the layouts of its inputs."""
+    if not any(value.dtype.kind == "c" for value in graph.inputs):
+        return graph, layouts
+    from tracejit.passes.graph.complex_moves import complex_moves
+
+    return complex_moves(graph, layouts)
+
+
+def _stages_of(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> Stages:
+    """Return the program of a graph together with what each stage made of it, whatever its inputs are."""
+    simplified = _simplified(graph)
     fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
     chop(fused)
@@ -112,7 +123,7 @@ def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) 
     """Return the program of the body of a loop."""
     from tracejit.passes.loops.bodies import BuiltBody
 
-    built = _stages_of(graph, _simplified(graph), layouts, writes)
+    built = _stages_of(graph, layouts, writes)
     return BuiltBody(built.program, built.plan.checked, built.origins)
 
 

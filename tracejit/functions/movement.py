@@ -5,6 +5,7 @@ An axis may be named by number or, in a formatted array, by label.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -399,10 +400,36 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
             f"roll: shift={brief(shift)} and axis={brief(axis)} have different lengths; give one shift, or "
             "one for each axis."
         )
-    result = array
+    total = dict.fromkeys(axes, 0)
     for number in range(max(len(shifts), len(axes)) if shifts and axes else 0):
-        result = _rolled(result, shifts[number % len(shifts)], axes[number % len(axes)])
+        total[axes[number % len(axes)]] += shifts[number % len(shifts)]
+    moving = {
+        each: by % extent for each, by in total.items() if (extent := array._data.shape[each]) and by % extent
+    }
+    result, left = array, list(moving.items())
+    while len(left) > 1:
+        result, left = _rolled_together(result, dict(left[:_TOGETHER])), left[_TOGETHER:]
+    for each, by in left:
+        result = _rolled(result, by, each)
     return apart(result, array)
+
+
+_TOGETHER = 3  # axes that are rolled at once, which cuts an array into 8 parts
+
+
+def _rolled_together(array: dlarray, shifts: dict[int, int]) -> dlarray:
+    """Return an array rolled along several axes, put together of parts once."""
+    shape = array._data.shape
+    parts, places = [], []
+    for wraps in product(*[(False, True)] * len(shifts)):
+        keys, start, stop = {}, [0] * len(shape), list(shape)
+        for (axis, shift), is_wrapped in zip(shifts.items(), wraps, strict=True):
+            cut = shape[axis] - shift
+            keys[axis] = slice(cut, None) if is_wrapped else slice(0, cut)
+            start[axis], stop[axis] = (0, shift) if is_wrapped else (shift, shape[axis])
+        parts.append(relabel(sliced(array, keys), None))
+        places.append((tuple(start), tuple(stop), (1,) * len(shape)))
+    return relabel(apply("assemble", *parts, shape=shape, places=tuple(places)), array._format)
 
 
 def _rolled(array: dlarray, shift: int, axis: int) -> dlarray:

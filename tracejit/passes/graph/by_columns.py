@@ -4,20 +4,21 @@
 Note [results by columns]
 NumPy's result of transposed arrays is transposed too, so that its loops run along memory. Ours would lie by rows:
 either the operands or the result would be walked across memory, which takes up to 15 times as long and leaves functions
-of vectors to single numbers. So where all arrays that a graph takes lie by columns, and all that it does can be done to
-the reversed axes as well, each value is replaced by one with its axes reversed. The arrays are seen transposed, which
-is a view of their memory. Results are made by columns, so that their memory is what the program fills.
+of vectors to single numbers. So where all that a graph computes with lies by columns, its inputs or views of them, and
+what it does can be done to the reversed axes as well, each value is replaced by one with its axes reversed. The arrays
+are seen transposed, which is a view of their memory. Results are made by columns, so that their memory is what the
+program fills.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import Kind
-from tracejit.ops.op import Layout, Strided
+from tracejit.ops.op import Layout, Strided, contiguous
 
 Shape = tuple[int, ...]
 
@@ -30,29 +31,66 @@ def by_columns(graph: Graph, layouts: Sequence[Layout | None]) -> tuple[Graph, t
 
     Where there is nothing to gain it is the graph itself, and there are no numbers.
     """
-    if not lie_by_columns([value.shape for value in graph.inputs], layouts):
-        return graph, ()
-    turner = _Turner(graph)
-    if not all(map(turner.turns, graph.nodes)):
-        return graph, ()
-    return turner.run()
+    nodes = live(graph.nodes, graph.outputs)
+    numbers = numbers_by_columns(graph, nodes, graph.outputs, layouts)
+    return (_Turner(graph, nodes).run(), numbers) if numbers is not None else (graph, ())
 
 
-def lie_by_columns(shapes: Iterable[Shape], layouts: Sequence[Layout | None]) -> bool:
-    """Return whether all arrays that are no vectors lie by columns, and there is one."""
-    if not any(layouts):
-        return False
-    found = False
-    for number, shape in enumerate(shapes):
-        long = [axis for axis, extent in enumerate(shape) if extent > 1]
-        if len(long) < 2:
-            continue
+def numbers_by_columns(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[Value], layouts: Sequence[Layout | None]
+) -> tuple[int, ...] | None:
+    """Return which results of nodes of a graph lie by columns, or None where nothing is to be gained by that."""
+    views: dict[Value, Layout] = {}
+    for number, value in enumerate(graph.inputs):
         layout = layouts[number] if number < len(layouts) else None
-        strides = [0] if layout is None else [abs(layout.strides[axis]) for axis in long]
-        if 0 in strides or any(stride >= after for stride, after in pairwise(strides)):
-            return False
-        found = True
-    return found
+        views[value] = contiguous(value.shape) if layout is None else layout
+    computed: list[Value] = [value for value in outputs if value.node is None]
+    for node in nodes:
+        x = node.inputs[0] if node.inputs else None
+        if (
+            x in views
+            and isinstance(node.op.emit, Strided)
+            and node.op.name not in ("reshape", "broadcast_to")
+        ):
+            layout = node.op.emit.layout(views[x], **node.params)
+            assert layout is not None
+            views[node.output] = layout
+            continue
+        if not _turns(node):
+            return None
+        computed += node.inputs
+    # A transposed array that is only copied is wanted by rows.
+    if any(value in views and value.node is not None for value in outputs):
+        return None
+    found = {_order(views[value]) for value in computed if value in views}
+    if found - {None} != {"F"}:
+        return None
+    return tuple([i for i, value in enumerate(outputs) if value.ndim > 1])
+
+
+def _order(layout: Layout) -> str | None:
+    """Return NumPy's word for the order of an array: "F" if it lies by columns, None if it lies in either order."""
+    strides = [abs(stride) for stride, extent in zip(layout.strides, layout.shape, strict=True) if extent > 1]
+    if len(strides) < 2:
+        return None
+    return "F" if 0 not in strides and all(before < after for before, after in pairwise(strides)) else "C"
+
+
+def _turns(node: Node) -> bool:
+    """Return whether a node can be done to reversed axes."""
+    name, emit = node.op.name, node.op.emit
+    if name == "reshape":
+        assert isinstance(emit, Strided) and emit.axes is not None
+        x = node.inputs[0]
+        return emit.axes(x.ndim, x.shape, **node.params) is not None
+    if name == "concatenate":  # arrays in a row would become neighbours along memory, element by element
+        is_wide = any(value.ndim == 1 or value.shape[0] > 1 for value in node.inputs)
+        return is_wide or bool(node.params["axis"] > 0)
+    if node.op.kind in (Kind.ELEMENTWISE, Kind.MOVE):
+        return name != "transpose"
+    if node.op.kind is Kind.REDUCE:
+        return name != "sum_add"
+    return name in _ALONG_AXIS and all(value.ndim < 2 for value in node.inputs[1:])
 
 
 def _reversed(places: Sequence[Any]) -> tuple[Any, ...]:
@@ -62,27 +100,14 @@ def _reversed(places: Sequence[Any]) -> tuple[Any, ...]:
 class _Turner:
     """Makes the graph of reversed values."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, nodes: Sequence[Node]) -> None:
         self.graph = graph
+        self.nodes = nodes
         self.turned = Graph()
         self.b: Any = Builder(self.turned)
         self.values: dict[Value, Value] = {}
 
-    def turns(self, node: Node) -> bool:
-        """Return whether a node can be done to reversed axes."""
-        name, emit, x = node.op.name, node.op.emit, node.inputs[0]
-        if name == "reshape":
-            assert isinstance(emit, Strided) and emit.axes is not None
-            return emit.axes(x.ndim, x.shape, **node.params) is not None
-        if name == "concatenate":  # arrays in a row would become neighbours along memory, element by element
-            return node.params["axis"] > 0 or x.ndim == 1 or any(value.shape[0] > 1 for value in node.inputs)
-        if node.op.kind in (Kind.ELEMENTWISE, Kind.MOVE):
-            return True
-        if node.op.kind is Kind.REDUCE:
-            return name != "sum_add"
-        return name in _ALONG_AXIS and all(value.ndim < 2 for value in node.inputs[1:])
-
-    def run(self) -> tuple[Graph, tuple[int, ...]]:
+    def run(self) -> Graph:
         graph, turned = self.graph, self.turned
         turned.inputs = graph.inputs
         for value in graph.inputs:
@@ -90,11 +115,11 @@ class _Turner:
         for value in graph.constants:
             data = value.data if value.ndim < 2 else np.ascontiguousarray(value.data.T)
             self.values[value] = self.b.constant(data)
-        for node in graph.nodes:
+        for node in self.nodes:
             self.b.location = node.where
             self.node(node)
         turned.outputs = [self.values[value] for value in graph.outputs]
-        return turned, tuple([i for i, value in enumerate(graph.outputs) if value.ndim > 1])
+        return turned
 
     def transposed(self, value: Value) -> Value:
         if value.ndim < 2:

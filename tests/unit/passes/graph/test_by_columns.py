@@ -60,7 +60,6 @@ TURNED: dict[str, Make] = {
     "padded": lambda b, x, y, p: b.pad(x, widths=((1, 0), (2, 3)), value=7.0),
     "assembled": lambda b, x, y, p: b.assemble(x, y, shape=(5, 7), places=(((0, 0), (4, 3), (1, 1)),
                                                                           ((1, 3), (5, 6), (1, 1)))),
-    "turned": lambda b, x, y, p: b.exp(b.transpose(x, axes=(1, 0))),
     "another axis": lambda b, x, y, p: b.add(b.reshape(x, shape=(4, 1, 3)), y),
     "sums so far": lambda b, x, y, p: b.cumsum(x, axis=1, reverse=False),
     "a sum": lambda b, x, y, p: b.sum(x, axes=(0, 1), keepdims=False),
@@ -87,6 +86,9 @@ def test_results_are_equal_and_lie_by_columns(name: str) -> None:
 
 
 KEPT: dict[str, Make] = {
+    "turned": lambda b, x, y, p: b.exp(b.transpose(x, axes=(1, 0))),
+    "turned and copied": lambda b, x, y, p: b.transpose(x, axes=(1, 0)),
+    "turned later": lambda b, x, y, p: b.transpose(b.exp(x), axes=(1, 0)),
     "a product": lambda b, x, y, p: b.matmul(x, b.transpose(y, axes=(1, 0))),
     "other axes": lambda b, x, y, p: b.neg(b.reshape(x, shape=(2, 6))),
     "stacked": lambda b, x, y, p: b.concatenate(
@@ -107,6 +109,25 @@ def test_arrays_by_rows_among_them_are_left() -> None:
     (x, y, p), (z, *_) = operands(graph), operands(graph, "C")
     for arrays in ([x, z, p], [z, y, p], [z, z, p], [np.broadcast_to(p, (4, 3)), y, p]):
         assert by_columns(graph, layouts(arrays)) == (graph, ())
+
+
+def test_arrays_by_rows_that_are_turned_lie_by_columns() -> None:
+    graph = graph_of(lambda b, x, y, p: b.exp(b.transpose(x, axes=(1, 0))))
+    arrays = operands(graph, "C")
+    program = build(graph)
+    assert program.by_columns == (0,)
+    (result,) = PythonExecutable(program)(arrays)
+    np.testing.assert_array_equal(result, evaluate(graph, arrays)[0])
+    assert result.flags.f_contiguous
+
+
+def test_nodes_that_nothing_needs_do_not_matter() -> None:
+    def make(b: Any, x: Value, y: Value, p: Value) -> Value:
+        b.matmul(x, b.transpose(y, axes=(1, 0)))
+        return TURNED["elementwise"](b, x, y, p)
+
+    graph = graph_of(make)
+    assert by_columns(graph, layouts(operands(graph)))[1] == (0,)
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (1, 3), (0, 3), (2, 3, 4), (2, 1, 4)])
