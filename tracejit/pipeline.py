@@ -92,11 +92,20 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(_rewritten(graph))
+    simplified = _with_wanted_places(simplify(_rewritten(graph)))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
     return simplified
+
+
+def _with_wanted_places(graph: Graph) -> Graph:
+    """Return a graph that sorts what is wanted only; the pass is imported for graphs that sort."""
+    if not any(node.op.name in ("sort", "order") for node in graph.nodes):
+        return graph
+    from tracejit.passes.graph.wanted_places import wanted_places
+
+    return wanted_places(graph)
 
 
 def _rewritten(graph: Graph) -> Graph:
