@@ -75,7 +75,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import NUMPY_NUMBERS
 from tracejit.call.recycle import Recycler
-from tracejit.call.result import NumberLeaf, Output, ResultLayout, is_output
+from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
@@ -101,7 +101,7 @@ class Stored(NamedTuple):
 def generate(
     key: Key,
     result: ResultLayout,
-    outputs: Sequence[Output],
+    outputs: Sequence[ResultArray],
     launch: Callable[..., int],
     state: State = NOTHING,
     guarded: bool = False,
@@ -251,7 +251,7 @@ class PathGenerator:
         weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
         return replay
 
-    def fill_new(self, outputs: Sequence[Output], arrays: Sequence[str]) -> None:
+    def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
         """Emit the launch on new arrays."""
         for i, (aval, _, order) in enumerate(outputs):
             ordered = "" if order == "C" else f", {order!r}"
@@ -272,7 +272,7 @@ class PathGenerator:
             self.line("accepted()")
         self.wrap(outputs)
 
-    def wrap(self, outputs: Sequence[Output]) -> None:
+    def wrap(self, outputs: Sequence[ResultArray]) -> None:
         """Emit the dlarrays of new arrays."""
         for i, (_, format, _) in enumerate(outputs):
             self.line(f"r{i} = new(dlarray)")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.call.result import Output
+from tracejit.call.result import ResultArray
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_BYTES = 1 << 26
@@ -61,7 +61,7 @@ class Recycler:
     """
 
     def __init__(
-        self, outputs: Sequence[Output], guarded: bool, entry: EntryPoint, checked: bool = False
+        self, outputs: Sequence[ResultArray], guarded: bool, entry: EntryPoint, checked: bool = False
     ) -> None:  # fmt: skip
         self._checked = checked
         self._outputs = outputs

@@ -26,7 +26,7 @@ class NumberLeaf(NamedTuple):
     format: str | None = None
 
 
-class Output(NamedTuple):
+class ResultArray(NamedTuple):
     """An output of a program that is an array of the result: its size and dtype, its labels, and NumPy's order."""
 
     aval: Aval
@@ -53,10 +53,10 @@ class ResultLayout(NamedTuple):
         """The formats of the outputs."""
         return [leaf.format for leaf in self.leaves if is_output(leaf)]
 
-    def outputs(self, program: Program) -> list[Output]:
+    def outputs(self, program: Program) -> list[ResultArray]:
         """Return the outputs of a program that are arrays of the result."""
         return [
-            Output(aval, format, program.order(number))
+            ResultArray(aval, format, program.order(number))
             for number, (aval, format) in enumerate(zip(program.outputs, self.formats, strict=False))
         ]
 

@@ -10,7 +10,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
-from tracejit.call.result import Output, ResultLayout
+from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
@@ -210,7 +210,7 @@ class Replayable:
         )  # fmt: skip
 
     @staticmethod
-    def _is_small(outputs: Sequence[Output]) -> bool:
+    def _is_small(outputs: Sequence[ResultArray]) -> bool:
         """Return whether results are filled again (Note [recycling] in call/recycle.py)."""
         return bool(sum(output.aval.size * output.aval.dtype.itemsize for output in outputs) <= MOST_BYTES)
 

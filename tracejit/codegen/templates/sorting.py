@@ -247,7 +247,7 @@ def _short(launch: KernelLaunch, highest: str) -> Kernel:
     lanes = next(count for count in (lanes_of(launch.pointers[-1].dtype), 16, 32, 64, _SHORT) if n <= count)
     sizes: dict[str, int | str] = {"Y": f"x{lanes}", "HIGHEST": highest}
     if launch.name == "partition":
-        return written("sort_short", _SHORT_TEXT, dtype, _WANTED_NUMBERS, "x", "out aside", sizes)
+        return written("partition_short", _SHORT_TEXT, dtype, _WANTED_NUMBERS, "x", "out aside", sizes)
     sizes = {"Y": f"x{lanes}", "i64Y": f"i64x{lanes}", "HIGHEST": 2**63 - 1, "MOST": lanes - 1}
     snippets = {"TIES": _TIES if dtype.itemsize == 8 else "", "RANKS": _RANKS}
     x = f"x:{SUFFIXES[dtype]}"

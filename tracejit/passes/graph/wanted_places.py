@@ -30,10 +30,10 @@ _HIGHEST_BIT = np.uint64(1 << 63)
 
 def wanted_places(graph: Graph) -> Graph:
     """Return a graph with `partition` instead of `sort` (Note [wanted places])."""
-    return _Rewriter(graph).run()
+    return _Sorts(graph).run()
 
 
-class _Rewriter:
+class _Sorts:
     def __init__(self, graph: Graph) -> None:
         self.old = graph
         self.new = Graph()
