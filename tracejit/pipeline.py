@@ -19,6 +19,7 @@ from tracejit.passes.graph.by_columns import by_columns
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.graph.symmetric_products import symmetric_products
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place, place_roots
@@ -92,7 +93,7 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = _with_wanted_places(simplify(_rewritten(graph)))
+    simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph))))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
