@@ -34,7 +34,7 @@ def symmetric_products(graph: Graph) -> Graph:
         operands = tuple([values[value] for value in node.inputs])
         if _is_symmetric(node):
             least = max(LEAST, node.output.shape[0] // _FINEST)
-            values[node.output] = _product(b, *operands, least)
+            values[node.output] = _product(b, operands[0], operands[1], least)
             continue
         avals = [value.aval for value in node.outputs]
         made = b.node(node.op, operands, node.params, avals[0] if len(avals) == 1 else tuple(avals))
