@@ -39,6 +39,14 @@ def _complex_of(b: Any, node: Node, x: Value, y: Value) -> Parts:
     return Parts(*[part if part.shape == shape else b.broadcast_to(part, shape=shape) for part in (x, y)])
 
 
+def _pairs(b: Any, node: Node, x: Parts) -> Value:
+    whole = pairs.whole_of(x)
+    if whole is not None:
+        return b.pairs(whole)  # type: ignore[no-any-return]
+    parts = [b.reshape(part, shape=(*part.shape, 1)) for part in x]
+    return b.concatenate(*parts, axis=parts[0].ndim - 1)  # type: ignore[no-any-return]
+
+
 def _logical(name: str) -> Callable[..., Value]:
     def rule(b: Any, node: Node, x: Parts) -> Value:
         result: Value = getattr(b, name)(b.logical_not(is_zero(b, x)), **node.params)
@@ -226,6 +234,7 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "real": _real,
     "imag": _imag,
     "complex_of": _complex_of,
+    "pairs": _pairs,
     "any": _logical("any"),
     "all": _logical("all"),
     "prod": _prod,
