@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results that lie by columns: new ones, and those that are filled again."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import tracejit as tj
 from tracejit import dlaccelerate, dlarray
 
 
@@ -43,3 +46,24 @@ def test_large_results_which_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
         result = step(dlarray(x))._data
         np.testing.assert_allclose(result, np.exp(x), rtol=1e-6)
         assert result.flags.f_contiguous
+
+
+def test_exported_programs_give_them_too(tmp_path: Path) -> None:
+    x = transposed((20, 30), "float64")
+    step = dlaccelerate(lambda x: np.exp(x) + x)
+    for _ in range(3):
+        step(dlarray(x))
+    tj.export(step, tmp_path / "exported")
+    found = tj.load(tmp_path / "exported")(dlarray(x))._data
+    np.testing.assert_array_equal(found, step(dlarray(x))._data)
+    assert found.flags.f_contiguous
+
+
+def test_exported_programs_move_complex_numbers(tmp_path: Path) -> None:
+    for dtype in ("complex64", "complex128"):
+        z = transposed((6, 7), dtype).T
+        step = dlaccelerate(lambda z: np.roll(z, 2, axis=1))
+        for _ in range(3):
+            step(dlarray(z))
+        tj.export(step, tmp_path / dtype)
+        np.testing.assert_array_equal(tj.load(tmp_path / dtype)(dlarray(z))._data, np.roll(z, 2, axis=1))
