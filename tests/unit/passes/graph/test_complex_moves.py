@@ -102,6 +102,8 @@ def test_what_is_computed_has_parts(name: str) -> None:
 
 
 def test_a_part_that_is_seen_beside_one_that_is_computed_is_stored_by_its_loop() -> None:
+    turned = graph_of(lambda b, x, y: b.conj(b.transpose(x, axes=(1, 0))), "complex128")
+    assert build(turned).launches == 1
     graph = graph_of(lambda b, x, y: b.conj(x), "complex128")
     program = build(graph)
     assert program.launches == 1
