@@ -151,7 +151,6 @@ with memory.collector_paused():  # which would scan the new modules thirty times
         permute_dims,
         ravel,
         reshape,
-        roll,
         squeeze,
         swapaxes,
         transpose,
@@ -186,6 +185,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
         var,
     )
     from tracejit.functions.rng import Generator, RngState
+    from tracejit.functions.rolling import roll
     from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
     from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
     from tracejit.traces.devices import gather, gpu

@@ -153,7 +153,9 @@ def is_half(dtype: np.dtype) -> bool:
 
 
 def bits_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the integers that stand for numbers of 16 bits in programs; any other dtype itself."""
+    """Return the integers that stand for numbers of 16 bits, and for moved complex64; any other dtype itself."""
+    if dtype == COMPLEX64:
+        return np.dtype(np.int64)
     return np.dtype(np.uint16) if is_half(dtype) else dtype
 
 

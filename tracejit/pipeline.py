@@ -15,9 +15,11 @@ from tracejit.ops.op import Layout
 from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
+from tracejit.passes.graph.by_columns import by_columns
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.graph.symmetric_products import symmetric_products
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place, place_roots
@@ -41,6 +43,29 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
+    if writes.targets:
+        return _stages_of(graph, layouts, writes)
+    turned, numbers = by_columns(graph, layouts)
+    turned, own = _pairs_moved(turned, layouts)
+    made = _stages_of(turned, own, writes)
+    if turned is graph:
+        return made
+    inputs, outputs = ([value.aval for value in values] for values in (graph.inputs, graph.outputs))
+    program = made.program._replace(inputs=inputs, outputs=outputs, by_columns=numbers)
+    return made._replace(program=program)
+
+
+def _pairs_moved(graph: Graph, layouts: Sequence[Layout | None]) -> tuple[Graph, Sequence[Layout | None]]:
+    """Return a graph that moves pairs where it only moves complex numbers, and the layouts of its inputs."""
+    if not any(value.dtype.kind == "c" for value in graph.inputs):
+        return graph, layouts
+    from tracejit.passes.graph.complex_moves import complex_moves
+
+    return complex_moves(graph, layouts)
+
+
+def _stages_of(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> Stages:
+    """Return the program of a graph together with what each stage made of it, whatever its inputs are."""
     simplified = _simplified(graph)
     fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
@@ -68,11 +93,20 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(_rewritten(graph))
+    simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph))))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
     return simplified
+
+
+def _with_wanted_places(graph: Graph) -> Graph:
+    """Return a graph that sorts what is wanted only; the pass is imported for graphs that sort."""
+    if not any(node.op.name in ("sort", "order") for node in graph.nodes):
+        return graph
+    from tracejit.passes.graph.wanted_places import wanted_places
+
+    return wanted_places(graph)
 
 
 def _rewritten(graph: Graph) -> Graph:
@@ -99,7 +133,7 @@ def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) 
     """Return the program of the body of a loop."""
     from tracejit.passes.loops.bodies import BuiltBody
 
-    built = stages(graph, layouts, writes)
+    built = _stages_of(graph, layouts, writes)
     return BuiltBody(built.program, built.plan.checked, built.origins)
 
 

@@ -7,7 +7,7 @@ A program is data: rows of a kernel and its arguments. Twenty equal layers are t
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -186,6 +186,7 @@ class Program(NamedTuple):
     written: tuple[int, ...] = ()
     commits: int = 0
     loops: tuple[RowLoop, ...] = ()
+    by_columns: tuple[int, ...] = ()  # the numbers of the outputs that lie by columns, as NumPy's order "F"
 
     @property
     def launches(self) -> int:
@@ -233,7 +234,14 @@ class Program(NamedTuple):
 
     def new_outputs(self) -> tuple[np.ndarray, ...]:
         """Return memory for the outputs."""
-        return tuple([np.empty(aval.shape, aval.dtype) for aval in self.outputs])
+        orders = [self.order(number) for number in range(len(self.outputs))]
+        return tuple([
+            np.empty(aval.shape, aval.dtype, order) for aval, order in zip(self.outputs, orders, strict=True)
+        ])  # fmt: skip
+
+    def order(self, number: int) -> Literal["C", "F"]:
+        """Return NumPy's word for the order in which the elements of an output lie."""
+        return "F" if number in self.by_columns else "C"
 
     def check(self, fault: np.ndarray, outputs: Sequence[np.ndarray]) -> None:
         """Check the outputs of a run.

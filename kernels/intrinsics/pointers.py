@@ -92,7 +92,9 @@ def annotate(module: Any, instruction: Any, scope: int) -> None:
 @lower_builtin(operator.getitem, TypedPointer, types.intp)
 def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
-    loaded = builder.load(builder.gep(args[0], [args[1]]))
+    # What leaves an array is not read: so LLVM need not fear that a place beyond the largest address is one in front,
+    # and makes vectors of every second number.
+    loaded = builder.load(builder.gep(args[0], [args[1]], inbounds=True))
     annotate(builder.module, loaded, kind.scope)
     return context.data_model_manager[kind.dtype].from_data(builder, loaded)
 
@@ -101,7 +103,7 @@ def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     value = context.data_model_manager[kind.dtype].as_data(builder, args[2])
-    annotate(builder.module, builder.store(value, builder.gep(args[0], [args[1]])), kind.scope)
+    annotate(builder.module, builder.store(value, builder.gep(args[0], [args[1]], inbounds=True)), kind.scope)
     return context.get_dummy_value()
 
 

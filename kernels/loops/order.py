@@ -63,9 +63,11 @@ def order(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
                 out[first + half + out[first + i * inner] * inner] = i
 
 
-def sort(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out (2, outer, n, inner) the elements of each row in order, and in the opposite one; as order does."""
-    half = outer * n * inner
+def partition(outer: int, n: int, inner: int, least: int, most: int, x: Any, out: Any, aside: Any) -> None:
+    """Write to out (outer, n, inner) the elements of each row in order, also those that are not wanted.
+
+    Runs of 16 are sorted by insertion; of two runs the first is then copied aside, and both are merged.
+    """
     for row in range(outer):
         for column in range(inner):
             first = row * n * inner + column
@@ -80,36 +82,26 @@ def sort(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
                         out[first + k * inner] = before
                         k -= 1
                     out[first + k * inner] = value
-            source, target = first, first + half
             width = 16
             while width < n:
-                for begin in range(0, n, 2 * width):
-                    left, k = begin, begin
-                    middle = min(begin + width, n)
-                    right = middle
+                for begin in range(0, n - width, 2 * width):
+                    for i in range(width):
+                        aside[i] = out[first + (begin + i) * inner]
+                    left, k, right = 0, begin, begin + width
                     end = min(begin + 2 * width, n)
-                    while left < middle and right < end:
-                        a = out[source + left * inner]
-                        b = out[source + right * inner]
+                    while left < width and right < end:
+                        a = aside[left]
+                        b = out[first + right * inner]
                         if b < a or (a != a and b == b):  # noqa: PLR0124 (NaN)
-                            out[target + k * inner] = b
+                            out[first + k * inner] = b
                             right += 1
                         else:
-                            out[target + k * inner] = a
+                            out[first + k * inner] = a
                             left += 1
                         k += 1
-                    for i in range(left, middle):
-                        out[target + (k + i - left) * inner] = out[source + i * inner]
-                    k += middle - left
-                    for i in range(right, end):
-                        out[target + (k + i - right) * inner] = out[source + i * inner]
-                source, target = target, source
+                    for i in range(left, width):
+                        out[first + (k + i - left) * inner] = aside[i]
                 width *= 2
-            if source != first:
-                for i in range(n):
-                    out[first + i * inner] = out[source + i * inner]
-            for i in range(n):
-                out[first + half + i * inner] = out[first + (n - 1 - i) * inner]
 
 
 def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:

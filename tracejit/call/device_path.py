@@ -24,9 +24,8 @@ and a launch makes its results. For step(x) that returns y it is
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.aval import Aval
 from tracejit.call.path import PathGenerator, Stored, UncheckableError
-from tracejit.call.result import ResultLayout
+from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Key
 from tracejit.record.state import State
 
@@ -36,7 +35,7 @@ _INDENT = "    "
 def generate_for_device(
     key: Key,
     result: ResultLayout,
-    outputs: Sequence[tuple[Aval, str | None]],
+    outputs: Sequence[ResultArray],
     launch: Callable[[tuple[Any, ...]], Sequence[Any] | None],
     array_type: type,
     kind_of: Callable[[ArrayPart], Any],
@@ -76,7 +75,7 @@ class _DeviceGenerator(PathGenerator):
         self.names["DeviceArray"] = array_type
         self.kind_of = kind_of
 
-    def launch(self, outputs: Sequence[tuple[Aval, str | None]], arrays: Sequence[str]) -> None:
+    def launch(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
         """Emit the launch, and the dlarrays of what it returns."""
         self.line("try:")
         self.line(f"{_INDENT}new_arrays = launch(({''.join(f'{name}, ' for name in arrays)}))")

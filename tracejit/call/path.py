@@ -73,9 +73,9 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.aval import NUMPY_NUMBERS, Aval
+from tracejit.aval import NUMPY_NUMBERS
 from tracejit.call.recycle import Recycler
-from tracejit.call.result import NumberLeaf, ResultLayout, is_output
+from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
@@ -101,7 +101,7 @@ class Stored(NamedTuple):
 def generate(
     key: Key,
     result: ResultLayout,
-    outputs: Sequence[tuple[Aval, str | None]],
+    outputs: Sequence[ResultArray],
     launch: Callable[..., int],
     state: State = NOTHING,
     guarded: bool = False,
@@ -115,7 +115,7 @@ def generate(
     Args:
         key: the key of the trace; its structure is that of (args, kwargs).
         result: the structure of the result.
-        outputs: shape, dtype and format of the outputs of the program among its leaves.
+        outputs: shape, dtype, format and order of the outputs of the program among its leaves.
         launch: runs the program on tuples of input and output arrays; returns 0 if it has.
         state: what the trace reads besides arguments.
         guarded: whether the program has one more output, which says whether all guards hold.
@@ -251,10 +251,11 @@ class PathGenerator:
         weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
         return replay
 
-    def fill_new(self, outputs: Sequence[tuple[Aval, str | None]], arrays: Sequence[str]) -> None:
+    def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
         """Emit the launch on new arrays."""
-        for i, (aval, _) in enumerate(outputs):
-            self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
+        for i, (aval, _, order) in enumerate(outputs):
+            ordered = "" if order == "C" else f", {order!r}"
+            self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)}{ordered})")
         filled = [f"o{i}" for i in range(len(outputs))]
         if self.guarded:
             self.line("holds = empty((), truth)")
@@ -271,9 +272,9 @@ class PathGenerator:
             self.line("accepted()")
         self.wrap(outputs)
 
-    def wrap(self, outputs: Sequence[tuple[Aval, str | None]]) -> None:
+    def wrap(self, outputs: Sequence[ResultArray]) -> None:
         """Emit the dlarrays of new arrays."""
-        for i, (_, format) in enumerate(outputs):
+        for i, (_, format, _) in enumerate(outputs):
             self.line(f"r{i} = new(dlarray)")
             self.line(f"r{i}._data = o{i}")
             self.line(f"r{i}._format = {format!r}")

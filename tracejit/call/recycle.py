@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.aval import Aval
+from tracejit.call.result import ResultArray
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_BYTES = 1 << 26
@@ -52,7 +52,7 @@ class Recycler:
     """The results of the last calls of a trace.
 
     Args:
-        outputs: shape, dtype and format of each result.
+        outputs: shape, dtype, format and order of each result.
         guarded: whether the program has one more output, which says whether all guards hold.
         entry: runs the program on results that nobody uses.
         checked: whether its last output says whether an index was out of range.
@@ -62,7 +62,7 @@ class Recycler:
     """
 
     def __init__(
-        self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: EntryPoint, checked: bool = False
+        self, outputs: Sequence[ResultArray], guarded: bool, entry: EntryPoint, checked: bool = False
     ) -> None:  # fmt: skip
         self._checked = checked
         self._outputs = outputs
@@ -117,10 +117,10 @@ class Recycler:
         return result
 
     def _replace(self, frame: Frame, number: int) -> None:
-        aval, format = self._outputs[number]
+        output = self._outputs[number]
         first = 1 + 2 * self._entry.turn(frame[0])
         arrays, results = frame[first], frame[first + 1]
         results[number] = None
         new_array = self._entry.new_array
-        arrays[number] = np.empty(aval.shape, aval.dtype) if new_array is None else new_array(number)
-        results[number] = dlarray._wrap(arrays[number], format, None)
+        arrays[number] = output.new() if new_array is None else new_array(number)
+        results[number] = dlarray._wrap(arrays[number], output.format, None)

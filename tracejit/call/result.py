@@ -2,13 +2,14 @@
 """The structure of a result: its containers, its constants, and the outputs of the program among its leaves."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import Aval
+from tracejit.program import Program
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -23,6 +24,18 @@ class NumberLeaf(NamedTuple):
 
     kind: type
     format: str | None = None
+
+
+class ResultArray(NamedTuple):
+    """An output of a program that is an array of the result: its size and dtype, its labels, and NumPy's order."""
+
+    aval: Aval
+    format: str | None
+    order: Literal["C", "F"] = "C"
+
+    def new(self) -> np.ndarray:
+        """Return memory for it."""
+        return np.empty(self.aval.shape, self.aval.dtype, self.order)
 
 
 class ResultLayout(NamedTuple):
@@ -40,9 +53,12 @@ class ResultLayout(NamedTuple):
         """The formats of the outputs."""
         return [leaf.format for leaf in self.leaves if is_output(leaf)]
 
-    def outputs(self, avals: Iterable[Aval]) -> list[tuple[Aval, str | None]]:
-        """Return each output's shape and dtype, given those of the program, with its format."""
-        return list(zip(avals, self.formats, strict=False))
+    def outputs(self, program: Program) -> list[ResultArray]:
+        """Return the outputs of a program that are arrays of the result."""
+        return [
+            ResultArray(aval, format, program.order(number))
+            for number, (aval, format) in enumerate(zip(program.outputs, self.formats, strict=False))
+        ]
 
     def assemble(self, arrays: Iterable[dlarray]) -> Any:
         """Return the result, given its outputs; arrays among its constants are copied."""

@@ -17,7 +17,8 @@ class LoopOrder(NamedTuple):
     split       how many loops run over rows; None if there are no rows
     groups      for each loop, the axes of the nest that it runs over, outermost first
     lanes       how many rows run side by side (Note [short rows]); 0 if they run one after the other
-    repeats     whether the inner one of two loops stores an element, neighbours of which are read, again and again
+    repeats     whether the inner one of two loops stores an element, neighbours of which are read, again and again, or
+                walks through pairs
     """
 
     extents: tuple[int, ...]
@@ -80,6 +81,8 @@ def joined(nest: Nest) -> LoopOrder:
     sizes = tuple([math.prod([extents[axis] for axis in group]) for group in groups])
     order = LoopOrder(sizes, split, tuple(tuple(group) for group in groups))
     repeats = split is None and any(order.strides(access) == (1, 0) for access in nest.reads)
+    if split is None and sizes[1:] == (2,) and all(order.strides(access)[1] == 1 for access in accesses):
+        repeats = True  # pairs, such as complex numbers that are moved
     return order._replace(repeats=True) if repeats else order
 
 

@@ -2,7 +2,7 @@
 """Emission of a Nest: the text of its kernel, and the arguments of the launch.
 
 Extents, strides and numbers are arguments, so that one kernel serves all sizes. The text says only which strides are 0
-or, on the innermost axis, 1: that decides what LLVM can vectorise.
+or, on the innermost axis, 1, -1, 2 or -2: that decides what LLVM can vectorise.
 
 Note [short inner loops]
 The innermost of three loops is too short for vectors if it has 2 to 8 elements. If its extent is in the text, LLVM

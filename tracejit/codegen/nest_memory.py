@@ -8,6 +8,7 @@ from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.ir import Value
 from tracejit.passes.loops.nest import Access, Nest, is_of_part, read_in_place
+from tracejit.passes.loops.strided_reads import NEAR
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -95,7 +96,7 @@ class NestMemory:
             return None
         number = int(pointer[1:])
         access = self.nest.reads[number] if pointer[0] == "p" else self.nest.writes[number]
-        return stride if stride == (2 if is_of_part(access) else 1) else None
+        return stride if stride in ((2,) if is_of_part(access) else NEAR) else None
 
     def at(self, pointer: str, strides: tuple[int, ...]) -> tuple[str, str]:
         """Return the pointer by which the text reaches the current element of another, and the index."""

@@ -58,6 +58,7 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
         "guard": program.guard,
         "written": list(program.written),
         "commits": program.commits,
+        "by_columns": list(program.by_columns),
         "kernels": [{"name": kernel.name, "text": kernel.text} for kernel in kernels],
         "rows": [
             {
@@ -217,9 +218,12 @@ class _Reader:
         _check(end == len(rows), "the last launch lacks parts")
         commits = whole(self.data["commits"], 0, len(rows), "the number of commits")
         _check(commits == 0 or rows[-commits].part == 0, f"row {len(rows) - commits} begins no launch")
+        most = len(self.outputs) - 1
+        columns = self.data.get("by_columns", ())  # programs that are older lack it
+        by_columns = [whole(number, 0, most, "the number of an output by columns") for number in columns]
         return Program(
             rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard,
-            tuple(self.written), commits, loops=tuple(loops),
+            tuple(self.written), commits, loops=tuple(loops), by_columns=tuple(by_columns),
         )  # fmt: skip
 
     def loops(self, rows: int) -> list[RowLoop]:

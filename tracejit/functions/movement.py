@@ -369,52 +369,6 @@ def flip(x: Any, axis: Any = None) -> dlarray:
     return sliced(array, dict.fromkeys(normalize_axes("flip", array, axis), slice(None, None, -1)))
 
 
-def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
-    """Return `x` with the elements moved along axes; what leaves at the end enters at the beginning.
-
-    Args:
-        x: dlarray of any format, ndarray, number or list.
-        shift: by how many places, or a tuple with one number for each axis.
-        axis: the axis by number or label, or a tuple of them; None moves along all elements in C order.
-
-    Raises:
-        DimsError: if `shift` and `axis` have different lengths.
-
-    Examples:
-        >>> import tracejit as tj
-        >>> tj.extractdata(tj.roll([1.0, 2.0, 3.0], 1))
-        array([3., 1., 2.])
-    """
-    array = as_array(x, "roll")
-    shifts = integers("roll", "shift", shift)
-    if axis is None:
-        flat = _rolled(ravel(array), sum(shifts), 0)
-        return apart(reshaped(flat, array._data.shape, array._format), array)
-    if isinstance(axis, (tuple, list)):
-        axes = tuple(normalize_axis("roll", array, each) for each in axis)
-    else:
-        axes = normalize_axes("roll", array, axis)
-    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
-        raise DimsError(
-            f"roll: shift={brief(shift)} and axis={brief(axis)} have different lengths; give one shift, or "
-            "one for each axis."
-        )
-    result = array
-    for number in range(max(len(shifts), len(axes)) if shifts and axes else 0):
-        result = _rolled(result, shifts[number % len(shifts)], axes[number % len(axes)])
-    return apart(result, array)
-
-
-def _rolled(array: dlarray, shift: int, axis: int) -> dlarray:
-    extent = array._data.shape[axis]
-    shift = shift % extent if extent else 0
-    if not shift:
-        return array
-    cut = extent - shift
-    parts = sliced(array, {axis: slice(cut, None)}), sliced(array, {axis: slice(0, cut)})
-    return apply("concatenate", *parts, axis=axis)
-
-
 def atleast_1d(x: Any) -> dlarray:
     """Return `x` with at least one axis.
 

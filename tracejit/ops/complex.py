@@ -37,6 +37,20 @@ def _infer_part(name: str) -> Any:
     return infer
 
 
+def _infer_pairs(x: Aval) -> Aval:
+    part: Aval = _infer_part("pairs")(x)
+    return Aval((*part.shape, 2), None, part.dtype)
+
+
+def _vjp_pairs(b: Any, node: Any, ct: Any) -> Any:
+    def part(number: int) -> Any:
+        shape = ct.shape[:-1]
+        starts, stops = (*(0,) * len(shape), number), (*shape, number + 1)
+        return b.reshape(b.slice(ct, starts=starts, stops=stops, steps=(1,) * ct.ndim), shape=shape)
+
+    return (lambda: b.complex_of(part(0), b.neg(part(1))),)
+
+
 def _infer_complex(x: Aval, y: Aval) -> Aval:
     dtype = complex_dtype(np.result_type(x.dtype, y.dtype))
     return Aval(broadcast_shapes("complex_of", (x, y)), format_of((x, y)), dtype)
@@ -73,6 +87,11 @@ OPS = (
        batch=batch.shifted,
        emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
+    Op(name="pairs", doc="both parts of complex numbers along one more axis, the last; the numbers of which ct has the "
+       "parts, conjugate", kind=Kind.MOVE, infer=_infer_pairs, analytic=False,
+       numpy=lambda x: np.stack([x.real, x.imag], -1), vjp=_vjp_pairs, batch=batch.shifted,
+       emit=Strided(lambda layout: Layout(2 * layout.offset, (*layout.shape, 2),
+                                          (*[2 * stride for stride in layout.strides], 1))), samples=_SAMPLES),
     Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
        infer=_infer_complex, numpy=numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
        vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),

@@ -5,6 +5,7 @@ Only places are computed from comparisons; values are gathered at them, so that 
 from.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -30,6 +31,19 @@ def _numpy_sort(x: np.ndarray, *, axis: int) -> np.ndarray:
     return np.stack([ordered, np.flip(ordered, axis)])
 
 
+def _infer_partition(x: Aval, *, axis: int, least: int, most: int) -> tuple[Aval, Aval]:
+    if not 0 <= least <= most <= x.shape[axis]:
+        raise DimsError(
+            f"partition: places {least} to {most} leave axis {axis} of x ({describe_shape(x.shape, x.format)}); they "
+            f"must lie in 0 to {x.shape[axis]}."
+        )
+    return x, x
+
+
+def _numpy_partition(x: np.ndarray, *, axis: int, least: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.sort(x, axis=axis), np.zeros_like(x)
+
+
 def _vjp_sort(b: Any, node: Any, ct: Any) -> Any:
     # Each element takes what arrived where it went to: its rank, counted from either end.
     x, axis = node.inputs[0], node.params["axis"]
@@ -37,6 +51,10 @@ def _vjp_sort(b: Any, node: Any, ct: Any) -> Any:
     values = b.take_along_axis(_half(b, ct, 0), ranks, axis=axis)
     last = x.shape[axis] - 1
     return (b.add(values, b.take_along_axis(_half(b, ct, 1), b.sub(last, ranks), axis=axis)),)
+
+
+def _no_kernel(out: Aval, x: Aval, *, axis: int) -> Sequence[int]:
+    raise AssertionError("sort: graphs that are compiled have partition instead")
 
 
 def _half(b: Any, pair: Any, number: int) -> Any:
@@ -160,9 +178,15 @@ OPS = (
     Op(name="sort", doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
        "at the ranks", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval((2, *x.shape), None, x.dtype), numpy=_numpy_sort,
        takes_complex=True, vjp=_vjp_sort, analytic=False, batch=batch.stacked,
-       emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
+       emit=KernelCall("partition", _no_kernel),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}), Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
+    Op(name="partition", doc="the elements of x along an axis, NaN last, with those that belong to the places from "
+       "`least` to before `most` there in order, smaller ones in front of them and greater ones behind, in any order; "
+       "and scratch memory; no derivative", kind=Kind.KERNEL, infer=_infer_partition, numpy=_numpy_partition, vjp=None,
+       analytic=False, saved=1,
+       emit=KernelCall("partition", lambda outs, x, *, axis, least, most: (*_numbers(x, axis), least, most)),
+       samples=(Sample(((0, 5),), {"axis": 1, "least": 0, "most": 5}),)),
     Op(name="searchsorted", doc="the number of elements of the sorted vector x before each v: smaller ones, or equal "
        "ones too if `right`; NaN after all numbers; no derivative", kind=Kind.KERNEL, infer=_infer_searchsorted,
        numpy=_numpy_searchsorted, promote=_promote_pair, vjp=None, analytic=False,

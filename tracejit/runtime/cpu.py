@@ -180,7 +180,9 @@ class CpuExecutable:
         state[words.BRIEF] = _is_brief(program)
         numbers = pattern.numbers if pattern is not None else ()
         checks = _checks(program.inputs, self._layouts, numbers, program.written)
-        results = _checks(program.outputs[: len(formats)], (), own=True)
+        orders = [_by_columns(aval.shape) if program.order(number) == "F" else None
+                  for number, aval in enumerate(program.outputs[: len(formats)])]  # fmt: skip
+        results = _checks(program.outputs[: len(formats)], orders, own=True)
         checks = np.concatenate([checks, results])
         spans = _spans(program.inputs, self._layouts, numbers)
         addresses = np.array([id(format) for format in formats], np.intp)
@@ -305,6 +307,12 @@ def _is_brief(program: Program) -> bool:
         numbers = [abs(argument) for argument in row.arguments if isinstance(argument, int)]
         steps += prod([number for number in numbers if number])
     return steps <= _BRIEF_STEPS
+
+
+def _by_columns(shape: tuple[int, ...]) -> Layout:
+    """Return the layout of an array in NumPy's order "F"."""
+    strides = accumulate(shape[:-1], lambda stride, extent: stride * max(extent, 1), initial=1)
+    return Layout(0, shape, tuple(strides))
 
 
 def _checks(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import is_half
+from tracejit.aval import bits_dtype
 from tracejit.codegen.emit import COMMIT, module_source
 from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
@@ -131,7 +131,7 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPoi
         whole = _locate(array, 0, array.dtype)
         start = 2 * whole._start + offset_bytes // dtype.itemsize
         return CheckedPointer(whole._elements.view(dtype), start)
-    if dtype == np.uint16 and is_half(array.dtype):
+    if array.dtype != dtype == bits_dtype(array.dtype):
         array = array.view(dtype)  # the bits of the numbers
     if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)

@@ -2,7 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,12 +13,12 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
-from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
+from tracejit.call.signature import ArrayPart, Call, NumberPart, layouts, packed
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
-from tracejit.ir import Graph, Node, Value, Where
+from tracejit.ir import Graph, Node, Value, Where, live
 from tracejit.record import crossings, guards, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change, check_same, is_ndarray
@@ -313,21 +313,38 @@ def _arrays(
 ) -> list[dlarray]:  # fmt: skip
     """Return the results as arrays: of their own, or on the tape of the evaluation around the call."""
     if outer is None:
-        elements = _elements_apart(recorder, values)
+        elements = _elements_apart(recorder, values, call)
         return [
             dlarray._wrap(data, leaf._format, None) for data, (_, leaf) in zip(elements, values, strict=True)
         ]
     return _spliced(recorder, values, call, outer, on_tape)
 
 
-def _elements_apart(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[np.ndarray]:
+def _by_columns(
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call
+) -> Collection[int]:
+    """Return the numbers of the results that replays will give by columns (Note [results by columns])."""
+    if not any(isinstance(leaf._data, np.ndarray) and leaf._data.flags.fnc for _, leaf in values):
+        return ()
+    from tracejit.passes.graph.by_columns import numbers_by_columns
+
+    graph, results = recorder.graph, [value for value, _ in values]
+    return numbers_by_columns(graph, live(graph.nodes, results), results, layouts(call.key)) or ()
+
+
+def _elements_apart(
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call
+) -> list[np.ndarray]:
     """Return the elements of results, contiguous and in memory of their own, as a replay gives them."""
+    by_columns = _by_columns(recorder, values, call)
     held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
     elements = []
-    for _, leaf in values:
+    for number, (_, leaf) in enumerate(values):
         data = leaf._data
         own = leaf._value is not None and data.base is None and id(data) not in held
-        if not own or not data.flags.c_contiguous:
+        if number in by_columns:
+            data = data if own and data.flags.f_contiguous else data.copy("F")
+        elif not own or not data.flags.c_contiguous:
             data = data.copy()
             if leaf._value is not None:
                 leaf._data, leaf._view = (
@@ -370,7 +387,7 @@ def _spliced(
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
-    results = _elements_apart(recorder, values)
+    results = _elements_apart(recorder, values, call)
     return [
         dlarray._wrap(data, leaf._format, partner[value])
         for data, (value, leaf) in zip(results, values, strict=True)

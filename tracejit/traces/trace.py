@@ -8,10 +8,9 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.aval import Aval
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
-from tracejit.call.result import ResultLayout
+from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
@@ -197,7 +196,7 @@ class Replayable:
         stores = None if self.stores is None else self.stores.emitted(self.state.objects)
         if stores is None and self.stores is not None:
             return None
-        outputs = self.result.outputs(self.replay.program.outputs)
+        outputs = self.result.outputs(self.replay.program)
         if is_plain and self._is_small(outputs):
             tables = Tables(pattern(self.key), recipe(self.result))
             entry = self.replay.entry(self.result.formats, self._guard is not None, *tables)
@@ -211,13 +210,13 @@ class Replayable:
         )  # fmt: skip
 
     @staticmethod
-    def _is_small(outputs: Sequence[tuple[Aval, str | None]]) -> bool:
+    def _is_small(outputs: Sequence[ResultArray]) -> bool:
         """Return whether results are filled again (Note [recycling] in call/recycle.py)."""
-        return bool(sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES)
+        return bool(sum(output.aval.size * output.aval.dtype.itemsize for output in outputs) <= MOST_BYTES)
 
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
         program = self.replay.program
-        outputs, written = self.result.outputs(program.outputs), program.written
+        outputs, written = self.result.outputs(program), program.written
         guarded = self._guard is not None
         recycler, tables = None, Tables()
         if self._is_small(outputs):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError
-from tracejit.functions import joining, movement, padding
+from tracejit.functions import joining, movement, padding, rolling
 from tracejit.functions.movement import bounds
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS, Layout
@@ -338,8 +338,8 @@ def test_splits_do_what_numpy_does(name, how):
         (lambda x: movement.expand_dims([1.0, 2.0], 0, "B"), (1, 2), "BU"),
         (lambda x: movement.broadcast_to(x, (2, 5, 3, 4)), (2, 5, 3, 4), "USCB"),
         (lambda x: movement.flip(x, "C"), (1, 3, 4), "SCB"),
-        (lambda x: movement.roll(x, 1, "B"), (1, 3, 4), "SCB"),
-        (lambda x: movement.roll(x, 1), (1, 3, 4), "SCB"),
+        (lambda x: rolling.roll(x, 1, "B"), (1, 3, 4), "SCB"),
+        (lambda x: rolling.roll(x, 1), (1, 3, 4), "SCB"),
         (lambda x: padding.pad(x, {"S": 1}), (3, 3, 4), "SCB"),
         (lambda x: padding.pad(x, 1, "edge"), (3, 5, 6), "SCB"),
         (lambda x: padding.repeat(x, 2, "C"), (1, 6, 4), "SCB"),
@@ -392,7 +392,7 @@ Y = numbers(2, 3, format="BC")
         (lambda: joining.stack([X, X], 4), DimsError, "stack: axis=4 must name places"),
         (lambda: joining.split(X, 2, 1), DimsError, "split: axis 1 .* does not divide into 2 equal parts"),
         (lambda: joining.array_split(X, 0), DimsError, "at least 1, not 0"),
-        (lambda: movement.roll(X, (1, 2, 3), (0, 1)), DimsError, "have different lengths"),
+        (lambda: rolling.roll(X, (1, 2, 3), (0, 1)), DimsError, "have different lengths"),
         (lambda: padding.pad(X, 1, "mean"), ArgumentError, "constant, edge, reflect, symmetric, wrap"),
         (lambda: padding.pad(X, -1), DimsError, "integers >= 0"),
         (lambda: padding.pad(X, 1.5), DimsError, "integers >= 0"),
@@ -435,7 +435,7 @@ def test_messages_of_ops(op, avals, params, words):
 
 def test_nothing_is_recorded_for_what_changes_nothing():
     def unchanged(x):
-        y = movement.transpose(movement.broadcast_to(padding.pad(movement.roll(x, 3), 0), (3,)), (0,))
+        y = movement.transpose(movement.broadcast_to(padding.pad(rolling.roll(x, 3), 0), (3,)), (0,))
         return movement.squeeze(movement.reshape(padding.tile(y, 1), (3,)), ())
 
     x = tj.dlarray(np.ones(3))

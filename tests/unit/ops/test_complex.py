@@ -111,11 +111,14 @@ def test_both_parts_of_moved_numbers_are_stored_at_once() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal((2, 3)) + 1j * rng.standard_normal((2, 3)) for _ in range(2)]
     b = Builder(Graph())
-    b.graph.outputs = [b.concatenate(*[b.input(Aval(a.shape, None, a.dtype)) for a in arrays], axis=1)]
+    x, y = [b.input(Aval(a.shape, None, a.dtype)) for a in arrays]
+    b.graph.outputs = [b.add(b.concatenate(x, y, axis=1), b.concatenate(y, x, axis=1))]
     program = build(b.graph)
-    assert len(program.rows) == 5  # a copy of each part of each operand, and one of both parts of the result
+    assert len(program.rows) == 10  # a copy of each part of each operand, and a sum for each part
     (found,) = PythonExecutable(program)(arrays)
-    np.testing.assert_array_equal(found, np.concatenate(arrays, axis=1))
+    np.testing.assert_array_equal(
+        found, np.concatenate(arrays, axis=1) + np.concatenate(arrays[::-1], axis=1)
+    )
 
 
 @pytest.mark.sampled(by=lambda case: case["case"][0].name)

@@ -43,13 +43,13 @@ TEXTS = {
     "extremum_min": "extrema",
     "first_place": "extrema",
     "order": "sorting",
-    "sort": "sorting",
+    "partition": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
 BESIDE_LOOPS = (
     "maxpool", "maxpool_adjoint", "maxpool_adjoint_planes", "resample_planes",
-    "first_place", "order", "sort",
+    "first_place", "order", "partition",
 )  # fmt: skip
 """Those that have a function in kernels/loops/ too, for other CPUs, sizes and devices."""
 

@@ -8,7 +8,10 @@ and stored in front, where everything has been read already, the others in scrat
 elements are sorted in registers. The pivot is the median of 16 elements at equal distances, the first of which
 changes from one partition to the next. Where nothing is below the pivot, what equals it is in its place already.
 
-The second half of the result, where the elements go in the opposite order in the end, is the scratch memory.
+Of places that sort, the second half of the result, where the ranks go in the end, is the scratch memory.
+
+Of elements only some places may be wanted, such as the one in the middle. Then a part without a wanted place is left as
+it is, so that the time grows with the elements only (C. A. R. Hoare, Algorithm 65: Find, 1961).
 """
 
 import numpy as np
@@ -20,6 +23,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
 NUMBERS = ("outer", "n", "inner")
+_WANTED_NUMBERS = (*NUMBERS, "least", "most")
 
 _SHORT = 128  # elements of a row that are sorted in registers
 _STACK = 64  # the smaller part comes first, so that at most log2 of the elements wait
@@ -29,8 +33,8 @@ from_of = scratch_i64(STACK)
 to_of = scratch_i64(STACK)
 sample = scratch_K(LANES)
 turn = 0
-half = outer * n
-end = 2 * half
+half = HALF
+end = half + outer * n
 for row in range(outer):
     base = row * n
     last = base + n
@@ -43,7 +47,7 @@ for row in range(outer):
         waiting -= 1
         low = from_of[waiting]
         high = to_of[waiting]
-        while high - low > SEVERAL:
+        while high - low > SEVERAL WANTED:
             turn = (turn + 7919) % 65536
             apart = (high - low) // LANES
             v = gather_X(out, low + turn % apart, apart, LANES)
@@ -61,10 +65,10 @@ for row in range(outer):
                 low = middle
             at = beside
             while at + LANES <= right:
-                store_first_X(out, middle + at - beside, load_first_X(out, at, LANES), LANES)
+                store_first_X(out, middle + at - beside, load_first_X(ASIDE, at, LANES), LANES)
                 at += LANES
             rest = right - at
-            store_first_X(out, middle + at - beside, load_first_X(out, at, rest), rest)
+            store_first_X(out, middle + at - beside, load_first_X(ASIDE, at, rest), rest)
             if low < middle:
                 if middle - low < high - middle:
                     from_of[waiting] = middle
@@ -76,23 +80,37 @@ for row in range(outer):
                     low = middle
                 waiting += 1
         count = high - low
-        if count > LANES:
-            v = load_first_Y(out, low, count)
-            LEAF_OF_SEVERAL
-        else:
-            v = load_first_X(out, low, count)
-            LEAF
+        LEAVES
     END
 """
 
+_LEAVES = """
+if count > LANES:
+    v = load_first_Y(out, low, count)
+    LEAF_OF_SEVERAL
+else:
+    v = load_first_X(out, low, count)
+    LEAF
+"""
+
+# A part of more elements has no wanted place.
+_WANTED_LEAVES = """
+if count > LANES and count <= SEVERAL:
+    v = load_first_Y(out, low, count)
+    LEAF_OF_SEVERAL
+if count <= LANES:
+    v = load_first_X(out, low, count)
+    LEAF
+"""
+
+_WANTED = "and low < base + most and high > base + least"
+
 # Rows that fit the registers.
 _SHORT_TEXT = """
-half = outer * n
 inside = inside_Y(n)
 for row in range(outer):
     base = row * n
     last = base + n
-    beside = half + base
     v = load_first_Y(x, base, n)
     numbers = inside & (v == v)
     known = count_Y(numbers)
@@ -102,7 +120,6 @@ for row in range(outer):
         if x[i] != x[i]:
             out[at] = x[i]
             at += 1
-    BACKWARDS
 """
 
 # The places that sort rows which fit the registers: what is sorted are keys with the place in the lowest bits.
@@ -144,25 +161,25 @@ middle = low
 right = beside
 at = first
 while at + LANES <= stop and right + LANES <= end:
-    v = load_first_X(out, at, LANES)
+    v = load_first_X(SOURCE, at, LANES)
     inside = inside_X(LANES)
     keys = KEYS
     below = keys FRONT pivot
     less = count_X(below)
     store_first_X(out, middle, packed_X(v, below), LANES)
-    store_first_X(out, right, packed_X(v, keys BACK pivot), LANES)
+    store_first_X(ASIDE, right, packed_X(v, keys BACK pivot), LANES)
     middle += less
     right += LANES - less
     at += LANES
 while at < stop:
     count = min(LANES, stop - at)
-    v = load_first_X(out, at, count)
+    v = load_first_X(SOURCE, at, count)
     inside = inside_X(count)
     keys = KEYS
     below = (keys FRONT pivot) & inside
     less = count_X(below)
     store_first_X(out, middle, packed_X(v, below), less)
-    store_first_X(out, right, packed_X(v, (keys BACK pivot) & inside), count - less)
+    store_first_X(ASIDE, right, packed_X(v, (keys BACK pivot) & inside), count - less)
     middle += less
     right += count - less
     at += count
@@ -189,11 +206,6 @@ _COPY = """
 known = last
 for i in range(base, last):
     out[i] = x[i]
-"""
-
-_BACKWARDS = """
-for i in range(n):
-    out[beside + i] = out[last - 1 - i]
 """
 
 _PLACES_OF_NUMBERS = """
@@ -234,10 +246,8 @@ def _short(launch: KernelLaunch, highest: str) -> Kernel:
     dtype, n = launch.pointers[0].dtype, launch.numbers[1]
     lanes = next(count for count in (lanes_of(launch.pointers[-1].dtype), 16, 32, 64, _SHORT) if n <= count)
     sizes: dict[str, int | str] = {"Y": f"x{lanes}", "HIGHEST": highest}
-    if launch.name == "sort":
-        return written(
-            "sort_short", _SHORT_TEXT, dtype, NUMBERS, "x", "out", sizes, {"BACKWARDS": _BACKWARDS}
-        )
+    if launch.name == "partition":
+        return written("partition_short", _SHORT_TEXT, dtype, _WANTED_NUMBERS, "x", "out aside", sizes)
     sizes = {"Y": f"x{lanes}", "i64Y": f"i64x{lanes}", "HIGHEST": 2**63 - 1, "MOST": lanes - 1}
     snippets = {"TIES": _TIES if dtype.itemsize == 8 else "", "RANKS": _RANKS}
     x = f"x:{SUFFIXES[dtype]}"
@@ -246,7 +256,7 @@ def _short(launch: KernelLaunch, highest: str) -> Kernel:
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
     """Return the kernel of a launch, None for a dtype or a CPU whose vectors are not packed."""
-    name, dtype, (_, _, inner) = launch.name, launch.pointers[0].dtype, launch.numbers
+    name, dtype, inner = launch.name, launch.pointers[0].dtype, launch.numbers[2]
     if vector_bytes() < 64 or dtype.kind not in "fi" or dtype.itemsize < 4 or inner != 1:
         return None
     is_float, is_order = dtype.kind == "f", name == "order"
@@ -259,17 +269,22 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
     of_several = f"x{several}"
     snippets = {
         "BEGIN": begin,
-        "END": _RANKS if is_order else _BACKWARDS,
-        "BELOW": _PARTITION.replace("FRONT", "<").replace("BACK", ">="),
-        "UP_TO": _PARTITION.replace("FRONT", "<=").replace("BACK", ">"),
+        "END": _RANKS if is_order else "",
+        "BELOW": _PARTITION.replace("FRONT", "<").replace("BACK", ">=").replace("SOURCE", "out"),
+        "UP_TO": _PARTITION.replace("FRONT", "<=").replace("BACK", ">").replace("SOURCE", "ASIDE"),
+        "LEAVES": _LEAVES if is_order else _WANTED_LEAVES,
         "LEAF_OF_SEVERAL": _leaf(name, of_several, keys.format(of_several), highest),
         "LEAF": _leaf(name, f"x{lanes}", keys.format(f"x{lanes}"), highest),
     }
     if launch.numbers[1] <= _SHORT and not (is_order and dtype == np.int64):
         return _short(launch, highest)
     snippets = {key: lines.replace("KEYS", keys.format("X")) for key, lines in snippets.items()}
-    sizes: dict[str, int | str] = {"STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype]}
-    text = _TEXT.replace("KEYS", keys.format("X"))
+    sizes: dict[str, int | str] = {
+        "STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype],
+        "HALF": "outer * n" if is_order else 0, "ASIDE": "out" if is_order else "aside",
+    }  # fmt: skip
+    text = _TEXT.replace("KEYS", keys.format("X")).replace(" WANTED", "" if is_order else f" {_WANTED}")
+    numbers, results = (NUMBERS, "out") if is_order else (_WANTED_NUMBERS, "out aside")
     return written(
-        name, text, launch.pointers[-1].dtype, NUMBERS, f"x:{SUFFIXES[dtype]}", "out", sizes, snippets
+        name, text, launch.pointers[-1].dtype, numbers, f"x:{SUFFIXES[dtype]}", results, sizes, snippets
     )

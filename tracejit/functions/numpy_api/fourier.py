@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.functions import movement
+from tracejit.functions import movement, rolling
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.linear import conjugated
 from tracejit.functions.refusals import refuse
@@ -184,7 +184,7 @@ def _shift(name: str, sign: int) -> Callable[..., dlarray]:
         given = range(array.ndim) if axes is None else integers(name, "axes", axes)
         numbers = [normalize_axis(name, array, axis) for axis in given]
         shifts = [sign * (array.shape[axis] // 2) for axis in numbers]
-        return movement.roll(array, tuple(shifts), tuple(numbers)) if numbers else array
+        return rolling.roll(array, tuple(shifts), tuple(numbers)) if numbers else array
 
     shift.__name__ = name.rpartition(".")[2]
     shift.__doc__ = "Return the array with the element of frequency 0 in the middle, or back at the start."

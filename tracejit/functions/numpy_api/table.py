@@ -20,6 +20,7 @@ from tracejit.functions import (
     norms,
     padding,
     reductions,
+    rolling,
     taking,
 )
 from tracejit.functions.axes import normalize_axes
@@ -256,7 +257,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.split: joining.split,
     np.array_split: joining.array_split,
     np.flip: movement.flip,
-    np.roll: movement.roll,
+    np.roll: rolling.roll,
     np.pad: _pad,
     np.repeat: padding.repeat,
     np.tile: padding.tile,

@@ -10,6 +10,7 @@ import numpy as np
 from tracejit.ir import Node, Value
 from tracejit.passes.graph import pairs
 from tracejit.passes.graph.pairs import Operand, Parts, has_nan, is_zero, number, pair_of
+from tracejit.passes.graph.symmetric_products import is_transposed
 
 
 def _each(b: Any, node: Node, *operands: Operand) -> Parts:
@@ -36,6 +37,14 @@ def _imag(b: Any, node: Node, x: Parts) -> Value:
 def _complex_of(b: Any, node: Node, x: Value, y: Value) -> Parts:
     shape = node.output.shape
     return Parts(*[part if part.shape == shape else b.broadcast_to(part, shape=shape) for part in (x, y)])
+
+
+def _pairs(b: Any, node: Node, x: Parts) -> Value:
+    whole = pairs.whole_of(x)
+    if whole is not None:
+        return b.pairs(whole)  # type: ignore[no-any-return]
+    parts = [b.reshape(part, shape=(*part.shape, 1)) for part in x]
+    return b.concatenate(*parts, axis=parts[0].ndim - 1)  # type: ignore[no-any-return]
 
 
 def _logical(name: str) -> Callable[..., Value]:
@@ -192,9 +201,19 @@ def _sort(b: Any, node: Node, x: Parts) -> Parts:
     return Parts(*halves)
 
 
+def _symmetric(b: Any, x: Parts, y: Parts) -> Parts:
+    """Return x y, where y is x transposed: both parts are symmetric (Note [symmetric products])."""
+    mixed = b.matmul(x.re, y.im)
+    re = b.sub(b.matmul(x.re, y.re), b.matmul(x.im, y.im))
+    return Parts(re, b.add(mixed, b.transpose(mixed, axes=(1, 0))))
+
+
 def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None) -> Parts:
     # [X.re X.im] times [[Y.re Y.im], [-Y.im Y.re]]: one product of real matrices, with as many multiplications.
     left, right = pair_of(b, x), pair_of(b, y)
+    a, c = node.inputs[:2]
+    if z is None and (is_transposed(a, c) or is_transposed(c, a)):
+        return _symmetric(b, left, right)
     rows, columns = left.re.ndim - 1, right.re.ndim - 1
     both = b.concatenate(left.re, left.im, axis=rows)
     above = b.concatenate(right.re, right.im, axis=columns)
@@ -215,6 +234,7 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "real": _real,
     "imag": _imag,
     "complex_of": _complex_of,
+    "pairs": _pairs,
     "any": _logical("any"),
     "all": _logical("all"),
     "prod": _prod,

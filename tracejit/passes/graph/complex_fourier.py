@@ -253,6 +253,9 @@ def _irfft(b: Any, node: Node, x: Operand) -> Value:
     turns = _along_axis(_roots(n)[: n // 2].conj() * 1j, behind)
     both = _along(b, pairs.add(b, summed, pairs.mul(b, rest, _constant(b, turns, half.re.dtype))), axis, True)
     shape = both.re.shape
+    whole = pairs.whole_of(both)
+    if whole is not None and not behind:  # whose memory has the real numbers one after the other
+        return b.reshape(b.pairs(whole), shape=(*shape[:-1], n))  # type: ignore[no-any-return]
     apart = _reshaped(b, both, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
     joined = b.concatenate(*apart, axis=axis + 1)
     found: Value = b.reshape(joined, shape=(*shape[:axis], n, *shape[axis + 1 :]))

@@ -18,8 +18,9 @@ from tracejit.aval import Aval, part_dtype
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
+from tracejit.ops.op import Strided
 from tracejit.passes.graph.bodies import Body
-from tracejit.passes.graph.pairs import Operand, Parts, whole_of
+from tracejit.passes.graph.pairs import Operand, Parts, number, whole_of
 
 
 @cache
@@ -150,8 +151,31 @@ class _Splitter:
         whole = whole_of(own)
         if whole is not None:
             return whole
-        joined: Value = self.b.complex_of(*own)
+        joined: Value = self.b.complex_of(*self.computed(own))
         return joined
+
+    def computed(self, parts: Parts) -> Parts:
+        """Return parts of which either both are computed, and stored by one loop, or none is.
+
+        A part that is seen in memory beside one that is computed would be copied by a loop of its own. To add -0.0
+        changes no number.
+        """
+        seen = [_is_seen(part) for part in parts]
+        other = [part.node is not None and part.node.op.kind is Kind.ELEMENTWISE for part in parts]
+        if sum(seen) != 1 or sum(other) != 1:
+            return parts
+        return Parts(*[
+            self.b.add(part, number(self.b, -0.0, part)) if is_seen else part
+            for part, is_seen in zip(parts, seen, strict=True)
+        ])  # fmt: skip
+
+
+def _is_seen(value: Value) -> bool:
+    """Return whether a value is a view of parts of complex numbers in memory."""
+    node = value.node
+    while node is not None and isinstance(node.op.emit, Strided) and node.op.name not in ("real", "imag"):
+        node = node.inputs[0].node
+    return node is not None and node.op.name in ("real", "imag")
 
 
 def _body_of_parts(body: Body) -> Body:

@@ -24,6 +24,7 @@ from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Line, Literal, Load, Nest, Store, copy_nest
 from tracejit.passes.loops.pieces import Assemblies, nest_in_place
+from tracejit.passes.loops.strided_reads import with_copies
 from tracejit.program import NO_WRITES, Place, Writes
 from tracejit.util.named_tuples import NamedTuple
 
@@ -129,7 +130,7 @@ class _Selector:
         if self.builder.for_device:
             return launches  # threads share short rows in another way
         kept = self.external.keys() | {root for launch in others for root in launch.touched}
-        return tiles.in_tiles(join_convolutions(launches, kept))
+        return tiles.in_tiles(with_copies(join_convolutions(launches, kept)))
 
     @property
     def guard(self) -> Place:

@@ -73,7 +73,51 @@ def test_nan_comes_last_and_no_zero_is_lost(dtype: str) -> None:
 def test_other_axes_and_other_dtypes() -> None:
     x = drawn("float32", (70, 3), "random")
     np.testing.assert_array_equal(sorted_by("sort", x, 0)[0], np.sort(x, axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64", "bool"])
+@pytest.mark.parametrize("size", [9, 150])
+def test_integers_that_vectors_sort_as_others(dtype: str, size: int) -> None:
+    x = (
+        np.random.default_rng(0)
+        .integers(0, 256, (2, 8 * size), np.uint8)
+        .view("bool" if dtype == "bool" else dtype)
+    )
+    x = (x.view(np.uint8) > 99) if dtype == "bool" else x
+    np.testing.assert_array_equal(sorted_by("sort", x, 1), [np.sort(x), np.sort(x)[:, ::-1]])
+    places = np.argsort(x, axis=1, stable=True)
+    np.testing.assert_array_equal(sorted_by("order", x, 1)[0], places)
+
+
+def partitioned(x: np.ndarray, least: int, most: int) -> np.ndarray:
     b = Builder(Graph())
-    b.graph.outputs = [b.sort(b.input(Aval((9,), None, np.dtype(np.int8))), axis=0)]
+    operand = b.input(Aval(x.shape, None, x.dtype))
+    b.graph.outputs = [b.partition(operand, axis=x.ndim - 1, least=least, most=most)[0]]
     with written_for(64):
-        assert not any("in_order_x" in kernel.text for kernel in build(b.graph).kernels)
+        program = build(b.graph)
+    (result,) = PythonExecutable(program)([x])
+    return result
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wanted_places(dtype: str, pattern: str) -> None:
+    size = 700
+    x = drawn(dtype, (2, size), pattern)
+    whole = np.sort(x)
+    for least, most in ((0, 1), (0, 0), (7, 8), (349, 351), (690, 700), (100, 400), (0, 700)):
+        result = partitioned(x, least, most)
+        np.testing.assert_array_equal(result[:, least:most], whole[:, least:most])
+        np.testing.assert_array_equal(np.sort(result), whole)
+        for row in result:
+            assert least == most or (row[:least] <= row[least]).all()
+            assert least == most or (row[most:] >= row[most - 1]).all()
+
+
+def test_nan_comes_last_however_little_is_wanted() -> None:
+    x = np.random.default_rng(1).choice([np.nan, np.inf, -np.inf, 0.0, 1.0], (3, 400))
+    result = partitioned(x, 3, 5)
+    np.testing.assert_array_equal(result[:, 3:5], np.sort(x)[:, 3:5])
+    for row, given in zip(result, x, strict=True):
+        count = int(np.isnan(given).sum())
+        assert np.isnan(row[400 - count :]).all() and not np.isnan(row[: 400 - count]).any()
