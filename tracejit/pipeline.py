@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracejit import config
 from tracejit.aval import is_half
 from tracejit.codegen.emit import Origins, emit
-from tracejit.describe.program import Stages
+from tracejit.describe.stages import DevicePlan, Stages
 from tracejit.ir import Graph, Value, verify
 from tracejit.ops import Kind
 from tracejit.ops.op import Layout
@@ -128,6 +128,11 @@ def build_for_device(
         layouts: of the inputs; None, or no entry, for contiguous ones.
         writes: the outputs that are new contents of inputs, which the program writes into them.
     """
+    return device_stages(graph, layouts, writes).program
+
+
+def device_stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
+    """Return the program of a graph for a device together with what each stage made of it."""
     # Imported here, because few programs run on a device.
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.spread import spread_launches
@@ -141,8 +146,11 @@ def build_for_device(
         spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
     ]
     memory = place_roots([launch.touched for launch in launches + commits], selection.external)
-    program = emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
-    return _with_halves(program, graph, writes)
+    origins: Origins = {}
+    inputs = [value.aval for value in graph.inputs]
+    program, counts = emit_for_device(launches, commits, memory, selection, inputs, origins)
+    plan = DevicePlan(launches + commits, memory.places, counts, selection.checked)
+    return Stages(simplified, fused, plan, origins, _with_halves(program, graph, writes))
 
 
 def _verify(*graphs: Graph) -> None:

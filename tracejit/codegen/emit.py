@@ -242,7 +242,7 @@ def module_source(
     """
     parts = [
         f'"""{_in_docstring(title)}\n\n'
-        f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}; arena "
+        f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}{_on_device(program)}; arena "
         f"{program.arena_bytes} bytes.\n"
         + "".join(
             f"input[{i}]: {aval}{', written' if i in program.written else ''}\n"
@@ -259,9 +259,14 @@ def module_source(
     return "\n".join(parts)
 
 
+def _on_device(program: Program) -> str:
+    return " on a GPU" if any(row.grid is not None for row in program.rows) else ""
+
+
 def _launches(function: str, program: Program, first: int, end: int) -> str:
     lines: list[str] = []
     around: list[RowLoop] = []
+    threads = program.threads
     loops = [loop for loop in program.loops if first <= loop.first < end]
     for number in range(first, end):
         around = [loop for loop in around if number < loop.end]
@@ -269,7 +274,7 @@ def _launches(function: str, program: Program, first: int, end: int) -> str:
             lines += _loop_lines(loops[0], len(around))
             around.append(loops.pop(0))
         indent = " " * 4 * len(around)
-        lines += [indent + line for line in _launch_lines(program.rows[number])]
+        lines += [indent + line for line in _launch_lines(program.rows[number], number, threads[number])]
     return f"\ndef {function}(memory):\n" + "".join(lines or ["    pass\n"])
 
 
@@ -287,10 +292,11 @@ def _in_docstring(text: str) -> str:
     return printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _launch_lines(row: Row) -> list[str]:
+def _launch_lines(row: Row, number: int, threads: str) -> list[str]:
     places = ", ".join(f"{printable(where[0])}:{where[1]}" for where in row.where if where)
     part = f", part {row.part + 1} of {row.parts}" if row.parts > 1 else ""
-    comment = f"    # {row.note}{part}" + (f"  ({places})" if places else "")
+    what = f"{number + 1}: {row.note}, {threads}" if threads else f"{row.note}{part}"
+    comment = f"    # {what}" + (f"  ({places})" if places else "")
     return [f"{comment}\n", f"    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"]
 
 

@@ -18,6 +18,9 @@ class Capability(NamedTuple):
     major: int
     minor: int
 
+    def __str__(self) -> str:
+        return f"cuda {self.major}.{self.minor}"
+
     @property
     def known(self) -> "Capability":
         """The greatest capability that LLVM writes PTX for and whose PTX this one runs.

@@ -25,8 +25,11 @@ from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # the compiler is imported by the first build, which a loaded program does without
+    from tracejit.compile.capability import Capability
     from tracejit.describe.profile import Profile
-    from tracejit.describe.program import Description, Stages
+    from tracejit.describe.program import Description
+    from tracejit.describe.roofline import Rates
+    from tracejit.describe.stages import Stages
 
 
 class Listener(Protocol):
@@ -136,7 +139,7 @@ class Replay:
         """Return the program's executable, and write the program's inventory to the cache on disk."""
         program = self.program
         inventory = self._inventory()
-        compiled = executable(program, self.title, self._layouts)
+        compiled = self._executable_of(program)
         prepared = getattr(compiled, "prepared", None)
         if prepared is not None:
             took_s = (self.build_ns + prepared.compile_ns + prepared.load_ns) / 1e9
@@ -150,6 +153,25 @@ class Replay:
                 uninterrupted(lambda stopping: inventory.keep(self.build_ns, prepared.compile_ns))
         return compiled
 
+    def _executable_of(self, program: Program) -> Any:
+        return executable(program, self.title, self._layouts)
+
+    @property
+    def target(self) -> str:
+        """The CPU or the device that the program runs on, in words."""
+        return "cpu"
+
+    def rates(self) -> "Rates":
+        """Return the rates of the machine that the program runs on."""
+        from tracejit.describe.roofline import rates
+
+        return rates()
+
+    @property
+    def capability(self) -> "Capability | None":
+        """The compute capability of the device that the program runs on, None for the CPU."""
+        return None
+
     def _inventory(self) -> Any:
         """Return the description of the program for the cache on disk, or None if the cache takes none."""
         stages, self._stages = self._stages, None
@@ -158,7 +180,7 @@ class Replay:
         try:
             if stages is None:
                 stages = self._built()
-            return _compiler().inventory.Inventory(stages, self.title, self.listener)
+            return _compiler().inventory.Inventory(stages, self.title, self.listener, self.capability)
         except Exception as error:  # a call must not fail because its description does
             if is_of_handler(error):
                 raise

@@ -324,8 +324,8 @@ def test_what_is_shown_of_a_function(fake: FakeLibrary, tmp_path: Any) -> None:
     for _ in range(3):
         function(*tj.gpu(tuple(arrays_of_step())))
     source = function.source()
-    assert "# step, on a GPU" in source and "threads\ndef product_" in source and "thread()" in source
-    assert function.view(tmp_path / "page.html").exists()
+    assert "8 launches of 6 kernels on a GPU; arena" in source and "\ndef product_" in source
+    assert "    # 6: matmul, 1 x 128 threads, after 5" in source and "test_runtime.py:40 div" in source
     assert function.stats.launches == 8
     with pytest.raises(
         tj.ExportError, match="is an array on cuda:0; call the function with arrays of the host"

@@ -10,7 +10,7 @@ from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.device.order import is_large, needed, touches_of
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
-from tracejit.codegen.emit import op_at
+from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.nest import Access
@@ -35,8 +35,9 @@ def emit_for_device(
     memory: Memory,
     selection: Selection,
     inputs: Sequence[Aval],
-) -> Program:
-    """Return the program of launches that are spread over threads.
+    origins: Origins | None = None,
+) -> tuple[Program, list[int]]:
+    """Return the program of launches that are spread over threads, and the number of rows of each launch.
 
     Args:
         launches: in the order of execution.
@@ -44,14 +45,16 @@ def emit_for_device(
         memory: the places of what they touch.
         selection: the selection that they come from.
         inputs: of the program.
+        origins: filled with the nodes that names in the text come from, by kernel, in its first launch.
     """
-    writes_inputs = bool(selection.written)
-    rows, last = (_rows(memory, some, writes_inputs) for some in (launches, commits))
+    emission = _DeviceEmission(memory, bool(selection.written), {} if origins is None else origins)
+    rows, last = emission.rows(launches), emission.rows(commits)
     checked = tuple(dict.fromkeys(map(op_at, selection.checked)))
-    return Program(
+    program = Program(
         rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
         written=selection.written, commits=len(last),
     )  # fmt: skip
+    return program, emission.counts
 
 
 def emit_spread(spread: Spread) -> Emitted:
@@ -63,30 +66,47 @@ def emit_spread(spread: Spread) -> Emitted:
     return DeviceEmitter(spread, joined(spread.nest)).run()
 
 
-def _rows(memory: Memory, launches: Sequence[DeviceLaunch], writes_inputs: bool) -> list[Row]:
-    """Return the rows of launches, each with the numbers of those that it needs."""
-    rows: list[Row] = []
-    touches, large = [], set()
-    for launch in launches:
-        for row, emitted in _rows_of(memory, launch):
-            if is_large(emitted):
-                large.add(len(rows))
-            rows.append(row)
-            touches.append(touches_of(emitted, memory, writes_inputs))
-    return [row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches, large), strict=True)]
+class _DeviceEmission:
+    """Makes the rows of launches.
 
+    Attributes:
+        counts: the number of rows of each launch.
+    """
 
-def _rows_of(memory: Memory, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:
-    """Give the rows of a launch; all but one of them are left over from equal parts."""
-    note = ", ".join([node.op.name for node in launch.nodes])
-    where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
-    for emitted, grid in _emitted(launch):
-        arguments = tuple([
-            Pointer(memory.places[a.root], a.offset * a.dtype.itemsize, a.dtype) if isinstance(a, Access) else a
-            for a in emitted.arguments
-        ])  # fmt: skip
-        name = note or emitted.kernel.name.partition("_")[0]
-        yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
+    def __init__(self, memory: Memory, writes_inputs: bool, origins: Origins) -> None:
+        self.memory, self.writes_inputs, self.origins = memory, writes_inputs, origins
+        self.counts: list[int] = []
+
+    def rows(self, launches: Sequence[DeviceLaunch]) -> list[Row]:
+        """Return the rows of launches, each with the numbers of those that it needs."""
+        rows: list[Row] = []
+        touches, large = [], set()
+        for launch in launches:
+            first = len(rows)
+            for row, emitted in self.of_launch(launch):
+                if is_large(emitted):
+                    large.add(len(rows))
+                rows.append(row)
+                touches.append(touches_of(emitted, self.memory, self.writes_inputs))
+            self.counts.append(len(rows) - first)
+        return [
+            row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches, large), strict=True)
+        ]
+
+    def of_launch(self, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:
+        """Give the rows of a launch; all but one of them are left over from equal parts."""
+        note = ", ".join([node.op.name for node in launch.nodes])
+        where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
+        for emitted, grid in _emitted(launch):
+            self.origins.setdefault(emitted.kernel.name, emitted.origins)
+            arguments = tuple([
+                self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments
+            ])  # fmt: skip
+            name = note or emitted.kernel.name.partition("_")[0]
+            yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
+
+    def pointer(self, access: Access) -> Pointer:
+        return Pointer(self.memory.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
 
 
 def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:

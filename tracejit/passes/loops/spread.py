@@ -89,9 +89,16 @@ class SpreadLaunch(NamedTuple):
     spread: Spread
 
     @property
+    def reads(self) -> list[Value]:
+        return [access.root for access in self.spread.nest.reads]
+
+    @property
+    def writes(self) -> list[Value]:
+        return [access.root for access in self.spread.nest.writes]
+
+    @property
     def touched(self) -> list[Value]:
-        nest = self.spread.nest
-        return [access.root for access in (*nest.reads, *nest.writes)]
+        return [*self.reads, *self.writes]
 
     @property
     def nodes(self) -> list[Node]:

@@ -47,6 +47,12 @@ def plans(program: Program) -> tuple[GraphPlan, GraphPlan]:
     return _plan(program.rows[:last]), _plan(program.rows[last:])
 
 
+def rows_in_turn(program: Program) -> GraphPlan:
+    """Return the launches of all rows, one after the other."""
+    nodes = tuple(map(_node, program.rows))
+    return GraphPlan(nodes, tuple([(number - 1,) if number else () for number in range(len(nodes))]))
+
+
 def _plan(rows: Sequence[Row]) -> GraphPlan:
     return GraphPlan(tuple(map(_node, rows)), tuple([row.needs for row in rows]))
 
