@@ -19,7 +19,12 @@ class Capability(NamedTuple):
     minor: int
 
     def __str__(self) -> str:
-        return f"cuda {self.major}.{self.minor}"
+        return f"cuda {self.dotted}"
+
+    @property
+    def dotted(self) -> str:
+        """The capability as NVIDIA writes it, such as 9.0."""
+        return f"{self.major}.{self.minor}"
 
     @property
     def known(self) -> "Capability":

@@ -106,6 +106,16 @@ class Replay:
         with collector_paused(), written_for(vector_bytes):
             return self._built().program._replace(guard=self.guard)
 
+    def program_for_device(self) -> Program:
+        """Return the program of a device for inputs whose elements lie one after the other.
+
+        Raises:
+            CodegenError: if there is none.
+        """
+        with collector_paused():
+            program: Program = pipeline().device_stages(self.graph, (), self.writes).program
+            return program._replace(guard=self.guard)
+
     def _built(self) -> "Stages":
         stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
         return stages

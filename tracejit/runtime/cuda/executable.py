@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """DeviceExecutable: a program on the device, one graph that each call launches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tracejit.call.tables import Pattern, Recipe
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor.state import WIDEST_ACCESS
 from tracejit.ops import Layout
-from tracejit.program import Program
+from tracejit.program import Kernel, Prepared, Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.runtime.cuda.functions import functions_of
@@ -23,18 +23,33 @@ from tracejit.util.locks import new_lock
 _ALIGNMENT = WIDEST_ACCESS
 
 
+FunctionsOf = Callable[[Driver, Sequence[Kernel]], tuple[dict[str, int], Prepared]]
+"""Returns the device's functions by the names of kernels, and what was done for that."""
+
+
 class DeviceExecutable:
     """A program on the device; may be called from several threads, which take turns.
 
-    program, on     the program and its device
-    prepared        the kernels that were loaded or compiled, and how long that took
+    Args:
+        program: the program.
+        layouts: of the inputs, None or absent for contiguous ones.
+        functions_of: returns the functions of kernels.
+
+    Attributes:
+        program, on: the program and its device.
+        prepared: the kernels that were loaded or compiled, and how long that took.
 
     Raises:
         DeviceError: if there is no device.
         CodegenError: if the program cannot run on one.
     """
 
-    def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        layouts: Sequence[Layout | None] = (),
+        functions_of: FunctionsOf = functions_of,
+    ) -> None:
         self.program = program
         self.on = on = driver()
         self._lock = new_lock()
