@@ -65,6 +65,13 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "exports.machine.checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
     "exports.machine.checked_targets: export: the source files of tracejit's k": "no source files are installed: "
     "test_export.py",
+    "exports.device.__init__: ": "a forged folder: tests/compiled/device/test_exports.py",
+    "exports.device._capability_of: code for": "as above",
+    "exports.device.choose_code: . Export the function with capabilities=": "as above",
+    'exports.device.choose_code: Or export the function with target="cpu"': "as above",
+    "exports.device.functions: load: the driver does not take the code": "as above",
+    "exports.writer._program_for_device: it has no program for a GPU:": "an op without a form for devices",
+    "exports.device.functions: load: the folder has no code of": "as above",
     "exports.values._encode_container: , whose layers are not written; pass its": "tests/compiled/nn",
     "passes.graph.branches._infer_cond: cond: the bodies do not fit the operands": "a mistake of the recorder",
     "passes.graph.branches._infer_while: while: the body does not fit the operand": "as above",

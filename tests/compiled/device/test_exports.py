@@ -194,3 +194,53 @@ def test_forged_threads(change: Any, what: str, tmp_path: Path) -> None:
     )
     with fake_device(), pytest.raises(tj.ExportError, match=what):
         tj.load(tmp_path / "f")
+
+
+def test_without_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Any:
+        raise tj.DeviceError("there is no GPU.")
+
+    exported(step, tmp_path / "f", ARRAYS, capabilities=("8.0", "9.0"))
+    monkeypatch.setattr(drivers, "driver", missing)
+    expected = r"has code for GPUs only: cuda 8.0 \(ptx\), cuda 9.0 \(ptx\). there is no GPU. Or export"
+    with pytest.raises(tj.ExportError, match=expected):
+        tj.load(tmp_path / "f")
+    with pytest.raises(tj.DeviceError, match="there is no GPU"):
+        exported(step, tmp_path / "g", ARRAYS, capabilities=None)
+
+
+def rewritten(folder: Path, change: Any) -> None:
+    content = files.read(str(folder), False)
+    change(content.manifest, content.files)
+    files.write(str(folder), content.manifest, content.files, True)
+
+
+def test_code_of_an_unknown_gpu(tmp_path: Path) -> None:
+    exported(step, tmp_path / "f", ARRAYS)
+    rewritten(tmp_path / "f", lambda manifest, _: manifest["cuda"][0].update(name="cuda 5.5"))
+    with fake_device(), pytest.raises(tj.ExportError, match=r"code for 'cuda 5\.5'"):
+        tj.load(tmp_path / "f")
+
+
+def test_a_kernel_without_code(tmp_path: Path) -> None:
+    exported(step, tmp_path / "f", ARRAYS)
+    rewritten(tmp_path / "f", lambda manifest, _: manifest["cuda"][0]["code"].pop())
+    with (
+        fake_device(),
+        pytest.raises(tj.ExportError, match=r"the folder has no code of \w+. Export the function again"),
+    ):
+        tj.load(tmp_path / "f")
+
+
+def test_code_that_the_driver_refuses(fake: FakeLibrary, tmp_path: Path) -> None:
+    exported(step, tmp_path / "f", ARRAYS)
+    fake.faults["cuModuleLoadDataEx"] = 218
+    with pytest.raises(
+        tj.ExportError, match=r"the driver does not take the code of \w+ \(.* Export the function for"
+    ):
+        tj.load(tmp_path / "f")
+
+
+def test_python_between_kernels(tmp_path: Path) -> None:
+    with pytest.raises(tj.ExportError, match="it calls "):
+        exported(lambda x: np.linalg.eig(x)[0], tmp_path / "f", (np.eye(3),))
