@@ -63,6 +63,18 @@ def op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
+def moved(start: Pointer, step_bytes: int, pointer: Pointer) -> Pointer:
+    """Return a pointer of a loop's body as one of the program around.
+
+    Args:
+        start: the memory of the pointer's place in the first step.
+        step_bytes: how far that moves on after each step.
+        pointer: of the body.
+    """
+    offset = start.offset_bytes + pointer.place.offset + pointer.offset_bytes
+    return Pointer(start.place, offset, pointer.dtype, (step_bytes, *pointer.steps))
+
+
 class _Emission:
     def __init__(self, plan: Plan, origins: Origins) -> None:
         self.plan = plan
@@ -131,13 +143,7 @@ class _Emission:
     def moved(self, launch: LoopLaunch, pointer: Pointer) -> Pointer:
         """Return a pointer of a body as one of this program, which moves on with the loop."""
         access, step_bytes = launch.memory(pointer.place)
-        start = self.pointer(access)
-        return Pointer(
-            start.place,
-            start.offset_bytes + pointer.place.offset + pointer.offset_bytes,
-            pointer.dtype,
-            (step_bytes, *pointer.steps),
-        )
+        return moved(self.pointer(access), step_bytes, pointer)
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)

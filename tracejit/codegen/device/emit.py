@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from tracejit.aval import Aval
 from tracejit.codegen.device.columns import emit_columns
 from tracejit.codegen.device.kept_rows import emit_kept_rows
+from tracejit.codegen.device.loops import ends, placed, rows_of_loop
 from tracejit.codegen.device.nest import DeviceEmitter
-from tracejit.codegen.device.order import is_large, needed, touches_of
+from tracejit.codegen.device.order import Written, is_large, needed, touches_of, touches_of_loop
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
 from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
+from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
@@ -26,7 +28,7 @@ from tracejit.passes.loops.spread import (
     SpreadLaunch,
 )
 from tracejit.passes.schedule.memory import Memory
-from tracejit.program import Grid, Pointer, Program, Row
+from tracejit.program import Grid, Pointer, Program, Row, RowLoop
 
 
 def emit_for_device(
@@ -36,6 +38,7 @@ def emit_for_device(
     selection: Selection,
     inputs: Sequence[Aval],
     origins: Origins | None = None,
+    is_body: bool = False,
 ) -> tuple[Program, list[int]]:
     """Return the program of launches that are spread over threads, and the number of rows of each launch.
 
@@ -46,13 +49,16 @@ def emit_for_device(
         selection: the selection that they come from.
         inputs: of the program.
         origins: filled with the nodes that names in the text come from, by kernel, in its first launch.
+        is_body: whether this is the body of a loop, of whose inputs those that are written share no memory.
     """
-    emission = _DeviceEmission(memory, bool(selection.written), {} if origins is None else origins)
-    rows, last = emission.rows(launches), emission.rows(commits)
+    written = None if not selection.written else Written.APART if is_body else Written.TOGETHER
+    emission = _DeviceEmission(memory, written, {} if origins is None else origins)
+    rows = emission.rows(launches, 0)
+    last = emission.rows(commits, len(rows))
     checked = tuple(dict.fromkeys(map(op_at, selection.checked)))
     program = Program(
         rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
-        written=selection.written, commits=len(last),
+        written=selection.written, commits=len(last), loops=tuple(emission.loops),
     )  # fmt: skip
     return program, emission.counts
 
@@ -71,29 +77,52 @@ class _DeviceEmission:
 
     Attributes:
         counts: the number of rows of each launch.
+        loops: around rows.
     """
 
-    def __init__(self, memory: Memory, writes_inputs: bool, origins: Origins) -> None:
-        self.memory, self.writes_inputs, self.origins = memory, writes_inputs, origins
+    def __init__(self, memory: Memory, written: Written | None, origins: Origins) -> None:
+        self.memory, self.written, self.origins = memory, written, origins
         self.counts: list[int] = []
+        self.loops: list[RowLoop] = []
 
-    def rows(self, launches: Sequence[DeviceLaunch]) -> list[Row]:
-        """Return the rows of launches, each with the numbers of those that it needs."""
-        rows: list[Row] = []
+    def rows(self, launches: Sequence[DeviceLaunch], before: int) -> list[Row]:
+        """Return the rows of launches, each with the numbers of those that it needs.
+
+        Args:
+            launches: in the order of execution.
+            before: the number of rows before them, which are not counted by these numbers.
+        """
+        parts: list[list[Row]] = []  # a row, or the rows of a loop, which need rows among themselves
         touches, large = [], set()
         for launch in launches:
-            first = len(rows)
-            for row, emitted in self.of_launch(launch):
-                if is_large(emitted):
-                    large.add(len(rows))
-                rows.append(row)
-                touches.append(touches_of(emitted, self.memory, self.writes_inputs))
-            self.counts.append(len(rows) - first)
-        return [
-            row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches, large), strict=True)
-        ]
+            first = sum(map(len, parts))
+            if isinstance(launch, LoopLaunch):
+                parts.append(self.loop(launch, before + first))
+                touches.append(touches_of_loop(launch, self.memory, self.written))
+            else:
+                for row, emitted in self.of_launch(launch):
+                    if is_large(emitted):
+                        large.add(len(parts))
+                    parts.append([row])
+                    touches.append(touches_of(emitted, self.memory, self.written))
+            self.counts.append(sum(map(len, parts)) - first)
+        rows: list[Row] = []
+        ends_of: list[tuple[int, ...]] = []
+        for part, numbers in zip(parts, needed(touches, large), strict=True):
+            needs = sorted({end for number in numbers for end in ends_of[number]})
+            ends_of.append(ends(part, len(rows)))
+            rows += placed(part, len(rows), needs)
+        return rows
 
-    def of_launch(self, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:
+    def loop(self, launch: LoopLaunch, first: int) -> list[Row]:
+        """Return the rows of a loop, the first of which has a number in the program."""
+        for name, nodes in launch.origins.items():
+            self.origins.setdefault(name, nodes)
+        made = rows_of_loop(launch, self.pointer)
+        self.loops += [loop._replace(first=loop.first + first, end=loop.end + first) for loop in made.loops]
+        return made.rows
+
+    def of_launch(self, launch: SpreadLaunch | KernelLaunch) -> Iterator[tuple[Row, Emitted]]:
         """Give the rows of a launch; all but one of them are left over from equal parts."""
         note = ", ".join([node.op.name for node in launch.nodes])
         where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
@@ -109,7 +138,7 @@ class _DeviceEmission:
         return Pointer(self.memory.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
 
 
-def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:
+def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
         threads = COLUMN_THREADS if spread.form == COLUMNS else BLOCK
