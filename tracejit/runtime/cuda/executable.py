@@ -15,10 +15,12 @@ from tracejit.program import Kernel, Prepared, Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.runtime.cuda.functions import functions_of
-from tracejit.runtime.cuda.graph import plans, rows_in_turn
+from tracejit.runtime.cuda.graph import Patch, rows_in_turn
 from tracejit.runtime.cuda.launches import NodeParameters
 from tracejit.runtime.cuda.replays import PlacedLaunches
+from tracejit.runtime.cuda.steps import HostLoop, Steps, steps_of
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
 
 _ALIGNMENT = WIDEST_ACCESS
 
@@ -60,7 +62,7 @@ class DeviceExecutable:
             )
         ]
         self._outputs = [_kind_of(aval) for aval in program.outputs]
-        plan, commits = plans(program)
+        steps, commits = steps_of(program)
         functions, self.prepared = functions_of(on, program.kernels)
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
@@ -72,8 +74,7 @@ class DeviceExecutable:
         moving = {("input", number): number for number in range(len(self._inputs))}
         moving |= {("output", number): len(moving) + number for number in range(len(self._outputs))}
         self._where = functions, fixed, moving
-        self._graph = PlacedLaunches(on, plan, *self._where)
-        self._commits = PlacedLaunches(on, commits, *self._where)
+        self._steps, self._commits = self._placed(steps), self._placed(commits)
         self._is_checked = program.guard is not None or bool(program.checked)
 
     def __call__(self, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
@@ -99,17 +100,50 @@ class DeviceExecutable:
                 )
                 if self.program.checked:
                     on.clear(self._fault.address, 8)
-                self._graph.launch(addresses)
+                self._run(self._steps, addresses)
             if self._is_checked:
                 self._check(outputs)
             written = [number for number in copies if number in self.program.written]
             if self.program.commits or written:
                 with on.lanes.order:
                     on.lanes.take_over((*self._own, *inputs))
-                    self._commits.launch(addresses)
+                    self._run(self._commits, addresses)
                     for number in written:
                         copies[number].write_back()
         return outputs
+
+    def _placed(self, steps: Steps) -> list["_Step"]:
+        return [
+            _PlacedLoop(step, self._placed(step.body))
+            if isinstance(step, HostLoop)
+            else PlacedLaunches(self.on, step, *self._where)
+            for step in steps
+        ]
+
+    def _run(self, steps: "Sequence[_Step]", addresses: tuple[int, ...]) -> None:
+        """Launch graphs, and loops of graphs, given the addresses of arrays and the turns of loops around."""
+        for step in steps:
+            if isinstance(step, PlacedLaunches):
+                step.launch(addresses)
+                continue
+            loop, body = step
+            for turn in range(loop.most):
+                self._run(body, (*addresses, turn) if loop.is_moving else addresses)
+                if loop.flags and not self._hold(loop.flags, addresses):
+                    break
+
+    def _hold(self, flags: Sequence[Patch], addresses: tuple[int, ...]) -> bool:
+        """Wait for bools, and return whether all are true."""
+        _, fixed, moving = self._where
+        turns = addresses[len(moving) :]
+        reads: list[tuple[np.ndarray, int]] = []
+        for flag in flags:
+            place = flag.kind, flag.number
+            start = fixed[place] if place in fixed else addresses[moving[place]]
+            moved = sum(step * turn for step, turn in zip(flag.steps, turns, strict=False))
+            reads.append((np.zeros((), np.bool_), start + flag.offset + moved))
+        self.on.read(reads)
+        return all(bool(value) for value, _ in reads)
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
@@ -117,16 +151,19 @@ class DeviceExecutable:
         """Return the compiled entry point of the program (Note [entries of a device] in entry.py).
 
         None where Python has to look at each call: for numbers among the inputs, guards, indices that are checked,
-        and inputs that are written.
+        inputs that are written, and loops that the host runs.
         """
         program = self.program
-        if guarded or self._is_checked or program.written or not program.rows or program.commits:
+        if guarded or self._is_checked or program.written or program.commits or len(self._steps) != 1:
+            return None
+        (graph,) = self._steps
+        if not isinstance(graph, PlacedLaunches):
             return None
         if pattern is None or pattern.numbers or len(self._inputs) != pattern.inputs:
             return None
         from tracejit.runtime.cuda.entry import DeviceEntry  # compiles
 
-        return DeviceEntry(self.on, self._inputs, self._outputs, lambda: self._graph.another().place).point(
+        return DeviceEntry(self.on, self._inputs, self._outputs, lambda: graph.another().place).point(
             formats, pattern, recipe
         )
 
@@ -163,6 +200,16 @@ class DeviceExecutable:
             reads.append((holds, outputs[program.guard].address))
         on.read(reads)
         program.check(fault, {} if program.guard is None else {program.guard: holds})  # type: ignore[arg-type]
+
+
+class _PlacedLoop(NamedTuple):
+    """A loop that the host runs, and the graphs in it."""
+
+    loop: HostLoop
+    body: "list[_Step]"
+
+
+_Step = PlacedLaunches | _PlacedLoop
 
 
 def _kind_of(aval: Aval, layout: Layout | None = None) -> ArrayKind:

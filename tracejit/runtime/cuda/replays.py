@@ -25,7 +25,9 @@ Place = tuple[str, int]  # what lies there, such as "input", and its number
 
 
 class PlacedLaunches:
-    """PlacedLaunches on the device as graphs, of which some addresses are those of a call's arrays (Note [graphs]).
+    """Launches on the device as graphs, of which some addresses are those of a call's arrays (Note [graphs]).
+
+    In loops that the host runs, the numbers of their turns follow the addresses.
 
     Args:
         on: the device.
@@ -41,16 +43,20 @@ class PlacedLaunches:
     ) -> None:  # fmt: skip
         self._on, self._plan = on, plan
         self._parameters: list[NodeParameters] = []
-        self._moving: list[tuple[int, int, int, int]] = []  # node, slot, number of the address, offset
+        # Of each word: node, slot, number of the address or None, offset, and what it moves by in loops of the host.
+        self._moving: list[tuple[int, int, int | None, int, tuple[int, ...]]] = []
+        self._arrays = len(moving)
         for number, node in enumerate(plan.nodes):
             words = np.zeros(max(1, count_of_words(node.kernel)), np.int64)
             words[: len(node.words)] = node.words
             for patch in node.patches:
-                place = patch.kind, patch.number
-                if place in fixed:
-                    words[patch.slot] = fixed[place] + patch.offset
+                place, offset = (patch.kind, patch.number), patch.offset
+                if place not in fixed:
+                    self._moving.append((number, patch.slot, moving[place], offset, patch.steps))
+                elif patch.steps:
+                    self._moving.append((number, patch.slot, None, fixed[place] + offset, patch.steps))
                 else:
-                    self._moving.append((number, patch.slot, moving[place], patch.offset))
+                    words[patch.slot] = fixed[place] + offset
             function = functions[node.kernel.name]
             self._parameters.append(NodeParameters(function, node.grid.blocks, node.grid.threads, words))
         self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
@@ -100,8 +106,13 @@ class PlacedLaunches:
     def _move(self, parameters: Sequence[NodeParameters], addresses: tuple[int, ...]) -> list[int]:
         """Put the addresses into the words of launches; return the numbers of those that change."""
         changed = set()
-        for number, slot, place, offset in self._moving:
-            words, address = parameters[number].words, addresses[place] + offset
+        turns = addresses[self._arrays :]
+        for number, slot, place, offset, steps in self._moving:
+            words, address = parameters[number].words, offset
+            if place is not None:
+                address += addresses[place]
+            for step, turn in zip(steps, turns, strict=False):
+                address += step * turn
             if words[slot] != address:
                 words[slot] = address
                 changed.add(number)
