@@ -7,8 +7,8 @@ and with its carry as inputs that it writes. So the passes find out what may be 
 are added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
 steps there are: addresses move on between the steps.
 
-A device reads and writes up to 32 bytes at once, which begin at a multiple of that. So what the steps of a loop take and give
-lies there in memory with room between, copied before and after the loop, unless it lies at such multiples anyway.
+A device reads and writes up to 32 bytes at once, which begin at a multiple of that. So what the steps of a loop take
+and give lies there in memory with room between, copied before and after the loop, unless it lies so anyway.
 """
 
 from collections.abc import Callable, Mapping, Sequence
