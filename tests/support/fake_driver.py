@@ -310,7 +310,7 @@ class FakeLibrary:
         """Return the launch in a driver's structure, whose arguments are copied."""
         _, text, name = self.objects[parameters.function]
         kernel = kernel_of(text)
-        size = int(re.search(r"\.b8 \w+\[(\d+)\]", text)[1])  # type: ignore[index]
+        size = int(re.search(rf"\.b8 {name}_param_0\[(\d+)\]", text)[1])  # type: ignore[index]
         words = np.frombuffer(ctypes.string_at(parameters.parameters[0], size), np.int64)
         assert parameters.grid_y == parameters.grid_z == parameters.block_y == parameters.block_z == 1
         return name, kernel, words.tolist(), (parameters.grid_x, parameters.block_x)

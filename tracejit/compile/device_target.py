@@ -103,7 +103,10 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
     texts = [_in_global_memory(text) for text in lowered.texts]
     for name in sorted(lowered.declares & _LIBM.keys()):
         texts += _libm(name)
-    module, *others = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
+    module, *others = modules = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
+    for function in (function for each in modules for function in each.functions):
+        if not function.is_declaration and function.name != lowered.symbol:
+            function.linkage = llvm.Linkage.weak_odr  # functions of Numba's are in several texts
     for other in others:
         module.link_in(other)
     module.link_in(llvm.parse_assembly(quotient_functions(), context))
