@@ -10,6 +10,7 @@ import random_loops
 from device_cases import agree
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
+from loops import Cube
 
 import tracejit as tj
 from tracejit.program import Row
@@ -220,6 +221,7 @@ def graphs_of(made: Steps) -> list[GraphPlan]:
 
 
 @pytest.mark.parametrize("most", [3, 1024])
+@pytest.mark.slow
 def test_launches_on_the_same_memory_follow_each_other(
     most: int, fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,3 +288,25 @@ def test_loops_are_exported(fake: FakeLibrary, tmp_path: Any) -> None:
         want = tj.tree.flatten(accelerated(*tj.gpu(arrays)))[0]
         found = tj.tree.flatten(tj.load(tmp_path / str(number))(*arrays))[0]
         assert [x.tolist() for x in found] == [x.tolist() for x in want]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_functions_of_python_run_on_the_host(in_loop: bool, fake: FakeLibrary) -> None:
+    cube = Cube()
+
+    def function(xs: Any) -> Any:
+        if in_loop:
+            return tj.dlscan(lambda c, x: (tj.tanh(cube(c) + x), c.sum()), xs[0] * 0, xs)
+        return cube(xs) * 2
+
+    xs = normal(4, 3)
+    want = tj.tree.flatten(tj.dlfeval(function, tj.dlarray(xs)))[0]
+    accelerated = tj.dlaccelerate(function)
+    for _ in range(4):
+        found = tj.tree.flatten(accelerated(tj.gpu(xs)))[0]
+        assert all(array.device == "cuda:0" for array in found)
+        agree([np.asarray(array) for array in found], [np.asarray(array) for array in want])
+    replay = replay_of(accelerated)
+    assert replay.refusal == "Cube: a function of Python cannot run on a device."
+    assert replay.target == "cpu, with copies, because Cube: a function of Python cannot run on a device"
+    assert accelerated.hit_rate == 50.0
