@@ -70,6 +70,7 @@ class HostCall(NamedTuple):
             return None
 
 
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 _SCRATCH = re.compile(r"\bscratch_[a-z]+(\d+)\((\d+)\)")  # its bits, and how many
 
 
@@ -82,6 +83,11 @@ class Kernel(NamedTuple):
     name: str
     text: str
     host: HostCall | None = None
+
+    @property
+    def words(self) -> int:
+        """The number of words of its argument."""
+        return 1 + max((int(number) for number in _ARGUMENT.findall(self.text)), default=-1)
 
     @property
     def scratch_bytes(self) -> int:

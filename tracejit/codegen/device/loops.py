@@ -19,7 +19,6 @@ import numpy as np
 from tracejit.codegen.device.work import ALONE_GRID
 from tracejit.codegen.emit import moved
 from tracejit.codegen.names import INDENT, NAME, named
-from tracejit.compile.capability import count_of_words
 from tracejit.passes.loops.launches import LoopLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.program import Kernel, Pointer, Row, RowLoop
@@ -118,7 +117,7 @@ def _if_holds(row: Row, condition: Pointer) -> Row:
 def _guarded(kernel: Kernel) -> Kernel:
     """Return a kernel with one more argument, the address of a bool; where that is false it does nothing."""
     head, _, body = kernel.text.partition("\n")
-    number = count_of_words(kernel)
+    number = kernel.words
     lines = [
         head.replace(kernel.name, NAME), f"{INDENT}holds{number} = read_b1(args[{number}])",
         f"{INDENT}if not holds{number}[0]:", f"{INDENT * 2}return",

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tracejit.compile.capability import count_of_words
 from tracejit.kernels.executor.state import MOST_GRAPHS
 from tracejit.runtime.cuda.driver import Driver
 from tracejit.runtime.cuda.graph import GraphPlan
@@ -47,7 +46,7 @@ class PlacedLaunches:
         self._moving: list[tuple[int, int, int | None, int, tuple[int, ...]]] = []
         self._arrays = len(moving)
         for number, node in enumerate(plan.nodes):
-            words = np.zeros(max(1, count_of_words(node.kernel)), np.int64)
+            words = np.zeros(max(1, node.kernel.words), np.int64)
             words[: len(node.words)] = node.words
             for patch in node.patches:
                 place, offset = (patch.kind, patch.number), patch.offset
