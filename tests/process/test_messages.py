@@ -78,7 +78,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "passes.graph.branches._vjp_while: dlwhile: a loop whose length a value dec": "tests/support/messages_loops.py",
     "passes.graph.complex_parts.node: : an op of complex numbers that has no f": "a mistake in the record of an op",
     "passes.graph.scan._infer: scan: the operands are": "a mistake of the recorder",
-    "passes.loops.bodies.launch_loop: a graph with a loop is selected without": "loops on a device: tests/unit/codegen",
+    "passes.loops.bodies.launch_loop: a graph with a loop is selected without": "tests/support/messages_loops.py",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "exports.values.encode_part: ; call the function with arrays of the h": "tests/compiled/device/test_runtime.py",
     "runtime.cuda.executable._refuse: of a program is": "as above",
