@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracejit import config
 from tracejit.aval import is_half
 from tracejit.codegen.emit import Origins, emit
-from tracejit.describe.program import Stages
+from tracejit.describe.stages import DevicePlan, Stages
 from tracejit.ir import Graph, Value, verify
 from tracejit.ops import Kind
 from tracejit.ops.op import Layout
@@ -137,6 +137,14 @@ def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) 
     return BuiltBody(built.program, built.plan.checked, built.origins)
 
 
+def _build_body_for_device(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> "BuiltBody":
+    """Return the program of the body of a loop for a device."""
+    from tracejit.passes.loops.bodies import BuiltBody
+
+    built = device_stages(graph, layouts, writes, is_body=True)
+    return BuiltBody(built.program, built.plan.checked, built.origins)
+
+
 def _accumulated(graph: Graph, writes: Writes) -> dict[Value, Value]:
     """Return the inputs that products are added to where they lie, by the results of these products."""
     if writes.guarded:
@@ -162,6 +170,21 @@ def build_for_device(
         layouts: of the inputs; None, or no entry, for contiguous ones.
         writes: the outputs that are new contents of inputs, which the program writes into them.
     """
+    return device_stages(graph, layouts, writes).program
+
+
+def device_stages(
+    graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES, is_body: bool = False
+) -> Stages:
+    """Return the program of a graph for a device together with what each stage made of it.
+
+    Args:
+        graph, layouts, writes: as in build_for_device().
+        is_body: whether the graph is the body of a loop.
+
+    Raises:
+        CodegenError: if there is no program for a device.
+    """
     # Imported here, because few programs run on a device.
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.spread import spread_launches
@@ -170,13 +193,16 @@ def build_for_device(
     fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)
-    selection = select(simplified, fused, writes, for_device=True)
+    selection = select(simplified, fused, writes, _build_body_for_device, for_device=True)
     launches, commits = [
         spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
     ]
     memory = place_roots([launch.touched for launch in launches + commits], selection.external)
-    program = emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
-    return _with_halves(program, graph, writes)
+    origins: Origins = {}
+    inputs = [value.aval for value in graph.inputs]
+    program, counts = emit_for_device(launches, commits, memory, selection, inputs, origins, is_body)
+    plan = DevicePlan(launches + commits, memory.places, counts, selection.checked)
+    return Stages(simplified, fused, plan, origins, _with_halves(program, graph, writes))
 
 
 def _verify(*graphs: Graph) -> None:

@@ -70,6 +70,7 @@ class HostCall(NamedTuple):
             return None
 
 
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 _SCRATCH = re.compile(r"\bscratch_[a-z]+(\d+)\((\d+)\)")  # its bits, and how many
 
 
@@ -82,6 +83,11 @@ class Kernel(NamedTuple):
     name: str
     text: str
     host: HostCall | None = None
+
+    @property
+    def words(self) -> int:
+        """The number of words of its argument."""
+        return 1 + max((int(number) for number in _ARGUMENT.findall(self.text)), default=-1)
 
     @property
     def scratch_bytes(self) -> int:
@@ -204,12 +210,26 @@ class Program(NamedTuple):
 
     @property
     def repeats(self) -> list[int]:
-        """For each row, how many times it runs at most."""
+        """For each row, how many times it runs at most; a loop that a value ends counts as one step."""
         times = [1] * len(self.rows)
         for loop in self.loops:
             for number in range(loop.first, loop.end):
-                times[number] *= loop.most
+                times[number] *= 1 if loop.condition is not None else loop.most
         return times
+
+    @property
+    def threads(self) -> list[str]:
+        """For each row, the threads of a device and the launches that they wait for, in words; "" on the CPU."""
+        last = len(self.rows) - self.commits
+        words = []
+        for number, row in enumerate(self.rows):
+            first = 1 if number < last else last + 1
+            after = (
+                f", after {' and '.join([str(first + other) for other in row.needs])}" if row.needs else ""
+            )
+            grid = row.grid
+            words.append("" if grid is None else f"{grid.blocks} x {grid.threads} threads{after}")
+        return words
 
     @property
     def launch_of_row(self) -> list[int]:

@@ -26,7 +26,7 @@ from tracejit.record.recorder import suspended
 from tracejit.runtime.cuda import driver as drivers
 from tracejit.runtime.cuda.library import PROTOTYPES
 
-_ATTRIBUTES = {75: 8, 76: 0, 115: 1}
+_ATTRIBUTES = {75: 8, 76: 0, 115: 1, 13: 1_000_000, 16: 108, 87: 2}
 _NAMES = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 100: "CUDA_ERROR_NO_DEVICE",
           700: "CUDA_ERROR_ILLEGAL_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED"}  # fmt: skip
 
@@ -60,6 +60,7 @@ class FakeLibrary:
         others: addresses that belong to other devices, with their numbers.
         total: bytes of the device's memory.
         launched, streams: the kernels that were launched, and the streams of the launches of graphs.
+        clock, times: the time in ms, to which a launch adds as many as it has blocks, and that of events in graphs.
     """
 
     def __init__(self) -> None:
@@ -74,6 +75,7 @@ class FakeLibrary:
         self.queues: dict[int, list[_Work]] = {}  # of streams
         self.launched: list[str] = []
         self.streams: list[int] = []
+        self.clock, self.times = 0.0, dict[int, float]()
         self._last = 0x1000
         self._by_address: dict[str, Any] = {}
         self._lock = threading.RLock()  # calls come from any thread
@@ -229,7 +231,16 @@ class FakeLibrary:
             self.finish(*recorded)
 
     def _cuEventElapsedTime(self, out: Any, first: Any, last: Any) -> None:
-        out._obj.value = 1.0
+        times = [self.times.get(_number(event)) for event in (first, last)]
+        out._obj.value = 1.0 if None in times else times[1] - times[0]
+
+    def _run(self, kernel: Kernel, words: list[int], grid: tuple[int, int]) -> None:
+        self.clock += grid[0]
+        kernel.run(words, self.memory, *grid)
+
+    def _tell(self, event: int) -> None:
+        self.clock += 0.25
+        self.times[event] = self.clock
 
     def _cuEventDestroy_v2(self, event: Any) -> None:
         del self.objects[_number(event)]
@@ -263,6 +274,14 @@ class FakeLibrary:
         self.new(out, "node")
         nodes.append((out._obj.value, self.launch_of(parameters._obj), needed))
 
+    def _cuGraphAddEventRecordNode(self, out: Any, graph: Any, before: Any, count: int, event: Any) -> None:
+        nodes = self.objects[_number(graph)][1]
+        needed = [int(before[i]) for i in range(count)]
+        assert all(any(node == known for known, *_ in nodes) for node in needed)
+        assert self.objects[_number(event)][0] == "event"
+        self.new(out, "node")
+        nodes.append((out._obj.value, _number(event), needed))
+
     def _cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:
         nodes = self.objects[_number(graph)][1]
         self.new(out, "executable", {node: launch for node, launch, _ in nodes})
@@ -274,11 +293,13 @@ class FakeLibrary:
 
     def _cuGraphLaunch(self, executable: Any, stream: int | None) -> None:
         self.streams.append(_number(stream))
-        for name, kernel, words, grid in [*self.objects[_number(executable)][1].values()]:
+        for launch in [*self.objects[_number(executable)][1].values()]:
+            if isinstance(launch, int):
+                self.put(stream, lambda event=launch: self._tell(event))
+                continue
+            name, kernel, words, grid = launch
             self.launched.append(name)
-            self.put(
-                stream, lambda kernel=kernel, words=words, grid=grid: kernel.run(words, self.memory, *grid)
-            )
+            self.put(stream, lambda kernel=kernel, words=words, grid=grid: self._run(kernel, words, grid))
 
     def _cuGraphExecDestroy(self, executable: Any) -> None:
         del self.objects[_number(executable)]
@@ -289,7 +310,7 @@ class FakeLibrary:
         """Return the launch in a driver's structure, whose arguments are copied."""
         _, text, name = self.objects[parameters.function]
         kernel = kernel_of(text)
-        size = int(re.search(r"\.b8 \w+\[(\d+)\]", text)[1])  # type: ignore[index]
+        size = int(re.search(rf"\.b8 {name}_param_0\[(\d+)\]", text)[1])  # type: ignore[index]
         words = np.frombuffer(ctypes.string_at(parameters.parameters[0], size), np.int64)
         assert parameters.grid_y == parameters.grid_z == parameters.block_y == parameters.block_z == 1
         return name, kernel, words.tolist(), (parameters.grid_x, parameters.block_x)

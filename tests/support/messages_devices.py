@@ -17,8 +17,8 @@ from tracejit.errors import (
     DeviceMemoryError,
     WriteError,
 )
-from tracejit.program import Grid, HostCall, Kernel, Program, Row, RowLoop, Symbol
-from tracejit.runtime.cuda import graph, library
+from tracejit.program import Grid, HostCall, Kernel, Program, Row, Symbol
+from tracejit.runtime.cuda import library, steps
 from tracejit.runtime.cuda.driver import Driver, driver, stream
 
 X = np.ones((2, 3))
@@ -95,8 +95,8 @@ def row(host: HostCall | None = None, *arguments: Any) -> Row:
     return Row(Kernel("kernel_1", "", host), arguments, "", (), grid=Grid(1, 1))
 
 
-def program(*rows: Row, loops: tuple[RowLoop, ...] = ()) -> Program:
-    return Program([*rows], [], [Aval((), None, np.dtype(np.float64))], [], 0, loops=loops)
+def program(*rows: Row) -> Program:
+    return Program([*rows], [], [Aval((), None, np.dtype(np.float64))], [], 0)
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -242,17 +242,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "target: expected one of ('auto', 'cpu', 'cuda'), not 'gpu'.",
     ),
     (
-        lambda: graph.plans(program(row(), loops=(RowLoop(0, 1, 2),))),
-        CodegenError,
-        "a loop of the CPU cannot run on a device.",
-    ),
-    (
-        lambda: graph.plans(program(row(HostCall(abs, (), ())))),
+        lambda: steps.steps_of(program(row(HostCall(abs, (), ())))),
         CodegenError,
         "kernel_1: a kernel of the CPU cannot run on a device.",
     ),
     (
-        lambda: graph.plans(program(row(None, Symbol("dgemm")))),
+        lambda: steps.steps_of(program(row(None, Symbol("dgemm")))),
         CodegenError,
         "dgemm: a routine of the CPU cannot run on a device.",
     ),

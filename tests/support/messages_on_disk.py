@@ -384,6 +384,32 @@ ROWS: tuple[FolderRow, ...] = (
         ArgumentError,
         "export: cpus: expected one of 'host', 'x86-64-v4', 'x86-64-v3', 'x86-64-v2', 'x86-64', not 'i386'.",
     ),
+    # exports/device
+    FolderRow(
+        lambda folder: tj.export(double, folder / "f", target="gpu"),
+        ArgumentError,
+        "export: target: expected one of ('cpu', 'cuda'), not 'gpu'.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(double, folder / "f", capabilities="9.0"),
+        ArgumentError,
+        'export: capabilities are those of GPUs; set target="cuda" with them.',
+    ),
+    FolderRow(
+        lambda folder: tj.export(double, folder / "f", target="cuda", cpus="x86-64"),
+        ArgumentError,
+        'export: cpus are not used with target="cuda"; leave them out, and give capabilities.',
+    ),
+    FolderRow(
+        lambda folder: tj.export(double, folder / "f", target="cuda", capabilities="6.1"),
+        ArgumentError,
+        "export: capabilities: expected one of '7.5', '8.0', '8.6', '8.9', '9.0', '10.0', '12.0', not '6.1'.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(double, folder / "f", target="cuda", capabilities=()),
+        ArgumentError,
+        "export: capabilities: expected one or more, each once, not ().",
+    ),
     FolderRow(
         lambda folder: tj.export(tj.dlaccelerate(lambda x: x), folder / "f"),
         ExportError,

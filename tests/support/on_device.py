@@ -10,7 +10,7 @@ import numpy as np
 from ptx_emulator import Kernel, Memory
 
 import tracejit as tj
-from tracejit.compile.capability import Capability, count_of_words
+from tracejit.compile.capability import Capability
 from tracejit.compile.device_target import ptx_of
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel as Source
@@ -97,5 +97,5 @@ class EmulatedProgram:
                 assert isinstance(argument, int)
                 words.append(argument)
         assert row.grid is not None
-        words += [0] * (max(1, count_of_words(row.kernel)) - len(words))
+        words += [0] * (max(1, row.kernel.words) - len(words))
         self.steps += compiled(row.kernel, self.capability).run(words, memory, *row.grid)

@@ -63,6 +63,18 @@ def op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
+def moved(start: Pointer, step_bytes: int, pointer: Pointer) -> Pointer:
+    """Return a pointer of a loop's body as one of the program around.
+
+    Args:
+        start: the memory of the pointer's place in the first step.
+        step_bytes: how far that moves on after each step.
+        pointer: of the body.
+    """
+    offset = start.offset_bytes + pointer.place.offset + pointer.offset_bytes
+    return Pointer(start.place, offset, pointer.dtype, (step_bytes, *pointer.steps))
+
+
 class _Emission:
     def __init__(self, plan: Plan, origins: Origins) -> None:
         self.plan = plan
@@ -131,13 +143,7 @@ class _Emission:
     def moved(self, launch: LoopLaunch, pointer: Pointer) -> Pointer:
         """Return a pointer of a body as one of this program, which moves on with the loop."""
         access, step_bytes = launch.memory(pointer.place)
-        start = self.pointer(access)
-        return Pointer(
-            start.place,
-            start.offset_bytes + pointer.place.offset + pointer.offset_bytes,
-            pointer.dtype,
-            (step_bytes, *pointer.steps),
-        )
+        return moved(self.pointer(access), step_bytes, pointer)
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)
@@ -242,7 +248,7 @@ def module_source(
     """
     parts = [
         f'"""{_in_docstring(title)}\n\n'
-        f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}; arena "
+        f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}{_on_device(program)}; arena "
         f"{program.arena_bytes} bytes.\n"
         + "".join(
             f"input[{i}]: {aval}{', written' if i in program.written else ''}\n"
@@ -259,9 +265,14 @@ def module_source(
     return "\n".join(parts)
 
 
+def _on_device(program: Program) -> str:
+    return " on a GPU" if any(row.grid is not None for row in program.rows) else ""
+
+
 def _launches(function: str, program: Program, first: int, end: int) -> str:
     lines: list[str] = []
     around: list[RowLoop] = []
+    threads = program.threads
     loops = [loop for loop in program.loops if first <= loop.first < end]
     for number in range(first, end):
         around = [loop for loop in around if number < loop.end]
@@ -269,7 +280,7 @@ def _launches(function: str, program: Program, first: int, end: int) -> str:
             lines += _loop_lines(loops[0], len(around))
             around.append(loops.pop(0))
         indent = " " * 4 * len(around)
-        lines += [indent + line for line in _launch_lines(program.rows[number])]
+        lines += [indent + line for line in _launch_lines(program.rows[number], number, threads[number])]
     return f"\ndef {function}(memory):\n" + "".join(lines or ["    pass\n"])
 
 
@@ -287,10 +298,11 @@ def _in_docstring(text: str) -> str:
     return printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _launch_lines(row: Row) -> list[str]:
+def _launch_lines(row: Row, number: int, threads: str) -> list[str]:
     places = ", ".join(f"{printable(where[0])}:{where[1]}" for where in row.where if where)
     part = f", part {row.part + 1} of {row.parts}" if row.parts > 1 else ""
-    comment = f"    # {row.note}{part}" + (f"  ({places})" if places else "")
+    what = f"{number + 1}: {row.note}, {threads}" if threads else f"{row.note}{part}"
+    comment = f"    # {what}" + (f"  ({places})" if places else "")
     return [f"{comment}\n", f"    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"]
 
 

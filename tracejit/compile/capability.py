@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compute capability of a GPU, and the number of a kernel's arguments; without Numba and LLVM."""
+"""The compute capability of a GPU; without Numba and LLVM."""
 
-import re
 from typing import NamedTuple
 
 from tracejit.errors import CodegenError
-from tracejit.program import Kernel
 
 # The oldest versions of PTX that know a capability: older drivers read them. 7.8 is that of CUDA 11.8.
 PTX_VERSIONS = {(7, 5): 78, (8, 0): 78, (8, 6): 78, (8, 9): 78, (9, 0): 78, (10, 0): 86, (12, 0): 87}
-_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 
 
 class Capability(NamedTuple):
@@ -17,6 +14,14 @@ class Capability(NamedTuple):
 
     major: int
     minor: int
+
+    def __str__(self) -> str:
+        return f"cuda {self.dotted}"
+
+    @property
+    def dotted(self) -> str:
+        """The capability as NVIDIA writes it, such as 9.0."""
+        return f"{self.major}.{self.minor}"
 
     @property
     def known(self) -> "Capability":
@@ -30,8 +35,3 @@ class Capability(NamedTuple):
             least = ".".join(map(str, min(PTX_VERSIONS)))
             raise CodegenError(f"compute capability {self.major}.{self.minor}: expected {least} or greater.")
         return max(fitting)
-
-
-def count_of_words(kernel: Kernel) -> int:
-    """Return how many arguments a kernel takes."""
-    return 1 + max((int(number) for number in _ARGUMENT.findall(kernel.text)), default=-1)

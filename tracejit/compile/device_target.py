@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 from numba.core import types
 
 from tracejit.compile import numba_target
-from tracejit.compile.capability import PTX_VERSIONS, Capability, count_of_words
+from tracejit.compile.capability import PTX_VERSIONS, Capability
 from tracejit.compile.device_division import quotient_functions, with_short_divisions
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
@@ -97,13 +97,16 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
     Raises:
         CodegenError: if it calls a function of the C library that has no form for a device.
     """
-    words = count_of_words(kernel)
+    words = kernel.words
     machine = _machine(capability.known)
     context = llvm.create_context()
     texts = [_in_global_memory(text) for text in lowered.texts]
     for name in sorted(lowered.declares & _LIBM.keys()):
         texts += _libm(name)
-    module, *others = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
+    module, *others = modules = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
+    for function in (function for each in modules for function in each.functions):
+        if not function.is_declaration and function.name != lowered.symbol:
+            function.linkage = llvm.Linkage.weak_odr  # functions of Numba's are in several texts
     for other in others:
         module.link_in(other)
     module.link_in(llvm.parse_assembly(quotient_functions(), context))

@@ -6,13 +6,14 @@ The description is JSON, and the same in each process. The first call in a proce
 long unrolled loop it holds the first rows, and the first row of each kernel; ``left_out`` counts the rest.
 
     function, defined, signature    the accelerated function: its name, [file, line], and [name, text] of each argument
-    target                          of its kernels
+    target                          of its kernels: "cpu", or a device such as "cuda 9.0"
     inputs, outputs                 of the program, in words
     written                         the numbers of the inputs that it writes, if there are any
     ops         number, name, inputs, params, outputs ([value, shape, dtype]), where ([file, line]), rows
     kernels     name, entry (the key of the entry on disk), lines ([line of the source, number of an op])
     rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, and
-                part: its number, the number of parts, and the row's place in the part
+                part: its number, the number of parts, and the row's place in the part; and threads of a device
+                and what they wait for (in words)
     pairs       made, read (numbers of rows), value, why: a row writes a value, a row reads it, why they are not one
     memory      kind, number, offset, bytes, value, op (that writes it), first, last (rows)
     row_count, arena_bytes, constant_bytes, left_out
@@ -24,8 +25,10 @@ from typing import Any, Protocol
 
 from tracejit import config
 from tracejit.aval import dtype_name
+from tracejit.compile.capability import Capability
 from tracejit.compile.key import key_of
-from tracejit.describe.program import Buffer, Description, Operation, Stages, describe
+from tracejit.describe.program import Buffer, Description, Operation, describe
+from tracejit.describe.stages import Stages
 from tracejit.ir import Where
 from tracejit.program import Argument, Kernel, Pointer, Program, ScalarArgument, Symbol
 from tracejit.store.kernels import root
@@ -54,10 +57,13 @@ class Inventory:
         stages: the program and its stages.
         title: the name of the function.
         called: the call that the program was built for.
+        capability: of the device that the program is for, None for the CPU.
     """
 
-    def __init__(self, stages: Stages, title: str, called: Called | None = None) -> None:
-        self._data = described(stages.program, describe(stages, _MOST), title, called)
+    def __init__(
+        self, stages: Stages, title: str, called: Called | None = None, capability: Capability | None = None
+    ) -> None:
+        self._data = described(stages.program, describe(stages, _MOST), title, called, capability)
 
     def keep(self, build_ns: int, compile_ns: int) -> None:
         """Keep the description, and note that this process uses the program.
@@ -71,17 +77,21 @@ class Inventory:
 
 
 def described(
-    program: Program, description: Description, title: str, called: Called | None = None
+    program: Program,
+    description: Description,
+    title: str,
+    called: Called | None = None,
+    capability: Capability | None = None,
 ) -> dict[str, Any]:
     """Return the description of a program as JSON data (Note [inventory])."""
     kernels = program.kernels
     numbers = {kernel: i for i, kernel in enumerate(kernels)}
-    places = program.places
+    places, threads = program.places, program.threads
     return {
         "function": title,
         "defined": None if called is None or called.defined is None else list(called.defined),
         "signature": [] if called is None else [[name, _text(text)] for name, text in called.signature],
-        "target": "cpu",
+        "target": "cpu" if capability is None else str(capability),
         "inputs": [str(aval) for aval in program.inputs],
         "outputs": [str(aval) for aval in program.outputs],
         **({"written": list(program.written)} if program.written else {}),
@@ -89,7 +99,7 @@ def described(
         "kernels": [
             {
                 "name": kernel.name,
-                "entry": _entry(kernel),
+                "entry": _entry(kernel, capability),
                 "lines": [list(pair) for pair in description.lines.get(kernel.name, {}).items()],
             }
             for kernel in kernels
@@ -104,6 +114,7 @@ def described(
                 "purpose": described_row.purpose,
                 "where": [list(where) for where in row.where if where],
                 "part": [row.part, row.parts, places[described_row.number]],
+                **({"threads": threads[described_row.number]} if row.grid else {}),
             }
             for described_row, row in [(row, program.rows[row.number]) for row in description.rows]
         ],
@@ -141,9 +152,14 @@ def _text(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _entry(kernel: Kernel) -> str:
+def _entry(kernel: Kernel, capability: Capability | None) -> str:
     """Return the name of a kernel's cache entry, "" if it has none."""
-    key = None if kernel.host is not None else key_of("kernel", kernel.text)
+    if capability is not None:
+        from tracejit.compile.device_code import device_key
+
+        key = device_key(kernel, capability)
+    else:
+        key = None if kernel.host is not None else key_of("kernel", kernel.text)
     return "" if key is None else key.name
 
 

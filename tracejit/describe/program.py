@@ -10,34 +10,27 @@ simplified away has no row and no number.
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracejit.aval import dtype_name
-from tracejit.codegen.emit import Origins
-from tracejit.ir import Graph, Node, Value, Where
+from tracejit.describe.stages import AnyLaunch, Stages
+from tracejit.ir import Node, Value, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import Pieces, Strided
-from tracejit.passes.fusion.fuse import Fused, KernelStep, Loop, Step
+from tracejit.passes.fusion.fuse import KernelStep, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
-from tracejit.passes.loops.launches import Launch, Section, Single, row_count
-from tracejit.passes.schedule.memory import Plan
-from tracejit.program import Place, Program
+from tracejit.passes.loops.launches import Section, Single
+from tracejit.program import Place
 from tracejit.util.annotate import comment, short_names
 from tracejit.util.named_tuples import NamedTuple
 
+if TYPE_CHECKING:
+    from tracejit.passes.loops.spread import SpreadLaunch
+
 _ASSIGNED = re.compile(r"\s+(v\d+) = ")
 _NAMES = re.compile(r"\b[vo]\d+\b")
-
-
-class Stages(NamedTuple):
-    """A program and its stages: the simplified graph, its steps, their launches, the origins of names in kernels."""
-
-    graph: Graph
-    fused: Fused
-    plan: Plan
-    origins: Origins
-    program: Program
 
 
 class ResultValue(NamedTuple):
@@ -145,7 +138,7 @@ def describe(stages: Stages, most: int | None = None) -> Description:
 class _LaunchGroup(NamedTuple):
     """Launches that do the same work on different parts, their rows, and their step, if they have one."""
 
-    parts: list[Single]
+    parts: "list[Single | SpreadLaunch]"
     rows: range
     step: Step | None = None
 
@@ -169,12 +162,13 @@ class _LaunchGroup(NamedTuple):
 class _Describer:
     def __init__(self, stages: Stages, most: int | None) -> None:
         self.graph, self.fused, self.plan, self.origins, self.program = stages
+        self.launches = stages.launches
         self.most = most
         self.numbers = {node: number for number, node in enumerate(self.graph.nodes)}
         self.roots = {value: f"in{i}" for i, value in enumerate(self.graph.inputs)}
         self.roots |= {value: _constant(value, i) for i, value in enumerate(self.graph.constants)}
         self.shown = self.rows_to_show()
-        self.groups = self.with_steps(list(_launch_groups(self.plan.launches, self.shown)))
+        self.groups = self.with_steps(list(_launch_groups(self.launches, self.shown)))
 
     def with_steps(self, launched: list[_LaunchGroup]) -> list[_LaunchGroup]:
         """Return launches with their steps; a copy belongs to the step that it completes, or to its first reader."""
@@ -338,9 +332,9 @@ class _Describer:
         """Return the first and the last row that touch each root."""
         lives: dict[Value, list[int]] = {}
         row = 0
-        for launch in self.plan.launches:
+        for launch, count in self.launches:
             # Memory of a section is not reused before the section ends.
-            after = row + row_count(launch)
+            after = row + count
             for root in launch.touched:
                 if root in lives:
                     lives[root][1] = after - 1
@@ -443,13 +437,15 @@ def _constant(value: Value, number: int) -> str:
     return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
 
 
-def _launch_groups(launches: Iterable[Launch], shown: set[int] | None = None) -> Iterator[_LaunchGroup]:
+def _launch_groups(
+    launches: Iterable[tuple[AnyLaunch, int]], shown: set[int] | None = None
+) -> Iterator[_LaunchGroup]:
     """Return the launches with rows among `shown`; launches that are cut into parts come with the rows of all parts."""
     row = 0
-    for launch in launches:
+    for launch, count in launches:
         tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
         length = len(tasks[0])
-        end = row + row_count(launch)
+        end = row + count
         for i in range(length):
             rows = range(row + i, end, length)
             if shown is None or not shown.isdisjoint(rows):
@@ -457,7 +453,7 @@ def _launch_groups(launches: Iterable[Launch], shown: set[int] | None = None) ->
         row = end
 
 
-def _read(launch: Single) -> list[Value]:
+def _read(launch: "Single | SpreadLaunch") -> list[Value]:
     """Return the memory that a launch reads, including a sum that it adds to."""
     adds = any(node.op.name == "matmul_add" for node in launch.nodes)
     return launch.touched if adds else launch.reads

@@ -12,6 +12,8 @@ Note [exported folders]
       constants/<hash>.npy      arrays
       code/<cpu>/<name>.o       object code of each kernel and of the executor
 
+For GPUs the programs are in programs/cuda, and the code of each kernel in code/cuda-<capability>/<name>.cubin, or .ptx.
+
 A file is used only if its size and hash are those in the manifest, and the manifest's hash is that in manifest.sha256.
 That finds damage. It does not tell who made the folder, and the folder runs as code. So the folder, each file and each
 folder in it must belong to this user or the administrator, be writable by nobody else, and be no link (Note
@@ -42,9 +44,10 @@ _KIND = "tracejit export"
 _MOST_MANIFEST_BYTES = 1 << 26
 _MOST_FILE_BYTES = 1 << 36
 _NAME = re.compile(
-    r"programs/vectors-(?:16|32|64)/trace-[0-9]{1,6}\.(?:json|py)"
+    r"programs/(?:vectors-(?:16|32|64)|cuda)/trace-[0-9]{1,6}\.(?:json|py)"
     r"|constants/[0-9a-f]{64}\.npy"
     r"|code/(?:host|x86-64(?:-v[234])?)/[A-Za-z0-9_]{1,200}\.o"
+    r"|code/cuda-[0-9]{1,2}\.[0-9]/[A-Za-z0-9_]{1,200}\.(?:cubin|ptx)"
 )
 _DIGITS = re.compile(r"[0-9a-f]{64}")
 _ATTEMPTS = 20  # while other processes replace the folder

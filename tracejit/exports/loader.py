@@ -24,9 +24,11 @@ from tracejit.errors import (
     WriteError,
 )
 from tracejit.exports import files, values
+from tracejit.exports.device import CUDA
 from tracejit.exports.mismatch import mismatch
 from tracejit.exports.traces import LoadedTrace, Signature, choose_target, read_traces
 from tracejit.record import recorder
+from tracejit.traces.placing import placed
 from tracejit.util import arguments, logs
 from tracejit.util.room import check_room
 from tracejit.util.text import count, milliseconds
@@ -50,7 +52,7 @@ class LoadedFunction(Generic[P, R_co]):
     Attributes:
         path: the folder.
         sha256: the hash of the folder's manifest.
-        cpu: the target of its object code: "host" or the name of a level.
+        cpu: the target of its object code: "host", the name of a level, or a GPU such as "cuda 9.0".
         signature: the arguments and the result of each trace.
     """
 
@@ -70,6 +72,7 @@ class LoadedFunction(Generic[P, R_co]):
         target = choose_target(manifest, path, cpu)
         self.cpu: str = target["name"]
         self._wanted_cpu = cpu
+        self._on_device = CUDA in manifest
         self._traces = read_traces(path, content, target, values.Classes(classes))
         self._by_key: dict[Key, list[LoadedTrace]] = {}
         for trace in self._traces:
@@ -111,6 +114,8 @@ class LoadedFunction(Generic[P, R_co]):
                 "outside, and pass its result."
             )
         call = key_call(self._name, (args, kwargs), self._leaf_name)
+        if self._on_device:
+            call = placed(call, CUDA, self._name, self._leaf_name)
         return self._call(call, recording is None)  # type: ignore[no-any-return]
 
     def _call(self, call: Call, is_alone: bool) -> Any:
@@ -134,7 +139,7 @@ class LoadedFunction(Generic[P, R_co]):
             difference = mismatch(call.key, list(self._by_key), self._names, self._dicts)
             raise ArgumentError(f"{self._name}: {difference} {self._remedy()}")
         for trace, arrays in candidates:
-            if not trace.effects.fit(call._replace(key=trace.key, arrays=arrays).memory):
+            if not trace.can_write(call._replace(key=trace.key, arrays=arrays).memory):
                 raise WriteError(
                     f"{self._name}: it writes {', '.join(trace.signature.writes)}; one of them is read-only, or shares "
                     "memory with another argument, which no exported trace can follow. Pass a copy."
@@ -217,7 +222,7 @@ def load(
         shared: skips the check of owners and modes, for a folder of people who are trusted.
         sha256: the expected `Exported.sha256`; a different hash is an error.
         classes: named tuples and dataclasses among arguments and results, by their names; those not given are imported.
-        cpu: the object code to use: one of `Exported.cpus`. Without it, the best for this CPU.
+        cpu: the object code to use: one of `Exported.cpus`. Without it, the best for this CPU, or this GPU.
 
     Returns:
         A LoadedFunction.

@@ -21,6 +21,7 @@ from tracejit.ops import Layout
 from tracejit.program import (
     ALIGNMENT,
     Argument,
+    Grid,
     Kernel,
     Place,
     Pointer,
@@ -34,6 +35,7 @@ from tracejit.runtime import ufunc_loops
 
 MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
 _MOST_AXES = 64
+_MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
 _WORD = 1 << 63
 _SYMBOLS = ("sgemm", "dgemm")
 _DTYPES = {str(dtype): dtype for dtype in (*SUPPORTED_DTYPES, FLOAT16)}
@@ -67,6 +69,7 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
                 "operations": row.note,
                 "where": [list(where) for where in row.where if where],
                 "part": [row.part, row.parts, row.length],
+                **({"grid": [*row.grid], "needs": list(row.needs)} if row.grid is not None else {}),
             }
             for row in program.rows
         ],
@@ -265,7 +268,18 @@ class _Reader:
             whole(part, 0, parts - 1, f"the part of row {number}"),
             parts,
             length,
+            *self.threads(data, number),
         )
+
+    def threads(self, data: Any, number: int) -> tuple[Grid | None, tuple[int, ...]]:
+        """Return the threads of a device that run a row, and the rows that it needs."""
+        if "grid" not in data:
+            return None, ()
+        blocks, threads = data["grid"]
+        whole(blocks, 1, _MOST_BLOCKS, f"the blocks of row {number}")
+        whole(threads, 1, _MOST_THREADS, f"the threads of row {number}")
+        needs = [whole(other, 0, number - 1, f"a row before row {number}") for other in data["needs"]]
+        return Grid(blocks, threads), tuple(needs)
 
     def argument(self, data: Any, row: int) -> Argument:
         # Messages are composed only on failure: there are many arguments.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The traces of an exported folder: read, checked, and ready to run on this CPU."""
+"""The traces of an exported folder: read, checked, and ready to run on this CPU, or this GPU."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from tracejit.call.signature import ArrayPart, Key, NumberPart, layouts
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.errors import ExportError
 from tracejit.exports import files, values
+from tracejit.exports.device import CUDA, DeviceCode, LoadedDeviceReplay, choose_code, on_device
 from tracejit.exports.machine import HOST, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Program
@@ -95,12 +96,20 @@ class LoadedTrace(Replayable):
     """A trace of an exported folder."""
 
     def __init__(
-        self, result: ResultLayout, key: Key, state: State, replay: LoadedReplay, signature: Signature,
-        effects: Effects,
+        self, result: ResultLayout, key: Key, state: State, replay: LoadedReplay | LoadedDeviceReplay,
+        signature: Signature, effects: Effects,
     ) -> None:  # fmt: skip
         super().__init__(result, key, state, replay.program.guard, effects)
         self.replay = replay
         self.signature = signature
+
+    def can_write(self, memory: Sequence[Any]) -> bool:
+        """Return whether the arguments of a call can be written as those of the recording were."""
+        if self.key.device is None:
+            return self.effects.fit(memory)
+        from tracejit.traces import device_arrays
+
+        return device_arrays.fit(self.effects, memory, memory)
 
 
 def choose_target(manifest: Mapping[str, Any], path: str, wanted: str | None) -> dict[str, Any]:
@@ -122,6 +131,8 @@ def choose_target(manifest: Mapping[str, Any], path: str, wanted: str | None) ->
             f"load: {path} was exported by a version of tracejit with a different executor. Export the function again "
             "with this version, or load it with that one."
         )
+    if CUDA in manifest:
+        return choose_code(manifest, path, wanted)
     targets: dict[str, dict[str, Any]] = {
         values.checked_text(target["name"]): target for target in manifest["cpus"]
     }
@@ -168,8 +179,9 @@ def read_traces(
         for name, data in content.files.items()
         if name.startswith("constants/")
     }
-    code = _object_code(content, target)
-    folder = f"programs/vectors-{target['vector_bytes']}"
+    is_of_device = CUDA in content.manifest
+    code = DeviceCode.of(content.files, target) if is_of_device else _object_code(content, target)
+    folder = f"programs/{CUDA}" if is_of_device else f"programs/vectors-{target['vector_bytes']}"
     traces = []
     for number, record in enumerate(content.manifest["traces"]):
         file = f"{folder}/trace-{number}.json"
@@ -221,7 +233,12 @@ def _read_trace(
         tuple([text(name) for name in record["writes"]]),
     )
     effects = Effects(program.written, numbers=record["meets_numbers"] is not False)
-    replay = LoadedReplay(program, key, draws, code, text(record["title"]))
+    title = text(record["title"])
+    replay: LoadedReplay | LoadedDeviceReplay
+    if isinstance(code, DeviceCode):
+        key, replay = on_device(key), LoadedDeviceReplay(program, code, title)
+    else:
+        replay = LoadedReplay(program, key, draws, code, title)
     return LoadedTrace(result, key, state, replay, signature, effects)
 
 

@@ -253,7 +253,9 @@ def encode_part(part: Any) -> list[Any]:
     """
     if isinstance(part, ArrayPart):
         if part.device is not None:
-            raise UnwritableError(f"an array on {part.device}; call the function with arrays of the host")
+            raise UnwritableError(
+                f'an array on {part.device}; call the function with arrays of the host, or export with target="cuda"'
+            )
         strides = None if part.strides is None else list(part.strides)
         return ["array", list(part.shape), part.format, str(part.dtype), strides]
     if isinstance(part, NumberPart):

@@ -14,7 +14,7 @@ A trace whose captured state has changed, or that no second recording has confir
 import inspect
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +29,17 @@ from tracejit.call.signature import ArrayPart, NumberPart, key_fits
 from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
-from tracejit.errors import ArgumentError, ExportError
+from tracejit.compile.capability import Capability
+from tracejit.errors import ArgumentError, CodegenError, ExportError
 from tracejit.exports import files, values
+from tracejit.exports.device import CUDA, checked_capabilities, code_of, neutral
+from tracejit.exports.freezing import frozen, laid_out
 from tracejit.exports.machine import HOST, checked_targets, executor_hash, system
 from tracejit.functions import rng
 from tracejit.ops import Kind
 from tracejit.ops.op import Passed
 from tracejit.passes.graph.bodies import with_bodies
-from tracejit.program import Kernel, Place, Pointer, Program
+from tracejit.program import Kernel, Program
 from tracejit.record import recorder
 from tracejit.record.recorder import at_location
 from tracejit.record.state import State
@@ -44,6 +47,7 @@ from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util.arguments import flag, is_option, listed, named
 from tracejit.util.arguments import path as checked_path
+from tracejit.util.devices import on_host
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, name_of
 
@@ -61,7 +65,7 @@ class Exported:
     sha256      the hash of its manifest, which identifies its content
     traces      the number of traces
     kernels     the number of kernels
-    cpus        the targets of its object code
+    cpus        the targets of its object code: CPUs, or GPUs such as "cuda 9.0"
     bytes       the size of all files
     constants   captured state, which is fixed from now on: names and values
     """
@@ -84,6 +88,8 @@ def export(
     cpus: str | Iterable[str] = HOST,
     captured: str = "refuse",
     replace: bool = False,
+    target: str = "cpu",
+    capabilities: str | Iterable[str] | None = None,
 ) -> Exported:
     """Write the traces of an accelerated function to a folder, from which load() makes a function.
 
@@ -96,12 +102,16 @@ def export(
             "x86-64-v3" (AVX2), "x86-64-v2" and "x86-64", each for all CPUs of that level and above.
         captured: "refuse" raises an error if the function captures arrays; "constants" exports their current contents.
         replace: whether an existing exported folder is replaced.
+        target: "cpu", or "cuda" for a function that runs on a GPU, also where none is at hand.
+        capabilities: the compute capabilities of these GPUs, such as "9.0" or ("8.0", "9.0"); None is that of the GPU
+            of this process. Code for 8.0 runs on 8.6 and 8.9 too.
 
     Returns:
         What was written, as an Exported.
 
     Raises:
         ArgumentError: if an argument is of the wrong kind.
+        DeviceError: if no capabilities are given, and there is no GPU.
         ExportError: if the function has no traces, or they cannot be exported: it captures arrays, draws from its own
             random generator, or takes or returns objects that are known by identity only; or the folder cannot be
             written.
@@ -121,7 +131,8 @@ def export(
         raise ArgumentError(f"export: expected an accelerated function, not {type(accfun).__name__}.")
     if not is_option(captured, CAPTURED):
         raise ArgumentError(f"export: captured: expected one of {CAPTURED}, not {brief(captured)}.")
-    targets = checked_targets(cpus)
+    devices = checked_capabilities(target, cpus, capabilities)
+    targets = () if devices else checked_targets(cpus)
     path = checked_path("export", "path", path)
     args = None if args is None else listed("export", "args", args)
     kwargs = None if kwargs is None else named("export", "kwargs", kwargs)
@@ -133,15 +144,17 @@ def export(
         )
     every_key = args is None and kwargs is None
     keys = accfun.variants() if every_key else _call_until_replayed(accfun, args or (), kwargs or {})
-    writer = _Writer(accfun, captured)
+    writer = _Writer(accfun, captured, bool(devices))
     for trace in _exportable(accfun, keys):
         writer.add(trace)
-    for target in targets:
-        writer.compile(target)
+    for name in targets:
+        writer.compile(name)
+    for capability in devices:
+        writer.compile_for_device(capability)
     sha256 = files.write(path, writer.manifest(), writer.files, replace)
     kernels = {name for table in writer.code.values() for name in table}
     return Exported(
-        os.path.abspath(path), sha256, len(writer.traces), len(kernels), targets,
+        os.path.abspath(path), sha256, len(writer.traces), len(kernels), targets or tuple(map(str, devices)),
         sum(map(len, writer.files.values())), tuple(writer.fixed.items()),
     )  # fmt: skip
 
@@ -242,12 +255,13 @@ class _Selected(NamedTuple):
 class _Writer:
     """Collects the files and the manifest of a folder."""
 
-    def __init__(self, accfun: AcceleratedFunction[..., Any], captured: str) -> None:
+    def __init__(self, accfun: AcceleratedFunction[..., Any], captured: str, on_device: bool) -> None:
         self._function = accfun.function
         self._name = name_of(self._function)
         self._captured = captured
+        self._on_device = on_device
         self._selected: list[_Selected] = []
-        self._programs: dict[int, list[Program]] = {}  # vector size in bytes -> a program for each trace
+        self._programs: dict[str, list[Program]] = {}  # folder -> a program for each trace
         self._targets: list[dict[str, Any]] = []
         self.files: dict[str, bytes] = {}
         self.code: dict[str, dict[str, Any]] = {}
@@ -276,9 +290,10 @@ class _Writer:
         fixed = {guard.name: guard.value for guard in reads.guards() if guard.name}
         captured = self._captured_arrays(trace, reads, fixed)
         names = leaf_names(self._function, trace.key.structure)
+        key = neutral(trace.key) if self._on_device else trace.key
         try:
             record: dict[str, Any] = {
-                "key": values.encode_key(trace.key, names.__getitem__),
+                "key": values.encode_key(key, names.__getitem__),
                 "results": values.encode_results(trace.result, self._keep),
             }
         except values.UnwritableError as error:
@@ -290,7 +305,7 @@ class _Writer:
         self.fixed |= fixed
         record |= {
             "title": trace.replay.title,
-            "inputs": describe(self._function, trace.key),
+            "inputs": describe(self._function, key),
             "outputs": _outputs(trace),
             "guards": [str(guard) for guard in trace.guards],
             "constants": fixed,
@@ -357,7 +372,10 @@ class _Writer:
         arrays = reads.fetch_checked()
         if arrays is None:
             raise self._refusal(trace, "captured state changed during the export. Export it again.")
-        return [_laid_out(array) for array in arrays]
+        arrays = tuple(map(on_host, arrays))
+        if self._on_device:  # where they lie one after the other
+            return [(np.ascontiguousarray(array).reshape(array.shape), 0) for array in arrays]
+        return [laid_out(array) for array in arrays]
 
     def _keep(self, array: np.ndarray) -> str:
         content = files.encode_array(array)
@@ -376,7 +394,9 @@ class _Writer:
         else:
             cpu_name, features = name, ""
             cpu, vector_bytes = Cpu(name, ""), ahead.LEVELS[name].vector_bytes
-        programs = self._programs_for(vector_bytes)
+        programs = self._programs_for(
+            f"programs/vectors-{vector_bytes}", lambda trace: trace.replay.program_for(vector_bytes)
+        )
         kernels = dict.fromkeys(kernel for program in programs for kernel in program.kernels)
         table: dict[str, Any] = {}
         functions: list[Kernel | str] = [*ahead.FUNCTIONS, *kernels]
@@ -396,22 +416,39 @@ class _Writer:
             }
         )
 
-    def _programs_for(self, vector_bytes: int) -> list[Program]:
-        """Return the programs of all traces for vectors of a size, whose files are added at the first call."""
+    def compile_for_device(self, capability: Capability) -> None:
+        """Add programs and code for GPUs of a capability."""
+        programs = self._programs_for(f"programs/{CUDA}", self._program_for_device)
+        kernels = list(dict.fromkeys(kernel for program in programs for kernel in program.kernels))
+        form, code = code_of(kernels, capability)
+        for name, content in code.items():
+            self.files[f"code/{CUDA}-{capability.dotted}/{name}.{form}"] = content
+        self.code[str(capability)] = dict.fromkeys(code)
+        self._targets.append({"name": str(capability), "form": form, "code": list(code)})
+
+    def _program_for_device(self, trace: Trace) -> Program:
+        try:
+            return trace.replay.program_for_device()
+        except CodegenError as error:
+            raise self._refusal(
+                trace, f'it has no program for a GPU: {error} Export it with target="cpu".'
+            ) from error
+
+    def _programs_for(self, folder: str, program_of: Callable[[Trace], Program]) -> list[Program]:
+        """Return the programs of all traces, whose files are added to a folder at the first call."""
         from tracejit.exports import program_json
 
-        if vector_bytes not in self._programs:
-            programs = self._programs[vector_bytes] = [
-                frozen(trace.replay.program_for(vector_bytes), captured, first)
-                for trace, _, captured, first in self._selected
+        if folder not in self._programs:
+            programs = self._programs[folder] = [
+                frozen(program_of(trace), captured, first) for trace, _, captured, first in self._selected
             ]
             for i, (program, selected) in enumerate(zip(programs, self._selected, strict=True)):
-                stem = f"programs/vectors-{vector_bytes}/trace-{i}"
+                stem = f"{folder}/trace-{i}"
                 constants = [self._keep(array) for array in program.constants]
                 source = module_source(program, selected.trace.replay.title)
                 self.files[f"{stem}.json"] = _json(program_json.encoded(program, constants))
                 self.files[f"{stem}.py"] = source.encode(errors="backslashreplace")
-        return self._programs[vector_bytes]
+        return self._programs[folder]
 
     def manifest(self) -> dict[str, Any]:
         """Return the manifest, without the list of the files."""
@@ -433,7 +470,7 @@ class _Writer:
             "system": system(),
             "executor": executor_hash(),
             "made_with": {name: value for name, value in made_with if name in _VERSIONS},
-            "cpus": self._targets,
+            CUDA if self._on_device else "cpus": self._targets,
             "traces": self.traces,
         }  # fmt: skip
 
@@ -446,46 +483,6 @@ def _outputs(trace: Trace) -> list[str]:
         for leaf in trace.result.leaves
         if is_output(leaf)
     ]
-
-
-def frozen(program: Program, memory: Sequence[tuple[np.ndarray, int]], first: int) -> Program:
-    """Return a program whose inputs from number `first` on are constants, laid out in `memory` as the inputs were."""
-    if not memory:
-        return program
-    last = first + len(memory)
-    starts = [(len(program.constants) + i, start) for i, (_, start) in enumerate(memory)]
-    constants = [*program.constants, *[array for array, _ in memory]]
-
-    def moved(argument: Any) -> Any:
-        if not isinstance(argument, Pointer) or argument.place.kind != "input":
-            return argument
-        number = argument.place.number
-        if number < first:
-            return argument
-        if number >= last:
-            return argument._replace(place=Place("input", number - len(memory), argument.place.offset))
-        constant, start = starts[number - first]
-        return argument._replace(
-            place=Place("constant", constant, 0),
-            offset_bytes=argument.place.offset + argument.offset_bytes + start,
-        )
-
-    rows = [row._replace(arguments=tuple(map(moved, row.arguments))) for row in program.rows]
-    inputs = [*program.inputs[:first], *program.inputs[last:]]
-    loops = tuple([loop._replace(condition=moved(loop.condition)) for loop in program.loops])
-    return program._replace(rows=rows, inputs=inputs, constants=constants, loops=loops)
-
-
-def _laid_out(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return a copy of an array with the same strides in contiguous memory, and the byte at which it begins."""
-    if array.flags.c_contiguous:
-        return array.copy(), 0
-    low, high = np.lib.array_utils.byte_bounds(array)
-    start = array.__array_interface__["data"][0] - low
-    memory = np.zeros((high - low) // array.itemsize, array.dtype)
-    view = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
-    view[...] = array
-    return memory, start
 
 
 def _json(data: dict[str, Any]) -> bytes:

@@ -12,7 +12,10 @@ from tracejit.util import logs
 from tracejit.util.devices import on_host
 
 if TYPE_CHECKING:
-    from tracejit.describe.program import Description
+    from tracejit.compile.capability import Capability
+    from tracejit.describe.profile import Profile
+    from tracejit.describe.roofline import Rates
+    from tracejit.describe.stages import Stages
 
 
 class DeviceReplay(Replay):
@@ -26,14 +29,15 @@ class DeviceReplay(Replay):
 
     refusal: str | None = None
 
-    def _built(self) -> Any:
-        """Return the program for the device, in the place of the stages that descriptions are made of."""
-        try:
-            return _Built(pipeline().build_for_device(self.graph, self._layouts, self.writes))
-        except CodegenError as error:
-            self.refusal = str(error)
-            logs.tell_of_slow_build(f"{self.title} runs on the CPU, because {error}")
-            return super()._built()
+    def _built(self) -> "Stages":
+        if self.refusal is None:
+            try:
+                stages: Stages = pipeline().device_stages(self.graph, self._layouts, self.writes)
+                return stages
+            except CodegenError as error:
+                self.refusal = str(error)
+                logs.tell_of_slow_build(f"{self.title} runs on the CPU, because {error}")
+        return super()._built()
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the outputs on the device, for inputs there.
@@ -44,47 +48,52 @@ class DeviceReplay(Replay):
         outputs: list[Any] = self.executable()(arrays)
         return outputs
 
-    def _compile(self) -> Any:
-        if self.program is not None and self.refusal is not None:
-            return _OnHost(super()._compile(), self.program)
+    def _executable_of(self, program: Program) -> Any:
+        if self.refusal is not None:
+            return _OnHost(super()._executable_of(program), program)
         from tracejit.runtime.cuda.executable import DeviceExecutable
 
-        self._stages = None
-        executable = DeviceExecutable(self.program, self._layouts)
-        if self.listener is not None:
-            self.listener.on_prepared(self.program, self._part, executable.prepared)
-        return executable
+        return DeviceExecutable(program, self._layouts)
 
-    def describe(self) -> "Description":
-        """Return the description of the program that the CPU would run."""
-        from tracejit.describe.program import describe
-
-        return describe(pipeline().stages(self.graph, self._layouts, self.writes))
-
-    def source(self) -> str:
-        """Return the sources of the device's kernels, each with its launches: blocks and threads, and operations."""
+    @property
+    def capability(self) -> "Capability | None":
+        """The compute capability of the device, None if the program runs on the CPU."""
         if self.refusal is not None:
-            return super().source()
-        parts = [f"# {self.title}, on a GPU"]
-        for kernel in self.program.kernels:
-            rows = [row for row in self.program.rows if row.kernel == kernel and row.grid is not None]
-            launches = [
-                f"# {row.note}: {row.grid.blocks} x {row.grid.threads} threads" for row in rows if row.grid
-            ]
-            parts.append("\n".join([*launches, kernel.text]))
-        return "\n\n".join(parts)
+            return None
+        from tracejit.runtime.cuda.driver import driver
+
+        return driver().capability
+
+    @property
+    def target(self) -> str:
+        """The device, or the reason why the program runs on the CPU, in words."""
+        if self.refusal is not None:
+            return f"cpu, with copies, because {self.refusal.rstrip('.')}"
+        from tracejit.runtime.cuda.driver import driver
+
+        on = driver()
+        major, minor = on.capability
+        return f"cuda:{on.ordinal}, {on.name}, compute capability {major}.{minor}"
+
+    def rates(self) -> "Rates":
+        """Return the rates of the device."""
+        if self.refusal is not None:
+            return super().rates()
+        from tracejit.describe.device_profile import rates
+        from tracejit.runtime.cuda.driver import driver
+
+        return rates(driver())
+
+    def profile(self) -> "Profile | None":
+        """Return what each launch takes on the device, or None if the program is not compiled or runs on the CPU."""
+        from tracejit.describe.device_profile import profile
+
+        return None if self.launch is None else profile(self.launch)
 
     @property
     def launch(self) -> Any:
         """The program on the device as a function of its inputs; None if it is not compiled, or runs on the CPU."""
         return None if self.refusal is not None else self._executable
-
-
-class _Built:
-    """A program in the place of the stages that made it."""
-
-    def __init__(self, program: Any) -> None:
-        self.program = program
 
 
 class _OnHost:

@@ -25,8 +25,11 @@ from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # the compiler is imported by the first build, which a loaded program does without
+    from tracejit.compile.capability import Capability
     from tracejit.describe.profile import Profile
-    from tracejit.describe.program import Description, Stages
+    from tracejit.describe.program import Description
+    from tracejit.describe.roofline import Rates
+    from tracejit.describe.stages import Stages
 
 
 class Listener(Protocol):
@@ -103,6 +106,16 @@ class Replay:
         with collector_paused(), written_for(vector_bytes):
             return self._built().program._replace(guard=self.guard)
 
+    def program_for_device(self) -> Program:
+        """Return the program of a device for inputs whose elements lie one after the other.
+
+        Raises:
+            CodegenError: if there is none.
+        """
+        with collector_paused():
+            program: Program = pipeline().device_stages(self.graph, (), self.writes).program
+            return program._replace(guard=self.guard)
+
     def _built(self) -> "Stages":
         stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
         return stages
@@ -136,7 +149,7 @@ class Replay:
         """Return the program's executable, and write the program's inventory to the cache on disk."""
         program = self.program
         inventory = self._inventory()
-        compiled = executable(program, self.title, self._layouts)
+        compiled = self._executable_of(program)
         prepared = getattr(compiled, "prepared", None)
         if prepared is not None:
             took_s = (self.build_ns + prepared.compile_ns + prepared.load_ns) / 1e9
@@ -150,6 +163,25 @@ class Replay:
                 uninterrupted(lambda stopping: inventory.keep(self.build_ns, prepared.compile_ns))
         return compiled
 
+    def _executable_of(self, program: Program) -> Any:
+        return executable(program, self.title, self._layouts)
+
+    @property
+    def target(self) -> str:
+        """The CPU or the device that the program runs on, in words."""
+        return "cpu"
+
+    def rates(self) -> "Rates":
+        """Return the rates of the machine that the program runs on."""
+        from tracejit.describe.roofline import rates
+
+        return rates()
+
+    @property
+    def capability(self) -> "Capability | None":
+        """The compute capability of the device that the program runs on, None for the CPU."""
+        return None
+
     def _inventory(self) -> Any:
         """Return the description of the program for the cache on disk, or None if the cache takes none."""
         stages, self._stages = self._stages, None
@@ -158,7 +190,7 @@ class Replay:
         try:
             if stages is None:
                 stages = self._built()
-            return _compiler().inventory.Inventory(stages, self.title, self.listener)
+            return _compiler().inventory.Inventory(stages, self.title, self.listener, self.capability)
         except Exception as error:  # a call must not fail because its description does
             if is_of_handler(error):
                 raise

@@ -138,6 +138,7 @@ function launchWords(model, i) {
   }
   if (launch.bytes !== null) lines.push(`${bytes(launch.bytes)} moved, ${amount(launch.flops, "flop")}`);
   if (launch.parts > 1) lines.push(`${launch.parts} parts, which may run at the same time`);
+  if (launch.threads) lines.push(launch.threads);
   return lines.join("\n");
 }
 

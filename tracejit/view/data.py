@@ -38,6 +38,7 @@ class PageLaunch(TypedDict):
     line                    of the emitted source that launches it
     bytes, flops            the least that it moves and computes; None if that is not known
     ns, least_ns, bound     its time alone, the least time on this machine, and what limits it; None if not measured
+    threads                 of a device, and the launches that they wait for, in words; "" on the CPU
     apart                   launches that it exchanges a value with: the launch, the value, and why they are not one
     """
 
@@ -51,6 +52,7 @@ class PageLaunch(TypedDict):
     least_ns: float | None
     bound: str
     apart: list[tuple[int, str, str]]
+    threads: str
 
 
 class PageKernel(TypedDict):

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.describe.profile import Profile
-from tracejit.describe.roofline import Rates, rates
+from tracejit.describe.roofline import Rates
 from tracejit.traces.replay import Replay
 from tracejit.traces.report import Explanation, KeyReport
 from tracejit.traces.trace import Trace
@@ -79,7 +79,9 @@ def page(running: Running) -> data.Page:
     }
 
 
-def measured(profile: Profile | None, rates: Rates | None, in_parts: bool) -> Measured:
+def measured(
+    profile: Profile | None, rates: Rates | None, in_parts: bool, on_device: bool = False
+) -> Measured:
     """Return the times of launches and how they were measured, in words, which mention parts if there are some."""
     if profile is None or rates is None:
         return Measured((), None, ["Not measured: the program has not run compiled in this process."])
@@ -95,8 +97,10 @@ def measured(profile: Profile | None, rates: Rates | None, in_parts: bool) -> Me
             "time on this machine to move the bytes or to compute, whichever takes longer.",
             f"{together}The fastest of {profile.replays} replays counts; the launches add up to {alone / 1e3:.1f} µs, "
             f"one call takes {profile.replay_ns / 1e3:.1f} µs.",
-            f"The machine, measured now with NumPy: copies {copies}; matrix products {products}, or the rate of the "
-            "best launch here if that is higher.",
+            f"The device: copies, as measured now, {copies}; arithmetic without tensor cores {products}."
+            if on_device
+            else f"The machine, measured now with NumPy: copies {copies}; matrix products {products}, or the rate of "
+            "the best launch here if that is higher.",
         ],
     )
 
@@ -112,6 +116,8 @@ def _program(
     compiled = replay.program
     profile = replay.profile()
     in_parts = any(row.parts > 1 for row in compiled.rows)
+    on_device = replay.capability is not None
+    times = measured(profile, replay.rates() if profile else None, in_parts, on_device)
     guards: list[data.PageGuard] = [
         {"text": str(guard), "place": sources.place(guard.where)}
         for guard in (*trace.guards, *trace.state.guards())
@@ -129,8 +135,8 @@ def _program(
         ],
         [f"{_shape(constant)} {constant.dtype}" for constant in compiled.constants],
         [
-            LaunchedRow(row.kernel.name, row.note, row.part, row.parts, place)
-            for row, place in zip(compiled.rows, compiled.places, strict=True)
+            LaunchedRow(row.kernel.name, row.note, row.part, row.parts, place, threads)
+            for row, place, threads in zip(compiled.rows, compiled.places, compiled.threads, strict=True)
         ],
         replay.source().splitlines(),
         replay.describe(),
@@ -141,10 +147,10 @@ def _program(
             *([("writes", _named(inputs, compiled.written))] if compiled.written else []),
             ("constants", _constants(compiled.constants)),
             ("built in", f"{replay.build_ns / 1e6:.1f} ms"),
-            ("target", "cpu"),
+            ("target", replay.target),
         ],
     )
-    return program(built, sources.place, measured(profile, rates() if profile else None, in_parts), guards)
+    return program(built, sources.place, times, guards)
 
 
 def _named(inputs: Sequence[Input], numbers: Sequence[int]) -> str:

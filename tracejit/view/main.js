@@ -66,6 +66,7 @@ function detail() {
       make("button", { type: "button", class: "link", onclick: () => focusLines(emittedLines, "emitted") }, kernel.name)));
     const measured = launch.ns === null ? "" : `, ${duration(launch.ns)} (at least ${duration(launch.least_ns)}: ${launch.bound})`;
     add("launch", `${op.launch + 1} of ${model.launches.length}${launch.parts > 1 ? `, in ${launch.parts} parts` : ""}${measured}`);
+    add("threads", launch.threads);
     const others = model.opsOf[op.launch].filter((each) => each !== at);
     add("fused with", others.length ? chips(others) : "nothing");
     for (const [other, value, why] of launch.apart.slice(0, 6)) {

@@ -20,13 +20,18 @@ _ARGUMENT = re.compile(r"in(\d+)")
 
 
 class LaunchedRow(NamedTuple):
-    """A row of a program: its kernel, the names of its ops, its part, the number of parts, its place in the part."""
+    """A row of a program.
+
+    It has its kernel, the names of its ops, its part, the number of parts, its place in the part, and in words the
+    threads of a device.
+    """
 
     kernel: str
     note: str
     part: int
     parts: int
     place: int
+    threads: str = ""
 
 
 class Input(NamedTuple):
@@ -211,7 +216,7 @@ class _PageBuilder:
             launches.append({
                 "kernel": kernels[row.kernel], "note": purposes.get(number) or row.note, "parts": row.parts,
                 "line": lines[first] if first < len(lines) else 0, "bytes": need.bytes, "flops": need.flops,
-                "ns": ns, "least_ns": least_ns, "bound": bound, "apart": apart[number],
+                "ns": ns, "least_ns": least_ns, "bound": bound, "apart": apart[number], "threads": row.threads,
             })  # fmt: skip
         return launches
 

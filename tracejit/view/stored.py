@@ -145,7 +145,14 @@ def _rows(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Launched
         is_new = place not in places
         at = places.setdefault(place, len(places))
         launched.append(
-            LaunchedRow(names[row["kernel"]], row["operations"], 0 if is_new else max(part, 1), parts, at)
+            LaunchedRow(
+                names[row["kernel"]],
+                row["operations"],
+                0 if is_new else max(part, 1),
+                parts,
+                at,
+                row.get("threads", ""),
+            )
         )
     return launched
 

@@ -35,6 +35,14 @@ def arrays_of_step() -> list[np.ndarray]:
     return [rng.standard_normal(shape).astype(F32) for shape in ((3, 7), (7,), (5, 3))]
 
 
+def test_sine_and_cosine_in_one_kernel(fake: FakeLibrary) -> None:
+    """Both call the same functions of Numba's, which are in the text of each."""
+    x = np.linspace(-3, 3, 50, dtype=F32)
+    function = tj.dlaccelerate(lambda x: tj.sin(x) * tj.cos(x) + tj.tan(x))
+    for _ in range(3):
+        agree([np.asarray(function(tj.gpu(x)))], [np.sin(x) * np.cos(x) + np.tan(x)])
+
+
 def test_code_comes_from_the_disk(fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr("tracejit.config.settings.cache", "private")
     monkeypatch.setattr("tracejit.config.settings.cache_dir", str(tmp_path))

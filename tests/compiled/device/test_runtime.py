@@ -29,6 +29,7 @@ from tracejit.runtime.cuda import graph
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, uploaded
 from tracejit.runtime.cuda.driver import driver, stream
 from tracejit.runtime.cuda.executable import DeviceExecutable
+from tracejit.runtime.cuda.steps import steps_of
 from tracejit.traces.devices import compute
 
 F32 = np.float32
@@ -87,8 +88,8 @@ def _results(b: Builder, op: Op, values: Any, sample: Sample) -> list[Any]:
 
 def test_a_program_is_a_graph() -> None:
     program, _ = program_of(lambda x: ((x * 2.0).sum(axis=1) + x[:, 0],), [np.ones((4, 70), F32)])
-    plan, commits = graph.plans(program)
-    assert commits == graph.GraphPlan((), ())
+    (plan,), commits = steps_of(program)
+    assert commits == () and isinstance(plan, graph.GraphPlan)
     assert [(node.kernel, node.grid) for node in plan.nodes] == [(r.kernel, r.grid) for r in program.rows]
     assert plan.dependencies == tuple([row.needs for row in program.rows])
     for node, row in zip(plan.nodes, program.rows, strict=True):
@@ -324,8 +325,8 @@ def test_what_is_shown_of_a_function(fake: FakeLibrary, tmp_path: Any) -> None:
     for _ in range(3):
         function(*tj.gpu(tuple(arrays_of_step())))
     source = function.source()
-    assert "# step, on a GPU" in source and "threads\ndef product_" in source and "thread()" in source
-    assert function.view(tmp_path / "page.html").exists()
+    assert "8 launches of 6 kernels on a GPU; arena" in source and "\ndef product_" in source
+    assert "    # 6: matmul, 1 x 128 threads, after 5" in source and "# test_runtime.py:" in source
     assert function.stats.launches == 8
     with pytest.raises(
         tj.ExportError, match="is an array on cuda:0; call the function with arrays of the host"

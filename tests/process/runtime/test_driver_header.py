@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tracejit.describe import device_profile
 from tracejit.runtime.cuda import driver as drivers
 from tracejit.runtime.cuda.library import PROTOTYPES, KernelNode, declared
 
@@ -32,6 +33,9 @@ NUMBERS = {
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": drivers._MAJOR,
     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": drivers._MINOR,
     "CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED": drivers._POOLS,
+    "CU_DEVICE_ATTRIBUTE_CLOCK_RATE": device_profile._CLOCK_KHZ,
+    "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": device_profile._MULTIPROCESSORS,
+    "CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO": device_profile._SINGLE_TO_DOUBLE,
     "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL": drivers._ORDINAL,
     "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD": drivers._KEEP_BYTES,
     "CU_EVENT_DISABLE_TIMING": drivers._WITHOUT_TIME,

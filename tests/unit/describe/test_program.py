@@ -13,7 +13,8 @@ from graphs import random_case
 from tracejit import dlaccelerate, dlarray, pipeline
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.describe.program import Description, Operation, Pair, ResultValue, Stages, describe
+from tracejit.describe.program import Description, Operation, Pair, ResultValue, describe
+from tracejit.describe.stages import Stages
 from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Layout, Pieces

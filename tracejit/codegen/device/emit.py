@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 from tracejit.aval import Aval
 from tracejit.codegen.device.columns import emit_columns
 from tracejit.codegen.device.kept_rows import emit_kept_rows
+from tracejit.codegen.device.loops import ends, placed, rows_of_loop
 from tracejit.codegen.device.nest import DeviceEmitter
-from tracejit.codegen.device.order import is_large, needed, touches_of
+from tracejit.codegen.device.order import Written, is_large, needed, touches_of, touches_of_loop
 from tracejit.codegen.device.product import emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
-from tracejit.codegen.emit import op_at
+from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
+from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
@@ -26,7 +28,7 @@ from tracejit.passes.loops.spread import (
     SpreadLaunch,
 )
 from tracejit.passes.schedule.memory import Memory
-from tracejit.program import Grid, Pointer, Program, Row
+from tracejit.program import Grid, Pointer, Program, Row, RowLoop
 
 
 def emit_for_device(
@@ -35,8 +37,10 @@ def emit_for_device(
     memory: Memory,
     selection: Selection,
     inputs: Sequence[Aval],
-) -> Program:
-    """Return the program of launches that are spread over threads.
+    origins: Origins | None = None,
+    is_body: bool = False,
+) -> tuple[Program, list[int]]:
+    """Return the program of launches that are spread over threads, and the number of rows of each launch.
 
     Args:
         launches: in the order of execution.
@@ -44,14 +48,19 @@ def emit_for_device(
         memory: the places of what they touch.
         selection: the selection that they come from.
         inputs: of the program.
+        origins: filled with the nodes that names in the text come from, by kernel, in its first launch.
+        is_body: whether this is the body of a loop, of whose inputs those that are written share no memory.
     """
-    writes_inputs = bool(selection.written)
-    rows, last = (_rows(memory, some, writes_inputs) for some in (launches, commits))
+    written = None if not selection.written else Written.APART if is_body else Written.TOGETHER
+    emission = _DeviceEmission(memory, written, {} if origins is None else origins)
+    rows = emission.rows(launches, 0)
+    last = emission.rows(commits, len(rows))
     checked = tuple(dict.fromkeys(map(op_at, selection.checked)))
-    return Program(
+    program = Program(
         rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
-        written=selection.written, commits=len(last),
+        written=selection.written, commits=len(last), loops=tuple(emission.loops),
     )  # fmt: skip
+    return program, emission.counts
 
 
 def emit_spread(spread: Spread) -> Emitted:
@@ -63,33 +72,73 @@ def emit_spread(spread: Spread) -> Emitted:
     return DeviceEmitter(spread, joined(spread.nest)).run()
 
 
-def _rows(memory: Memory, launches: Sequence[DeviceLaunch], writes_inputs: bool) -> list[Row]:
-    """Return the rows of launches, each with the numbers of those that it needs."""
-    rows: list[Row] = []
-    touches, large = [], set()
-    for launch in launches:
-        for row, emitted in _rows_of(memory, launch):
-            if is_large(emitted):
-                large.add(len(rows))
-            rows.append(row)
-            touches.append(touches_of(emitted, memory, writes_inputs))
-    return [row._replace(needs=numbers) for row, numbers in zip(rows, needed(touches, large), strict=True)]
+class _DeviceEmission:
+    """Makes the rows of launches.
+
+    Attributes:
+        counts: the number of rows of each launch.
+        loops: around rows.
+    """
+
+    def __init__(self, memory: Memory, written: Written | None, origins: Origins) -> None:
+        self.memory, self.written, self.origins = memory, written, origins
+        self.counts: list[int] = []
+        self.loops: list[RowLoop] = []
+
+    def rows(self, launches: Sequence[DeviceLaunch], before: int) -> list[Row]:
+        """Return the rows of launches, each with the numbers of those that it needs.
+
+        Args:
+            launches: in the order of execution.
+            before: the number of rows before them, which are not counted by these numbers.
+        """
+        parts: list[list[Row]] = []  # a row, or the rows of a loop, which need rows among themselves
+        touches, large = [], set()
+        for launch in launches:
+            first = sum(map(len, parts))
+            if isinstance(launch, LoopLaunch):
+                parts.append(self.loop(launch, before + first))
+                touches.append(touches_of_loop(launch, self.memory, self.written))
+            else:
+                for row, emitted in self.of_launch(launch):
+                    if is_large(emitted):
+                        large.add(len(parts))
+                    parts.append([row])
+                    touches.append(touches_of(emitted, self.memory, self.written))
+            self.counts.append(sum(map(len, parts)) - first)
+        rows: list[Row] = []
+        ends_of: list[tuple[int, ...]] = []
+        for part, numbers in zip(parts, needed(touches, large), strict=True):
+            needs = sorted({end for number in numbers for end in ends_of[number]})
+            ends_of.append(ends(part, len(rows)))
+            rows += placed(part, len(rows), needs)
+        return rows
+
+    def loop(self, launch: LoopLaunch, first: int) -> list[Row]:
+        """Return the rows of a loop, the first of which has a number in the program."""
+        for name, nodes in launch.origins.items():
+            self.origins.setdefault(name, nodes)
+        made = rows_of_loop(launch, self.pointer)
+        self.loops += [loop._replace(first=loop.first + first, end=loop.end + first) for loop in made.loops]
+        return made.rows
+
+    def of_launch(self, launch: SpreadLaunch | KernelLaunch) -> Iterator[tuple[Row, Emitted]]:
+        """Give the rows of a launch; all but one of them are left over from equal parts."""
+        note = ", ".join([node.op.name for node in launch.nodes])
+        where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
+        for emitted, grid in _emitted(launch):
+            self.origins.setdefault(emitted.kernel.name, emitted.origins)
+            arguments = tuple([
+                self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments
+            ])  # fmt: skip
+            name = note or emitted.kernel.name.partition("_")[0]
+            yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
+
+    def pointer(self, access: Access) -> Pointer:
+        return Pointer(self.memory.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
 
 
-def _rows_of(memory: Memory, launch: DeviceLaunch) -> Iterator[tuple[Row, Emitted]]:
-    """Give the rows of a launch; all but one of them are left over from equal parts."""
-    note = ", ".join([node.op.name for node in launch.nodes])
-    where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
-    for emitted, grid in _emitted(launch):
-        arguments = tuple([
-            Pointer(memory.places[a.root], a.offset * a.dtype.itemsize, a.dtype) if isinstance(a, Access) else a
-            for a in emitted.arguments
-        ])  # fmt: skip
-        name = note or emitted.kernel.name.partition("_")[0]
-        yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
-
-
-def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:
+def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
         threads = COLUMN_THREADS if spread.form == COLUMNS else BLOCK

@@ -185,6 +185,7 @@ class DeviceEmitter(NestEmitter):
 
     def wide(self) -> list[str]:
         """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
+        origins = self.values.origins
         narrow, self.memory, self.values = (
             self.memory,
             ThreadMemory(self.spread, self.order, is_wide=True),
@@ -192,7 +193,9 @@ class DeviceEmitter(NestEmitter):
         )
         self.divisors.clear()  # their reciprocals are computed in each of the two loops
         lines = self.of_one()
+        origins |= self.values.origins
         self.memory, self.values = narrow, Values()
+        self.values.origins |= origins
         return [
             f"i0 = index(thread() * {WIDE})",
             f"while i0 <= n0 - {WIDE}:",

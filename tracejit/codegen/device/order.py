@@ -12,9 +12,11 @@ sequences of 256, took 3.06, and 3.33 without the last rule.
 
 import re
 from collections.abc import Container, Iterable, Sequence
+from enum import Enum
 
 from tracejit.codegen.nest import Emitted
 from tracejit.ir import Value
+from tracejit.passes.loops.launches import LoopLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Memory
 from tracejit.util.named_tuples import NamedTuple
@@ -22,6 +24,17 @@ from tracejit.util.named_tuples import NamedTuple
 _READ = re.compile(r"\bread_\w+\(args\[(\d+)\]")  # an argument whose memory is only read
 _END = 1 << 62  # behind all memory
 _LARGE_BYTES = 1 << 23  # that a launch touches: a sixth of the cache of a large device
+
+
+class Written(Enum):
+    """The memory of inputs of which a program writes some: two may be the same, or each lies APART from those."""
+
+    TOGETHER = "together"
+    APART = "apart"
+
+    def memory(self, number: int) -> tuple[str, int]:
+        """Return the memory of an input."""
+        return ("input", number if self is Written.APART else 0)
 
 
 class Touch(NamedTuple):
@@ -33,13 +46,13 @@ class Touch(NamedTuple):
     is_written: bool
 
 
-def touches_of(emitted: Emitted, memory: Memory, writes_inputs: bool) -> list[Touch]:
+def touches_of(emitted: Emitted, memory: Memory, written: Written | None) -> list[Touch]:
     """Return what a launch touches.
 
     Args:
         emitted: its kernel and arguments.
         memory: the places of what it touches.
-        writes_inputs: whether the program writes inputs, of which two may then be the same memory.
+        written: how inputs lie if the program writes some, None if not.
     """
     touches = []
     read = {int(number) for number in _READ.findall(emitted.kernel.text)}
@@ -47,11 +60,24 @@ def touches_of(emitted: Emitted, memory: Memory, writes_inputs: bool) -> list[To
         if not isinstance(argument, Access):
             continue
         kind, place, offset = memory.places[argument.root]
-        if kind == "input" and writes_inputs:
-            touches.append(Touch((kind, 0), 0, _END, number not in read))
+        if kind == "input" and written is not None:
+            touches.append(Touch(written.memory(place), 0, _END, number not in read))
         elif kind not in ("input", "constant"):
             end = offset + _bytes(argument.root)
             touches.append(Touch((kind, place), offset, end, number not in read))
+    return touches
+
+
+def touches_of_loop(launch: LoopLaunch, memory: Memory, written: Written | None) -> list[Touch]:
+    """Return what a loop touches, as touches_of() does."""
+    touches = []
+    for roots, is_written in ((launch.reads, False), (launch.writes, True)):
+        for root in roots:
+            kind, place, offset = memory.places[root]
+            if kind not in ("input", "constant"):
+                touches.append(Touch((kind, place), offset, offset + _bytes(root), is_written))
+            elif kind == "input" and written is not None:
+                touches.append(Touch(written.memory(place), 0, _END, is_written))
     return touches
 
 

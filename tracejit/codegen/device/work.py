@@ -17,6 +17,7 @@ from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.errors import CodegenError
+from tracejit.ops import Kind
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
@@ -69,6 +70,8 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """
     if launch.symbol is not None or launch.epilogue is not None:
         raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
+    if launch.node is not None and launch.node.op.kind is Kind.HOST:
+        raise CodegenError(f"{launch.name}: a function of Python cannot run on a device.")
     writer = _TEXTS.get(launch.name)
     if writer is not None:
         return writer(launch)

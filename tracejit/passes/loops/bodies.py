@@ -6,6 +6,9 @@ The body of a loop is built as any program, once: for inputs that lie as one ste
 and with its carry as inputs that it writes. So the passes find out what may be written in place, and sums over steps
 are added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
 steps there are: addresses move on between the steps.
+
+A device reads and writes up to 32 bytes at once, which begin at a multiple of that. So what the steps of a loop take
+and give lies there in memory with room between, copied before and after the loop, unless it lies so anyway.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +36,7 @@ class BuiltBody(NamedTuple):
 
 
 _MOST = 1 << 62  # steps of a loop that a value ends
+_UNIT = 32  # bytes: four neighbours of float64
 
 BuildBody = Callable[[Graph, Sequence[Layout | None], Writes], BuiltBody]
 
@@ -67,13 +71,15 @@ def launch_loop(
     body = node.params["body"]
     inputs, layouts = _operands(builder, node)
     built = build(body.graph, layouts, Writes({number: number for number in range(body.carries)}))
-    outputs = [
-        _part(node, value, contiguous(value.shape), value.dtype) for value in node.outputs[body.carries :]
-    ]
+    results = [_with_room(builder, value) for value in node.outputs[body.carries :]]
+    outputs = [_part(node, root, layout, root.dtype) for root, layout in results]
     goes_on = None
     if node.op.name == "while":
         goes_on = Access(node.outputs[0], 0, (), node.outputs[0].dtype)
     _add(builder, node, built, (node.params.get("length", _MOST), inputs, outputs), fault, goes_on)
+    for value, result in zip(node.outputs[body.carries :], results, strict=True):
+        if result[0] is not value:
+            builder.copy(result, (value, contiguous(value.shape)))
     return built.checked
 
 
@@ -84,7 +90,7 @@ def _launch_branch(
     inputs: list[tuple[Access, int]] = []
     layouts: list[Layout | None] = []
     for value in node.inputs[2:]:
-        root, layout = builder.fused.view(value)
+        root, layout = _aligned(builder, *builder.fused.view(value))
         inputs.append((Access(root, layout.offset, (), value.dtype), 0))
         layouts.append(_if_strided(layout._replace(offset=0)))
     built = build(body.graph, layouts, Writes())
@@ -107,16 +113,54 @@ def _operands(builder: LaunchBuilder, node: Node) -> tuple[list[tuple[Access, in
             inputs.append((Access(out, 0, (), out.dtype), 0))
             layouts.append(None)
         elif number < body.carries + body.slices:
+            root, layout = _aligned(builder, root, layout, is_sliced=True)
             inputs.append(_part(node, root, layout, value.dtype))
             layouts.append(_if_strided(Layout(0, layout.shape[1:], layout.strides[1:])))
         elif 0 in layout.strides:
+            root, layout = _aligned(builder, root, layout)
             inputs.append((Access(root, layout.offset, (), value.dtype), 0))
             layouts.append(_if_strided(layout._replace(offset=0)))
         else:
             # All steps read it: what a kernel may have to lay out by rows is laid out once.
-            inputs.append((builder.contiguous(value), 0))
+            access = builder.contiguous(value)
+            root, layout = _aligned(
+                builder, access.root, contiguous(value.shape)._replace(offset=access.offset)
+            )
+            inputs.append((Access(root, layout.offset, (), access.dtype), 0))
             layouts.append(None)
     return inputs, layouts
+
+
+def _aligned(
+    builder: LaunchBuilder, root: Value, layout: Layout, is_sliced: bool = False
+) -> tuple[Value, Layout]:
+    """Return memory that begins where a device needs it, in each step if it `is_sliced`; a copy if it did not."""
+    steps = layout.strides[:1] if is_sliced else ()
+    places = [number * root.dtype.itemsize % _UNIT for number in (layout.offset, *steps)]
+    if not builder.for_device or not any(places) or 0 in layout.shape:
+        return root, layout
+    copy, target = _roomy(layout.shape, root.dtype, is_sliced)
+    builder.copy((root, layout), (copy, target))
+    return copy, target
+
+
+def _with_room(builder: LaunchBuilder, value: Value) -> tuple[Value, Layout]:
+    """Return the memory in which steps write their parts of a result, itself unless a device needs more room."""
+    layout = contiguous(value.shape)
+    if not builder.for_device or layout.strides[0] * value.dtype.itemsize % _UNIT == 0:
+        return value, layout
+    return _roomy(value.shape, value.dtype, True)
+
+
+def _roomy(shape: tuple[int, ...], dtype: np.dtype, is_sliced: bool) -> tuple[Value, Layout]:
+    """Return new memory, in which the parts of an array begin at multiples of _UNIT if it `is_sliced`."""
+    layout = contiguous(shape)
+    if not is_sliced:
+        return Value(Aval(shape, None, dtype), None), layout
+    unit = _UNIT // dtype.itemsize
+    step = -(-layout.strides[0] // unit) * unit
+    strides = (step, *layout.strides[1:])
+    return Value(Aval((shape[0], step), None, dtype), None), layout._replace(strides=strides)
 
 
 def _part(node: Node, root: Value, layout: Layout, dtype: np.dtype) -> tuple[Access, int]:

@@ -40,6 +40,7 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
+from tracejit.program import ALIGNMENT
 from tracejit.util.named_tuples import NamedTuple
 
 GROUP = 32  # threads that take each step together
@@ -89,16 +90,23 @@ class SpreadLaunch(NamedTuple):
     spread: Spread
 
     @property
+    def reads(self) -> list[Value]:
+        return [access.root for access in self.spread.nest.reads]
+
+    @property
+    def writes(self) -> list[Value]:
+        return [access.root for access in self.spread.nest.writes]
+
+    @property
     def touched(self) -> list[Value]:
-        nest = self.spread.nest
-        return [access.root for access in (*nest.reads, *nest.writes)]
+        return [*self.reads, *self.writes]
 
     @property
     def nodes(self) -> list[Node]:
         return self.spread.nest.nodes
 
 
-DeviceLaunch = SpreadLaunch | KernelLaunch
+DeviceLaunch = SpreadLaunch | KernelLaunch | LoopLaunch
 
 
 def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[DeviceLaunch]:
@@ -110,7 +118,9 @@ def spread_launches(launches: Sequence[Single], external: Container[Value]) -> l
     """
     result: list[DeviceLaunch] = []
     for launch in launches:
-        assert not isinstance(launch, LoopLaunch)  # a graph with loops is not selected for a device
+        if isinstance(launch, LoopLaunch):
+            result.append(_with_flag(launch))
+            continue
         if isinstance(launch, KernelLaunch):
             result.append(launch)
             continue
@@ -118,6 +128,12 @@ def spread_launches(launches: Sequence[Single], external: Container[Value]) -> l
         is_scratch = {a.root for a in writes if a.root.node is None and a.root not in external}
         result += map(SpreadLaunch, spread(launch.nest, is_scratch))
     return result
+
+
+def _with_flag(launch: LoopLaunch) -> LoopLaunch:
+    """Return a loop whose scratch memory has room for a bool behind that of its body."""
+    size = launch.body.arena_bytes + ALIGNMENT
+    return launch._replace(scratch=Value(Aval((size,), None, launch.scratch.dtype), None))
 
 
 def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:

@@ -90,12 +90,12 @@ class Driver:
         name = ctypes.create_string_buffer(256)
         self._check("cuDeviceGetName", library.cuDeviceGetName(name, 256, self._device))
         self.name = name.value.decode(errors="replace")
-        self.capability = Capability(self._attribute(_MAJOR), self._attribute(_MINOR))
+        self.capability = Capability(self.attribute(_MAJOR), self.attribute(_MINOR))
         total = c_size_t()
         self._check("cuDeviceTotalMem_v2", library.cuDeviceTotalMem_v2(byref(total), self._device))
         self.total_bytes = total.value
         self._most_kept_bytes = min(kept_bytes, self.total_bytes // 8)
-        if not self._attribute(_POOLS):
+        if not self.attribute(_POOLS):
             raise DeviceError(
                 f'target="cuda": {self.name} has no memory pools, which the driver of this system does not offer. '
                 'Use target="cpu".'
@@ -117,7 +117,8 @@ class Driver:
         self.call("cuDeviceGetDefaultMemPool", byref(pool), self._device)
         self.call("cuMemPoolSetAttribute", pool.value, _KEEP_BYTES, ctypes.addressof(kept))
 
-    def _attribute(self, number: int) -> int:
+    def attribute(self, number: int) -> int:
+        """Return an attribute of the device, by its number in the driver's header."""
         value = c_int()
         status = self._library.cuDeviceGetAttribute(byref(value), number, self._device)
         self._check("cuDeviceGetAttribute", status)

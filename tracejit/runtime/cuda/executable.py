@@ -1,133 +1,59 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DeviceExecutable: a program on the device, one graph that each call launches.
+"""DeviceExecutable: a program on the device, one graph that each call launches."""
 
-Note [graphs]
-A graph has the addresses of its arrays in it. Replacing them takes the driver a microsecond for each launch, and making
-a graph takes longer. A loop comes back to the same addresses (Note [memory is used again] in driver.py). So a program
-has a graph for each of the latest few calls whose addresses came twice; other addresses replace those of the graph that
-was made or moved longest ago.
-"""
-
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
-from tracejit.compile.capability import count_of_words
 from tracejit.errors import CodegenError
-from tracejit.kernels.executor.state import MOST_GRAPHS, WIDEST_ACCESS
+from tracejit.kernels.executor.state import WIDEST_ACCESS
 from tracejit.ops import Layout
-from tracejit.program import Program
+from tracejit.program import Kernel, Prepared, Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.runtime.cuda.functions import functions_of
-from tracejit.runtime.cuda.graph import GraphPlan, plans
-from tracejit.runtime.cuda.launches import DeviceGraph, NodeParameters
+from tracejit.runtime.cuda.graph import Patch, rows_in_turn
+from tracejit.runtime.cuda.launches import NodeParameters
+from tracejit.runtime.cuda.replays import PlacedLaunches
+from tracejit.runtime.cuda.steps import HostLoop, Steps, steps_of
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
 
 _ALIGNMENT = WIDEST_ACCESS
-_MOST_GRAPHS = MOST_GRAPHS
-_MOST_SEEN = 256  # addresses of calls that are remembered
-
-_Place = tuple[str, int]  # what lies there, such as "input", and its number
 
 
-class _Launches:
-    """Launches on the device as graphs, of which some addresses are those of a call's arrays (Note [graphs]).
-
-    Args:
-        on: the device.
-        plan: the launches.
-        functions: of the device, by the names of kernels.
-        fixed: addresses that are the same in each call, by what lies there.
-        moving: the numbers of the others in a call's addresses.
-    """
-
-    def __init__(
-        self, on: Driver, plan: GraphPlan, functions: dict[str, int], fixed: Mapping[_Place, int],
-        moving: Mapping[_Place, int],
-    ) -> None:  # fmt: skip
-        self._on, self._plan = on, plan
-        self._parameters: list[NodeParameters] = []
-        self._moving: list[tuple[int, int, int, int]] = []  # node, slot, number of the address, offset
-        for number, node in enumerate(plan.nodes):
-            words = np.zeros(max(1, count_of_words(node.kernel)), np.int64)
-            words[: len(node.words)] = node.words
-            for patch in node.patches:
-                place = patch.kind, patch.number
-                if place in fixed:
-                    words[patch.slot] = fixed[place] + patch.offset
-                else:
-                    self._moving.append((number, patch.slot, moving[place], patch.offset))
-            function = functions[node.kernel.name]
-            self._parameters.append(NodeParameters(function, node.grid.blocks, node.grid.threads, words))
-        self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
-        self._seen: set[tuple[int, ...]] = set()
-
-    def another(self) -> "_Launches":
-        """Return the same launches with graphs of their own."""
-        other = copy.copy(self)
-        other._graphs, other._seen = {}, set()
-        return other
-
-    def place(self, addresses: tuple[int, ...]) -> dict[tuple[int, ...], DeviceGraph]:
-        """Make or move a graph to addresses that there is no graph of; return all graphs by their addresses."""
-        self._placed(addresses)
-        return self._graphs
-
-    def launch(self, addresses: tuple[int, ...]) -> None:
-        """Launch the graph of the addresses of a call."""
-        graph = self._graphs.get(addresses)
-        if graph is None:
-            if not self._parameters:
-                return
-            graph = self._placed(addresses)
-        graph.launch()
-
-    def _placed(self, addresses: tuple[int, ...]) -> DeviceGraph:
-        """Return the graph of addresses that there is no graph of."""
-        graphs = self._graphs
-        if not graphs or (addresses in self._seen and len(graphs) < _MOST_GRAPHS):
-            parameters = [part._replace(words=part.words.copy()) for part in self._parameters]
-            self._move(parameters, addresses)
-            graph = DeviceGraph(self._on, parameters, self._plan.dependencies)
-        else:
-            graph = graphs.pop(next(iter(graphs)))
-            for number in self._move(graph.parameters, addresses):
-                graph.update(number)
-        if len(self._seen) >= _MOST_SEEN:
-            self._seen.clear()
-        self._seen.add(addresses)
-        graphs[addresses] = graph
-        return graph
-
-    def _move(self, parameters: Sequence[NodeParameters], addresses: tuple[int, ...]) -> list[int]:
-        """Put the addresses into the words of launches; return the numbers of those that change."""
-        changed = set()
-        for number, slot, place, offset in self._moving:
-            words, address = parameters[number].words, addresses[place] + offset
-            if words[slot] != address:
-                words[slot] = address
-                changed.add(number)
-        return sorted(changed)
+FunctionsOf = Callable[[Driver, Sequence[Kernel]], tuple[dict[str, int], Prepared]]
+"""Returns the device's functions by the names of kernels, and what was done for that."""
 
 
 class DeviceExecutable:
     """A program on the device; may be called from several threads, which take turns.
 
-    prepared        the kernels that were loaded or compiled, and how long that took
+    Args:
+        program: the program.
+        layouts: of the inputs, None or absent for contiguous ones.
+        functions_of: returns the functions of kernels.
+
+    Attributes:
+        program, on: the program and its device.
+        prepared: the kernels that were loaded or compiled, and how long that took.
 
     Raises:
         DeviceError: if there is no device.
         CodegenError: if the program cannot run on one.
     """
 
-    def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        layouts: Sequence[Layout | None] = (),
+        functions_of: FunctionsOf = functions_of,
+    ) -> None:
         self.program = program
-        self._on = on = driver()
+        self.on = on = driver()
         self._lock = new_lock()
         self._inputs = [
             _kind_of(aval, layout)
@@ -136,7 +62,7 @@ class DeviceExecutable:
             )
         ]
         self._outputs = [_kind_of(aval) for aval in program.outputs]
-        plan, commits = plans(program)
+        steps, commits = steps_of(program)
         functions, self.prepared = functions_of(on, program.kernels)
         self._constants = [uploaded(on, constant) for constant in program.constants]
         self._arena = DeviceMemory(on, program.arena_bytes)
@@ -147,8 +73,8 @@ class DeviceExecutable:
         fixed["output", len(self._outputs)] = self._fault.address
         moving = {("input", number): number for number in range(len(self._inputs))}
         moving |= {("output", number): len(moving) + number for number in range(len(self._outputs))}
-        self._graph = _Launches(on, plan, functions, fixed, moving)
-        self._commits = _Launches(on, commits, functions, fixed, moving)
+        self._where = functions, fixed, moving
+        self._steps, self._commits = self._placed(steps), self._placed(commits)
         self._is_checked = program.guard is not None or bool(program.checked)
 
     def __call__(self, inputs: Sequence[DeviceArray]) -> list[DeviceArray]:
@@ -160,7 +86,7 @@ class DeviceExecutable:
             BoundsError: if an index was out of range.
             DeviceError: if the device fails.
         """
-        on = self._on
+        on = self.on
         if not self.fits(inputs):
             self._refuse(inputs)
         outputs = [empty_of(on, kind) for kind in self._outputs]
@@ -174,17 +100,50 @@ class DeviceExecutable:
                 )
                 if self.program.checked:
                     on.clear(self._fault.address, 8)
-                self._graph.launch(addresses)
+                self._run(self._steps, addresses)
             if self._is_checked:
                 self._check(outputs)
             written = [number for number in copies if number in self.program.written]
             if self.program.commits or written:
                 with on.lanes.order:
                     on.lanes.take_over((*self._own, *inputs))
-                    self._commits.launch(addresses)
+                    self._run(self._commits, addresses)
                     for number in written:
                         copies[number].write_back()
         return outputs
+
+    def _placed(self, steps: Steps) -> list["_Step"]:
+        return [
+            _PlacedLoop(step, self._placed(step.body))
+            if isinstance(step, HostLoop)
+            else PlacedLaunches(self.on, step, *self._where)
+            for step in steps
+        ]
+
+    def _run(self, steps: "Sequence[_Step]", addresses: tuple[int, ...]) -> None:
+        """Launch graphs, and loops of graphs, given the addresses of arrays and the turns of loops around."""
+        for step in steps:
+            if isinstance(step, PlacedLaunches):
+                step.launch(addresses)
+                continue
+            loop, body = step
+            for turn in range(loop.most):
+                self._run(body, (*addresses, turn) if loop.is_moving else addresses)
+                if loop.flags and not self._hold(loop.flags, addresses):
+                    break
+
+    def _hold(self, flags: Sequence[Patch], addresses: tuple[int, ...]) -> bool:
+        """Wait for bools, and return whether all are true."""
+        _, fixed, moving = self._where
+        turns = addresses[len(moving) :]
+        reads: list[tuple[np.ndarray, int]] = []
+        for flag in flags:
+            place = flag.kind, flag.number
+            start = fixed[place] if place in fixed else addresses[moving[place]]
+            moved = sum(step * turn for step, turn in zip(flag.steps, turns, strict=False))
+            reads.append((np.zeros((), np.bool_), start + flag.offset + moved))
+        self.on.read(reads)
+        return all(bool(value) for value, _ in reads)
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
@@ -192,18 +151,32 @@ class DeviceExecutable:
         """Return the compiled entry point of the program (Note [entries of a device] in entry.py).
 
         None where Python has to look at each call: for numbers among the inputs, guards, indices that are checked,
-        and inputs that are written.
+        inputs that are written, and loops that the host runs.
         """
         program = self.program
-        if guarded or self._is_checked or program.written or not program.rows or program.commits:
+        if guarded or self._is_checked or program.written or program.commits or len(self._steps) != 1:
+            return None
+        (graph,) = self._steps
+        if not isinstance(graph, PlacedLaunches):
             return None
         if pattern is None or pattern.numbers or len(self._inputs) != pattern.inputs:
             return None
         from tracejit.runtime.cuda.entry import DeviceEntry  # compiles
 
-        return DeviceEntry(self._on, self._inputs, self._outputs, lambda: self._graph.another().place).point(
+        return DeviceEntry(self.on, self._inputs, self._outputs, lambda: graph.another().place).point(
             formats, pattern, recipe
         )
+
+    def in_turn(self, inputs: Sequence[DeviceArray]) -> list[NodeParameters]:
+        """Return the launches of all rows, one after the other, on given inputs and on outputs of their own."""
+        launches = PlacedLaunches(self.on, rows_in_turn(self.program), *self._where)
+        outputs = [empty_of(self.on, kind) for kind in self._outputs]
+        parameters = launches.at(tuple([array.address for array in (*inputs, *outputs)]))
+        return [part._replace(kept=outputs) for part in parameters]
+
+    def synthetic_inputs(self) -> list[DeviceArray]:
+        """Return inputs of numbers that fit, as a profile has them."""
+        return [_synthetic(self.on, kind) for kind in self._inputs]
 
     def fits(self, inputs: Sequence[DeviceArray]) -> bool:
         """Return whether arrays have the shapes, dtypes and layouts that the program was built for."""
@@ -220,7 +193,7 @@ class DeviceExecutable:
 
     def _check(self, outputs: Sequence[DeviceArray]) -> None:
         """Read the guard and the fault of a replay, and raise the error that they stand for."""
-        program, on = self.program, self._on
+        program, on = self.program, self.on
         fault, holds = np.zeros((), np.int64), np.ones((), np.bool_)
         reads: list[tuple[np.ndarray, int]] = [(fault, self._fault.address)] if program.checked else []
         if program.guard is not None:
@@ -229,9 +202,29 @@ class DeviceExecutable:
         program.check(fault, {} if program.guard is None else {program.guard: holds})  # type: ignore[arg-type]
 
 
+class _PlacedLoop(NamedTuple):
+    """A loop that the host runs, and the graphs in it."""
+
+    loop: HostLoop
+    body: "list[_Step]"
+
+
+_Step = PlacedLaunches | _PlacedLoop
+
+
 def _kind_of(aval: Aval, layout: Layout | None = None) -> ArrayKind:
     strides = None if layout is None else tuple([stride * aval.dtype.itemsize for stride in layout.strides])
     return ArrayKind.of(aval.shape, aval.dtype, strides)
+
+
+def _synthetic(on: Driver, kind: ArrayKind) -> DeviceArray:
+    """Return an array of a kind whose elements are neither large nor indices out of range."""
+    low = sum((n - 1) * min(stride, 0) for n, stride in zip(kind.shape, kind.strides, strict=True) if n)
+    high = sum((n - 1) * max(stride, 0) for n, stride in zip(kind.shape, kind.strides, strict=True) if n)
+    count = (high - low) // kind.itemsize + 1 if kind.size else 0
+    values = np.full(count, 0.75 if kind.dtype.kind == "f" else 0, kind.dtype)
+    memory = uploaded(on, values)
+    return DeviceArray(on, kind, memory.address - low, memory)
 
 
 class _Aligned:

@@ -11,12 +11,16 @@ from tracejit.program import Argument, Grid, Kernel, Place, Pointer, Program, Ro
 
 
 class Patch(NamedTuple):
-    """A word that is an address: the slot, what lies there, and how many bytes into it."""
+    """A word that is an address: the slot, what lies there, and how many bytes into it.
+
+    In loops that the host runs it moves on by `steps[d]` bytes after each turn of the d-th of them, outermost first.
+    """
 
     slot: int
     kind: str  # "input", "output", "constant" or "arena"
     number: int
     offset: int
+    steps: tuple[int, ...] = ()
 
 
 class GraphNode(NamedTuple):
@@ -35,23 +39,18 @@ class GraphPlan(NamedTuple):
     dependencies: tuple[tuple[int, ...], ...]
 
 
-def plans(program: Program) -> tuple[GraphPlan, GraphPlan]:
-    """Return the graph of a program, and that of what it writes where its results count.
+def rows_in_turn(program: Program) -> GraphPlan:
+    """Return the launches of all rows, one after the other."""
+    nodes = tuple(map(node_of, program.rows))
+    return GraphPlan(nodes, tuple([(number - 1,) if number else () for number in range(len(nodes))]))
+
+
+def node_of(row: Row, at: Sequence["Turn"] = ()) -> GraphNode:
+    """Return the launch of a row, in given turns of the loops around.
 
     Raises:
-        CodegenError: if some of its rows cannot run on a device.
+        CodegenError: if the row cannot run on a device.
     """
-    if program.loops:
-        raise CodegenError("a loop of the CPU cannot run on a device.")
-    last = len(program.rows) - program.commits
-    return _plan(program.rows[:last]), _plan(program.rows[last:])
-
-
-def _plan(rows: Sequence[Row]) -> GraphPlan:
-    return GraphPlan(tuple(map(_node, rows)), tuple([row.needs for row in rows]))
-
-
-def _node(row: Row) -> GraphNode:
     if row.grid is None or row.kernel.host is not None:
         raise CodegenError(f"{row.kernel.name}: a kernel of the CPU cannot run on a device.")
     words: list[int] = []
@@ -59,9 +58,27 @@ def _node(row: Row) -> GraphNode:
     for slot, argument in enumerate(row.arguments):
         words.append(_word(argument))
         if isinstance(argument, Pointer):
-            place: Place = argument.place
-            patches.append(Patch(slot, place.kind, place.number, place.offset + argument.offset_bytes))
+            patches.append(patch_of(argument, slot, at))
     return GraphNode(row.kernel, row.grid, tuple(words), tuple(patches))
+
+
+class Turn(NamedTuple):
+    """A turn of a loop: the step with which it begins, and how many steps later the next one does.
+
+    The second is 0 for a loop that is not run by the host.
+    """
+
+    step: int
+    stride: int
+
+
+def patch_of(pointer: Pointer, slot: int, at: Sequence[Turn]) -> Patch:
+    """Return an address in given turns of the loops around."""
+    place: Place = pointer.place
+    moves = list(zip(pointer.steps, at, strict=False))
+    offset = place.offset + pointer.offset_bytes + sum(move * turn.step for move, turn in moves)
+    steps = [move * turn.stride for move, turn in moves if turn.stride]
+    return Patch(slot, place.kind, place.number, offset, tuple(steps) if any(steps) else ())
 
 
 def _word(argument: Argument) -> int:

@@ -12,12 +12,18 @@ from tracejit.runtime.cuda.library import KernelNode
 
 
 class NodeParameters(NamedTuple):
-    """A launch in a graph: the kernel's function, blocks, threads of a block, and the words of its argument."""
+    """A launch in a graph.
+
+    function, blocks, threads   the kernel's function, how many blocks run it, and the threads of each
+    words                       of its argument
+    kept                        what has to live as long as it
+    """
 
     function: int
     blocks: int
     threads: int
     words: np.ndarray
+    kept: Any = None
 
 
 class DeviceGraph:
@@ -44,7 +50,7 @@ class DeviceGraph:
         for parameters, needed in zip(nodes, dependencies, strict=True):
             node = c_void_p()
             before = (c_void_p * len(needed))(*[self._nodes[number].value for number in needed])
-            structure, _kept = _structure(parameters)
+            structure, _kept = structure_of(parameters)
             driver.call(
                 "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(needed), byref(structure)
             )
@@ -54,7 +60,7 @@ class DeviceGraph:
 
     def update(self, number: int) -> None:
         """Give a launch the words that its parameters have now, for the next replay."""
-        structure, _kept = _structure(self.parameters[number])
+        structure, _kept = structure_of(self.parameters[number])
         self._driver.call(
             "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
         )
@@ -69,7 +75,7 @@ class DeviceGraph:
                 self._driver.release(name, handle)
 
 
-def _structure(parameters: NodeParameters) -> tuple[KernelNode, Any]:
+def structure_of(parameters: NodeParameters) -> tuple[KernelNode, Any]:
     """Return the driver's structure for a launch, and what has to live while it is read."""
     pointers = (c_void_p * 1)(parameters.words.ctypes.data)
     structure = KernelNode(

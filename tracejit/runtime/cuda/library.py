@@ -65,6 +65,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuModuleGetFunction": (_OUT, _HANDLE, c_char_p),
     "cuGraphCreate": (_OUT, c_uint),
     "cuGraphAddKernelNode_v2": (_OUT, _HANDLE, POINTER(c_void_p), c_size_t, POINTER(KernelNode)),
+    "cuGraphAddEventRecordNode": (_OUT, _HANDLE, POINTER(c_void_p), c_size_t, _HANDLE),
     "cuGraphInstantiateWithFlags": (_OUT, _HANDLE, c_uint64),
     "cuGraphExecKernelNodeSetParams_v2": (_HANDLE, _HANDLE, POINTER(KernelNode)),
     "cuGraphLaunch": (_HANDLE, _HANDLE),

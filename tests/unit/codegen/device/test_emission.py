@@ -15,7 +15,7 @@ from tracejit.kernels.device.libm import fmod
 import tracejit as tj
 from tracejit.errors import CodegenError
 from tracejit.pipeline import build_for_device
-from tracejit.program import Program
+from tracejit.program import Pointer, Program
 from tracejit.record.recorder import Recorder
 
 
@@ -176,9 +176,33 @@ def test_a_routine_of_the_cpu_is_refused() -> None:
         emit_kernel(KernelLaunch("gemm", (), (), 0, None, "sgemm"))
 
 
-def test_a_loop_is_refused() -> None:
-    def function(x: Any) -> tuple[Any, ...]:
-        return (tj.dlscan(lambda carry, part: (carry + part, None), x[0], x)[0],)
+def test_the_rows_of_a_loop_move_on() -> None:
+    """Parts of three float32 lie 32 bytes apart, so that vectors can begin where they do."""
 
-    with pytest.raises(CodegenError, match="a graph with a loop is selected without"):
-        program_of(function, (5, 3))
+    def function(x: Any) -> tuple[Any, ...]:
+        return tuple(tj.dlscan(lambda carry, part: (carry + part, carry * part), x[0], x))
+
+    program = program_of(function, (5, 3))
+    (loop,) = program.loops
+    assert (loop.most, loop.condition) == (5, None)
+    rows = program.rows[loop.first : loop.end]
+    steps = {a.steps for row in rows for a in row.arguments if isinstance(a, Pointer)}
+    assert steps == {(0,), (32,)}
+    assert all(row.needs for row in program.rows[loop.end :])
+
+
+def test_kernels_of_a_branch_look_at_a_bool() -> None:
+    def function(x: Any) -> tuple[Any, ...]:
+        return (tj.dlcond(x.sum() > 0, tj.exp, tj.sin, x),)
+
+    program = program_of(function, (300,))
+    then, other = program.loops
+    assert (then.most, other.most) == (1, 1)
+    for loop in program.loops:
+        for row in program.rows[loop.first : loop.end]:
+            number = len(row.arguments) - 1
+            assert row.arguments[-1] == loop.condition
+            assert (
+                f"    holds{number} = read_b1(args[{number}])\n    if not holds{number}[0]:\n"
+                in row.kernel.text
+            )

@@ -13,7 +13,7 @@ from written_inputs import check_written
 from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
-from tracejit.describe.program import Stages
+from tracejit.describe.stages import Stages
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops.op import Layout
 from tracejit.program import Writes
