@@ -45,7 +45,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
-from tracejit.compile.llvm import OF_TILES, LlvmFunction
+from tracejit.compile.llvm import ALL, OF_LAID_OUT, OF_TILES, LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.compile.operations import UnsupportedError
 from tracejit.compile.structured import write_function
@@ -60,8 +60,8 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
-_ONLY_TILES = "= winograd_"
-"""A call that only kernels of tiles have (Note [few passes])."""
+_FEW_PASSES = {"= winograd_": OF_TILES, "column_of = ": OF_LAID_OUT}
+"""What LLVM does to kernels, by words that only these have (Note [few passes])."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -309,7 +309,8 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         assert isinstance(definition, ast.FunctionDef)
         source = FunctionSource(parted(definition), names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
-        return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
+        few = [passes for words, passes in _FEW_PASSES.items() if words in kernel.text]
+        return lowered._replace(passes=few[0] if few else ALL)
     except Exception as error:
         if is_of_handler(error):
             raise

@@ -374,7 +374,7 @@ def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolut
     dtype = node.output.dtype
     planes, *taps = convolution.taps
     phases = winograd_phases.PHASES if convolution.phases else 1
-    values = winograd.values_of(convolution.tile_taps)
+    values = winograd.values_of(convolution.tile_taps, summed=True)
     shape = (groups, planes * phases, values, channels, winograd.padded(filters))
     most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
     blocks = _parts_of_images(convolution, prod(shape), most)
