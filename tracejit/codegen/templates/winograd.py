@@ -25,7 +25,7 @@ from tracejit.codegen.templates.kernel_text import Finish, tile_rows
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of, summed
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import panel_of
+from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
 
 WINOGRAD_ARGUMENTS = (
@@ -232,12 +232,9 @@ def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "winograd", "winograd_weights", "winograd_filters" or "winograd_sums"."""
     lanes = lanes_of(DTYPE)
     if launch.name in ("winograd_filters", "winograd_sums"):
-        phases, taps1, taps2, _, filters = launch.numbers[3:8]
-        form = (
-            Form((2, 2), "seen")
-            if phases > 1
-            else Form((taps1, taps2), summed=launch.name == "winograd_sums")
-        )
+        phases, taps1, taps2, channels, filters = launch.numbers[3:8]
+        few = has_few_points(channels, launch.name == "winograd_sums")
+        form = Form((2, 2), "seen") if phases > 1 else Form((taps1, taps2), few=few)
         return _filters(lanes, launch.name, form, panel_of(filters))
     weights = launch.name == "winograd_weights"
     given = dict(zip(WEIGHTS_ARGUMENTS if weights else WINOGRAD_ARGUMENTS, launch.numbers, strict=True))
@@ -246,7 +243,7 @@ def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     form = (
         Form((2, 2), "seen")
         if given["stride1"] > 1
-        else Form((given["taps1"], given["taps2"]), summed=weights)
+        else Form((given["taps1"], given["taps2"]), few=has_few_points(given["channels"], weights))
     )
     high = _rows_of(given["channels"]) if weights else tile_rows()
     return _blocks(lanes, form, panel_of(given["filters"]), nears, weights, high, finish)

@@ -20,7 +20,7 @@ from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd import COTANGENTS
 from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import panel_of
+from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
 
 ARGUMENTS = (
@@ -137,8 +137,7 @@ for f in range(0, filters, LANES):
 
 
 @cache
-def _scattered(lanes: int, taps: int, panel: int, nears: tuple[str, str]) -> Kernel:
-    form = Form((taps, taps))
+def _scattered(lanes: int, form: Form, panel: int, nears: tuple[str, str]) -> Kernel:
     snippets = {
         "PATCH": "\n".join(patch_of(DTYPE)),
         "SIZES": "\n".join(sizes()),
@@ -164,4 +163,5 @@ def kernel(launch: KernelLaunch) -> Kernel:
         near(given["channels"], given["y_filter"], given["y2"]),
         near(given["filters"], given["out_filter"], given["out2"]),
     )
-    return _scattered(lanes_of(DTYPE), given["taps2"], panel_of(given["filters"]), nears)
+    form = Form((given["taps1"], given["taps2"]), few=has_few_points(given["channels"]))
+    return _scattered(lanes_of(DTYPE), form, panel_of(given["filters"]), nears)

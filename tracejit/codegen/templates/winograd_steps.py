@@ -25,18 +25,18 @@ class Form(NamedTuple):
     """The windows that kernels of tiles are written for.
 
     taps        of windows of a tile along the last two axes
-    summed      whether they are for a gradient by filters
+    few         whether tiles have as many points along the last axis as along the other
     phases      "seen" where windows move by 2, "made" where a result is made in phases (Note [phases at points]), or ""
     """
 
     taps: tuple[int, int]
     phases: str = ""
-    summed: bool = False
+    few: bool = False
 
     @property
     def sides(self) -> tuple[int, int]:
         """The windows of a tile along the last two axes."""
-        return sides_of(self.taps, self.summed)
+        return sides_of(self.taps, self.few)
 
     @property
     def patch_bytes(self) -> int:
@@ -304,13 +304,13 @@ def names_of(form: Form) -> dict[str, int | str]:
     of_elements = ("winograd_seen", "winograd_seen_adjoint")
     taps1, taps2 = form.taps
     kind = f"{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}"
-    points1, points2 = points_along((taps2, taps2), form.summed)
+    points1, points2 = points_along((taps2, taps2), form.few)
     side1, side2 = form.sides
     seen = form.phases == "seen"
     by_phases: dict[str, int | str] = {"": 1, "seen": 4, "made": "shifts"}
     phases = by_phases[form.phases]
     return {
-        "TAPS": taps2, "SIDE": side2, "SIDE1": side1, "VALUES": values_of((1, taps1, taps2), form.summed),
+        "TAPS": taps2, "SIDE": side2, "SIDE1": side1, "VALUES": values_of((1, taps1, taps2), form.few),
         "POINTS": points2, "POINTS1": points1,
         "PHASES": phases, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.phase_count,
         "STRIDE": 2 if form.phases else 1, "SEEN_STRIDE": 2 if seen else 1,

@@ -25,6 +25,9 @@ MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block rea
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
+MOST_OF_MANY_POINTS = (
+    56  # channels that are summed at eight points along an axis: of more the error would be large
+)
 FEWEST_SCATTERED = 16  # tiles of the largest block: a line of fewer would be too short a block
 MOST_SCATTERED = 32  # filters whose results are summed in scratch memory: of more, blocks would be small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
@@ -47,21 +50,27 @@ def padded_channels(channels: int) -> int:
     return -(-channels // _LANES) * _LANES
 
 
-def points_along(taps: tuple[int, ...], summed: bool = False) -> tuple[int, int]:
-    """Return how many values a tile has along the last two axes; for a gradient by filters if it is `summed`."""
+def has_few_points(channels: int, summed: bool = False) -> bool:
+    """Return whether tiles have as many points along the last axis as along the other: for a gradient by filters, which
+    is `summed`, and sums over many channels, because of the error."""
+    return summed or channels > MOST_OF_MANY_POINTS
+
+
+def points_along(taps: tuple[int, ...], few: bool = False) -> tuple[int, int]:
+    """Return how many values a tile has along the last two axes."""
     before, last = taps[-2:]
-    return points_of(before, False) if before > 1 else 1, points_of(last, not summed)
+    return points_of(before, False) if before > 1 else 1, points_of(last, not few)
 
 
-def sides_of(taps: tuple[int, ...], summed: bool = False) -> tuple[int, int]:
+def sides_of(taps: tuple[int, ...], few: bool = False) -> tuple[int, int]:
     """Return how many windows a tile has along the last two axes."""
-    before, last = (points + 1 - k for points, k in zip(points_along(taps, summed), taps[-2:], strict=True))
+    before, last = (points + 1 - k for points, k in zip(points_along(taps, few), taps[-2:], strict=True))
     return before, last
 
 
-def values_of(taps: Triple, summed: bool = False) -> int:
+def values_of(taps: Triple, few: bool = False) -> int:
     """Return how many values are multiplied for a tile: 36 of windows of 3 by 3, 6 of 3 along the last axis alone."""
-    return prod(points_along(taps, summed))
+    return prod(points_along(taps, few))
 
 
 def suits(
@@ -91,7 +100,8 @@ def suits(
 def most_tiles(channels: int, filters: int, taps: Triple, summed: bool = False) -> int:
     """Return how many tiles of a plane have room for their values, of all planes that they see, and products."""
     each = taps[0] * padded_channels(channels) + padded(filters)
-    return min(MOST_TILES, (VALUES_BYTES // 4 // values_of(taps, summed) - 2 * _LANES) // each)
+    values = values_of(taps, has_few_points(channels, summed))
+    return min(MOST_TILES, (VALUES_BYTES // 4 // values - 2 * _LANES) // each)
 
 
 def block_of(
@@ -108,10 +118,11 @@ def block_of(
         room: elements that a block may span.
         summed: whether this is for a gradient by filters.
     """
+    few = has_few_points(channels, summed)
     (unit1, unit2), (border1, border2) = zip(
         *[
             (side * d, (k - 1) * d)
-            for side, k, d in zip(sides_of(taps, summed), taps[1:], dilation[1:], strict=True)
+            for side, k, d in zip(sides_of(taps, few), taps[1:], dilation[1:], strict=True)
         ],
         strict=True,
     )
@@ -129,7 +140,7 @@ def block_of(
     planes = 1
     if high == down and wide == across:
         area = (unit1 * high + border1) * (unit2 * wide + border2)
-        more = (VALUES_BYTES // 4 // values_of(taps, summed) - 2 * _LANES) // (high * wide * tiles)
+        more = (VALUES_BYTES // 4 // values_of(taps, few) - 2 * _LANES) // (high * wide * tiles)
         more -= (taps[0] - 1) * padded_channels(channels)
         more //= padded_channels(channels) + padded(filters)
         planes = max(1, min(size[0], more, most // (high * wide), room // area - taps[0] + 1))
@@ -143,7 +154,7 @@ def images_together(
     """Return how many images a block takes: several if they are small and windows see one plane."""
     if taps[0] > 1 or any(n < all_of_it for n, all_of_it in zip(block, size, strict=True)):
         return 1
-    tiles = prod(block) // prod(sides_of(taps, summed))
+    tiles = prod(block) // prod(sides_of(taps, has_few_points(channels, summed)))
     return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps, summed)) // tiles)
 
 
@@ -172,11 +183,12 @@ def scattered_block_of(channels: int, filters: int, taps: Triple, size: Triple, 
         size: of the result along each axis.
         room: elements that the block may take with what tiles span around it.
     """
-    points = points_along(taps)
+    few = has_few_points(channels)
+    points = points_along(taps, few)
     around1, around2 = (2 * count for count in points)
     of_plane = room // (-(-filters // _LANES) * _LANES)
     high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around2)) - around1)
-    side = sides_of(taps)[1]
+    side = sides_of(taps, few)[1]
     line = side * (
         most_tiles(channels, filters, taps) - points[1] // side
     )  # others reach into it from outside
@@ -186,7 +198,8 @@ def scattered_block_of(channels: int, filters: int, taps: Triple, size: Triple, 
 
 def scattered_together(channels: int, filters: int, taps: Triple, inside: Triple, is_whole: bool) -> int:
     """Return how many images of `inside` elements a block takes, which is an image if it `is_whole`."""
-    tiles = prod([-(-n // side) for n, side in zip(inside[1:], sides_of(taps), strict=True)])
+    sides = sides_of(taps, has_few_points(channels))
+    tiles = prod([-(-n // side) for n, side in zip(inside[1:], sides, strict=True)])
     if not is_whole or inside[0] > 1:
         return 1
     return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // max(1, tiles))
