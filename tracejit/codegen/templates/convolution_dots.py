@@ -157,10 +157,9 @@ def _tile(kind: str, lanes: int, height: int, across: int) -> list[str]:
     return [
         f"columns = listed_{across}(seen_at, k, end)",
         f"tile = zero_{kind}(rows_{height * across}(0, {height * across}))",
-        "i = 0",
-        f"for _ in range((windows + {lanes - 1}) // {lanes}):",
-        f"    tile = add_dots_{kind}(tile, given, base + i, rows, apart, patch, i, columns, 1, windows - i)",
-        f"    i += {lanes}",
+        f"for i in range(0, windows, {lanes}):",
+        f"    tile = add_dots_{kind}(tile, given, base + i, rows, apart, patch, i, columns, 1, "
+        f"min({lanes}, windows - i))",
         f"total = add_tiles_{kind}(sum_lanes_{kind}(tile), load_tile_{kind}(sums, at, rows_1(0, 1), 0, 0, {lanes}))",
         f"store_tile_{kind}(sums, at, rows_1(0, 1), 0, total, 0, {lanes})",
         f"at += {lanes}",
