@@ -61,7 +61,7 @@ from tracejit.util.uninterrupted import is_of_handler
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
 _FEW_PASSES = {"= winograd_": OF_TILES, "column_of = ": OF_LAID_OUT}
-"""What LLVM does to kernels, by words that only these have (Note [few passes])."""
+"""The passes of LLVM for kernels, by words that only these have (Note [few passes])."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
