@@ -260,26 +260,4 @@ def _functions() -> dict[str, Any]:
     return table
 
 
-def _extremum(comparison: str) -> Any:
-    """Return Python's min or max of two numbers as a select; Numba's own is a call, which spills vectors around it."""
-
-    @intrinsic
-    def extremum(typing_context: Any, x: Any, y: Any) -> Any:
-        kind = typing_context.unify_types(types.unliteral(x), types.unliteral(y))
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            first, second = args
-            if isinstance(kind, types.Float):
-                found = builder.fcmp_ordered(comparison, second, first)
-            else:
-                compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-                found = compare(comparison, second, first)
-            return builder.select(found, second, first)
-
-        is_number = isinstance(kind, (types.Integer, types.Float))
-        return (signature(kind, kind, kind), codegen) if is_number else None
-
-    return extremum
-
-
-FUNCTIONS: dict[str, Any] = {**_functions(), "min": _extremum("<"), "max": _extremum(">")}
+FUNCTIONS: dict[str, Any] = _functions()

@@ -45,7 +45,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
-from tracejit.compile.llvm import ALL, OF_LAID_OUT, OF_TILES, LlvmFunction
+from tracejit.compile.llvm import OF_TILES, LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.compile.operations import UnsupportedError
 from tracejit.compile.structured import write_function
@@ -60,8 +60,8 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
-_FEW_PASSES = {"= winograd_": OF_TILES, "column_of = ": OF_LAID_OUT}
-"""The passes of LLVM for kernels, by words that only these have (Note [few passes])."""
+_ONLY_TILES = ("= winograd_", "column_of = ")
+"""Words that only kernels of tiles have (Note [few passes])."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -309,8 +309,8 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         assert isinstance(definition, ast.FunctionDef)
         source = FunctionSource(parted(definition), names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
-        few = [passes for words, passes in _FEW_PASSES.items() if words in kernel.text]
-        return lowered._replace(passes=few[0] if few else ALL)
+        is_of_tiles = any(words in kernel.text for words in _ONLY_TILES)
+        return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
     except Exception as error:
         if is_of_handler(error):
             raise

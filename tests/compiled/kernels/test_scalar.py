@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import product
 from typing import Any
 
 import numba
@@ -84,11 +83,6 @@ def _compile(suffix: str, names: Sequence[str], arity: int) -> Any:
             " for i in range(n):",
             f"  o[i] = {name}_{suffix}({', '.join(operands)})",
         ]
-    return _compiled(suffix, lines)
-
-
-def _compiled(suffix: str, lines: Sequence[str]) -> Any:
-    """Return a kernel of these lines, which take three pointers to a dtype and a length."""
     namespace: dict[str, Any] = {"carray": carray, **scalar.FUNCTIONS}
     exec("\n".join(lines), namespace)
     pointer = types.CPointer(numba.from_dtype(DTYPES[suffix]))
@@ -290,16 +284,3 @@ def test_every_function_that_a_template_names_is_defined() -> None:
                 named.append(f"{function}_{suffixes[operand]}")
     assert len(named) > 300
     assert set(named) <= set(scalar.FUNCTIONS)
-
-
-@pytest.mark.parametrize("suffix", ["f32", "f64", "i32", "i64", "u64"])
-def test_least_and_greatest_are_pythons(suffix: str) -> None:
-    """The min and max of kernels return the first of equal numbers, and of a NaN what Python returns."""
-    numbers = [0.0, -0.0, 1.5, -2.0, np.inf, np.nan] if suffix in FLOATS else [0, 1, 2, 100, 2**31 - 1]
-    x, y = (np.array(side, DTYPES[suffix]) for side in zip(*product(numbers, repeat=2), strict=True))
-    lines = ["def kernel(px, py, po, n):", " x, y, o = carray(px, n), carray(py, n), carray(po, (2, n))"]
-    lines += [" for i in range(n):", "  o[0, i] = min(x[i], y[i])", "  o[1, i] = max(x[i], y[i])"]
-    found = _run(_compiled(suffix, lines), 2, x, y)
-    wanted = np.array([[least(pair) for pair in zip(x, y, strict=True)] for least in (min, max)])
-    np.testing.assert_array_equal(found, wanted)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
