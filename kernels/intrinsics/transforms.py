@@ -2,12 +2,12 @@
 """Products of the matrices of Winograd's method (kernels/winograd.py) and tiles, whose rows are vectors.
 
     winograd_seen_6_f32x16(tile)            6 rows for 6; winograd_seen_adjoint_6 by the transposed matrix
-    winograd_filter_3_f32x16(tile)          6 rows for 3, which are taps; winograd_sums_3 4 rows for 6
-    winograd_sums_adjoint_3_f32x16(tile)    by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3 3 for 6
+    winograd_filter_3_6_f32x16(tile)        6 rows for 3, which are taps; winograd_sums_3_6 4 rows for 6
+    winograd_sums_adjoint_3_6_f32x16(tile)  by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3_6 3 for 6
 
-For 2 taps there are 5 rows where others have 6. Points come in pairs p and -p, so that two rows of such a matrix have
-the same even columns, and odd columns that differ in sign; or two columns the same even rows. What both have in common
-is computed once.
+For 2 taps there are 5 rows where others have 6, for 5 taps also 8. Points come in pairs p and -p, so that two rows of
+such a matrix have the same even columns, and odd columns that differ in sign; or two columns the same even rows. What
+both have in common is computed once.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ from ..winograd import TRANSFORMS, Matrix
 from .vectors import Vector, call
 
 _LANES = (4, 8, 16)
-_PAIRS = {5: ((0, 1), (2, 3)), 6: ((1, 2), (3, 4))}
-"""The places of the points p and -p, by the number of points; infinity is the last, and 0 the first of six."""
+_PAIRS = {5: ((0, 1), (2, 3)), 6: ((1, 2), (3, 4)), 8: ((1, 2), (3, 4), (5, 6))}
+"""The places of the points p and -p, by the number of points; infinity is the last, 0 the first of 6 and 8."""
 
 Terms = list[tuple[float, Any]]
 

@@ -4,8 +4,9 @@
 Note [few passes]
 LLVM's pipeline looks for loops to turn into vectors, to unroll and to take apart, several times. The kernels of
 Winograd's method are written in vectors. With a few passes their code is as fast, and LLVM takes a quarter of the
-time, 0.14 s instead of 0.57 s. Other kernels would lose: products of matrices with few columns a fifth, convolutions
-whose windows are laid out a quarter.
+time, 0.14 s instead of 0.57 s. So are convolutions whose windows are laid out, which take 0.11 s instead of 0.4 s, but
+for values with channels last, a tenth slower. Other kernels would lose: products of matrices with few columns a fifth,
+pooling much more.
 
 Note [several kernels at a time]
 llvmlite calls LLVM under a lock, so that LLVM works on one kernel at a time. It could work on several, each in a

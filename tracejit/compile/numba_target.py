@@ -60,8 +60,8 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
-_ONLY_TILES = "= winograd_"
-"""A call that only kernels of tiles have (Note [few passes])."""
+_ONLY_TILES = ("= winograd_", "column_of = ")
+"""Words that only kernels of tiles have (Note [few passes])."""
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -309,7 +309,8 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         assert isinstance(definition, ast.FunctionDef)
         source = FunctionSource(parted(definition), names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
-        return lowered._replace(passes=OF_TILES) if _ONLY_TILES in kernel.text else lowered
+        is_of_tiles = any(words in kernel.text for words in _ONLY_TILES)
+        return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
     except Exception as error:
         if is_of_handler(error):
             raise

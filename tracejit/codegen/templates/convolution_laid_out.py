@@ -339,10 +339,11 @@ def _tile(
         zero = f"add_outer_{kind}({zero}, bias, g * filters + j, rows, 1, load_{kind}(ones, 0))"
     return [
         f"tile = {zero}",
+        "first_w = g * w_group + j",
         "for k0 in range(low0, top0):",
         "    for k in range((k0 * taps1 + low1) * each, (k0 * taps1 + top1) * each):",
-        "        at_w = g * w_group + filter_at[k] + j",
-        f"        tile = add_outer_{kind}(tile, w, at_w, rows, 1, load_{kind}(patch, seen_at[k] + i))",
+        f"        vector = load_{kind}(patch, seen_at[k] + i)",
+        f"        tile = add_outer_{kind}(tile, w, first_w + filter_at[k], rows, 1, vector)",
         "base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + (g * filters + j) * out_filter",
         *([] if finish is None else finish.lines(height)),
         *_STORES[out_near](suffix, lanes, height, width),

@@ -19,12 +19,13 @@ and their products are summed over tiles, blocks and images. At the end, a kerne
 from functools import cache
 
 from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
-from tracejit.codegen.templates.kernel_text import Finish
+from tracejit.codegen.templates.kernel_text import Finish, tile_rows
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of, summed
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import panel_of, side_of
+from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
 
 WINOGRAD_ARGUMENTS = (
@@ -108,8 +109,10 @@ for value in range(VALUES):
                 tile = zero_W(rows)
                 at = products + value * apart_products + f
                 at_x = value * apart + SEEN_PLANE * deep
-                for t in range(tiles):
-                    tile = add_outer_W(tile, near, at_x + t * deep, rows, 1, load_W(near, at + t * broad))
+                for _ in range(tiles):
+                    tile = add_outer_W(tile, near, at_x, rows, 1, load_W(near, at))
+                    at_x += deep
+                    at += broad
                 to = ((g * taps0 * PHASES + k0) * VALUES + value) * channels * broad + f
                 tile = add_tiles_W(tile, load_tile_W(out, to, rows, broad, 0, WIDE))
                 store_tile_W(out, to, rows, broad, tile, 0, WIDE)
@@ -117,7 +120,7 @@ for value in range(VALUES):
 
 _FILTERS = """
 COUNTS
-half = scratch_T(POINTS * TAPS * LANES)
+half = scratch_T(POINTS1 * TAPS * LANES)
 SCRATCH
 apart = broad * channels
 for item in range(first, last):
@@ -149,7 +152,7 @@ for item in range(first, last):
 _BLOCKS = """
 PATCH
 near = scratch_T(NEAR)
-half = scratch_T(POINTS * POINTS * LANES)
+half = scratch_T(POINTS1 * POINTS * LANES)
 result = scratch_T(RESULT)
 SIZES
 COUNTS
@@ -192,9 +195,13 @@ def _blocks(
     panel: int,
     nears: tuple[str, str],
     weights: bool,
+    high: int,
     finish: Finish | None,
 ) -> Kernel:
-    """Return the kernel of a convolution, or of its gradient by filters, for what is near in x and in y."""
+    """Return the kernel of a convolution, or of its gradient by filters, for what is near in x and in y.
+
+    A tile of registers has `high` rows.
+    """
     x_near, y_near = nears
     snippets = {
         "WORK": _ADD.replace("SUMMED", summed(form)) if weights else _FORWARD,
@@ -208,11 +215,12 @@ def _blocks(
         "BRING_IN": "\n".join(bring_in(DTYPE, x_near)),
         **steps_of(form),
         "BEFORE_FINISH": "" if finish is None else "\n".join(finish.outer),
-        "FINISH": "" if finish is None else "\n".join(finish.rows(side_of(form.taps[1]))),
+        "FINISH": "" if finish is None else "\n".join(finish.rows(form.sides[1])),
     }
     wide = min(panel, 2 * lanes)
     names = names_of(form) | scratch_of(form, lanes) | {
         "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}", "TO_ROW": "broad", "TO_VALUE": "apart_products",
+        "HIGH": high,
     }  # fmt: skip
     if weights:
         return written("winograd_weights", _BLOCKS, DTYPE, WEIGHTS_ARGUMENTS, "x y", "out", names, snippets)
@@ -224,12 +232,28 @@ def kernel(launch: KernelLaunch, finish: Finish | None = None) -> Kernel:
     """Return the kernel of a launch of "winograd", "winograd_weights", "winograd_filters" or "winograd_sums"."""
     lanes = lanes_of(DTYPE)
     if launch.name in ("winograd_filters", "winograd_sums"):
-        phases, taps1, taps2, _, filters = launch.numbers[3:8]
-        form = Form((2, 2), "seen") if phases > 1 else Form((taps1, taps2))
+        phases, taps1, taps2, channels, filters = launch.numbers[3:8]
+        few = has_few_points(channels, launch.name == "winograd_sums")
+        form = Form((2, 2), "seen") if phases > 1 else Form((taps1, taps2), few=few)
         return _filters(lanes, launch.name, form, panel_of(filters))
     weights = launch.name == "winograd_weights"
     given = dict(zip(WEIGHTS_ARGUMENTS if weights else WINOGRAD_ARGUMENTS, launch.numbers, strict=True))
     own, last = (given["y_filter"], given["y2"]) if weights else (given["out_filter"], given["out2"])
     nears = near(given["channels"], given["x_channel"], given["x2"]), near(given["filters"], own, last)
-    form = Form((2, 2), "seen") if given["stride1"] > 1 else Form((given["taps1"], given["taps2"]))
-    return _blocks(lanes, form, panel_of(given["filters"]), nears, weights, finish)
+    form = (
+        Form((2, 2), "seen")
+        if given["stride1"] > 1
+        else Form((given["taps1"], given["taps2"]), few=has_few_points(given["channels"], weights))
+    )
+    high = _rows_of(given["channels"]) if weights else tile_rows()
+    return _blocks(lanes, form, panel_of(given["filters"]), nears, weights, high, finish)
+
+
+def _rows_of(channels: int) -> int:
+    """Return the rows of a tile of registers whose rows are channels: those that compute fewest channels twice.
+
+    20 channels are 2 tiles of 10, and with 8 rows 3 tiles; 20 vectors of sums leave 12 of the registers of AVX-512.
+    """
+    rows = tile_rows()
+    heights = (rows, 10) if vector_bytes() == 64 else (rows,)
+    return min(heights, key=lambda height: (-(-channels // height) * height, height))

@@ -61,7 +61,7 @@ for part in range(PARTS):
     first1 = 2 * down + (part // 2 if odd1 else 1 - part // 2)
     first2 = 2 * right + (part % 2 if odd2 else 1 - part % 2)
     for i in range(SIDE1):
-        tile = winograd_sums_TAPS_V(load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES))
+        tile = winograd_sums_LAST_V(load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES))
         STORE_ROW
         first1 += 2
 """

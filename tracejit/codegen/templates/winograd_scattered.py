@@ -3,8 +3,8 @@
 
 Note [scattered tiles]
 The gradient by the input of windows of 5 by 5 without padding is a convolution of cotangents with 4 zeros around them:
-of 8 by 8 cotangents, 12 by 12 elements in 36 tiles. As the adjoint of the forward steps it has the 16 tiles of the
-cotangents: a tile becomes 36 values, these are multiplied by those of the filters, and the products become 6 by 6
+of 8 by 8 cotangents, 12 by 12 elements in 18 tiles. As the adjoint of the forward steps it has the 8 tiles of the
+cotangents: a tile becomes 48 values, these are multiplied by those of the filters, and the products become 6 by 8
 elements, which are added to the result where it is (Note [products at points] in winograd.py has the other way).
 
 A block is a part of the result. Tiles that add to it are summed in scratch memory (`patch`), some lines of them at a
@@ -20,7 +20,7 @@ from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd import COTANGENTS
 from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.winograd import panel_of
+from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
 
 ARGUMENTS = (
@@ -31,7 +31,7 @@ ARGUMENTS = (
 _SCATTER = """
 PATCH
 near = scratch_T(NEAR)
-half = scratch_T(36 * LANES)
+half = scratch_T(POINTS1 * POINTS * LANES)
 result = scratch_T(RESULT)
 SIZES
 COUNTS
@@ -48,14 +48,14 @@ for item in range(first, last):
             tiles = (end - begin) * each
             apart = tiles * deep + LANES
             apart_products = tiles * broad + LANES
-            products = 36 * apart
-            high1 = high * SIDE
+            products = VALUES * apart
+            high1 = high * SIDE1
             high2 = across * SIDE
-            real1 = extent1 - above * SIDE
+            real1 = extent1 - above * SIDE1
             real2 = extent2 - left * SIDE
             for image in range(begin, end):
                 skipped = (image - begin) * each
-                base = image * y_image + plane0 * y0 + above * SIDE * y1 + left * SIDE * y2 + g * channels * y_filter
+                base = image * y_image + plane0 * y0 + above * SIDE1 * y1 + left * SIDE * y2 + g * channels * y_filter
                 for f in range(0, channels, LANES):
                     several = min(LANES, channels - f)
                     BRING_COTANGENTS
@@ -79,34 +79,37 @@ _SEEN = """
 plane0 = start0 - before0
 seen1 = start1 + taps1 - 1 - before1
 seen2 = start2 + taps2 - 1 - before2
-top = max(0, (seen1 - 6 + SIDE) // SIDE)
-left = max(0, (seen2 - 6 + SIDE) // SIDE)
-bottom = max(top, min((extent1 + SIDE - 1) // SIDE, (seen1 + high1 + SIDE - 1) // SIDE))
+top = max(0, (seen1 - POINTS1 + SIDE1) // SIDE1)
+left = max(0, (seen2 - POINTS + SIDE) // SIDE)
+bottom = max(top, min((extent1 + SIDE1 - 1) // SIDE1, (seen1 + high1 + SIDE1 - 1) // SIDE1))
 across = max(0, min((extent2 + SIDE - 1) // SIDE, (seen2 + high2 + SIDE - 1) // SIDE) - left)
 if plane0 < 0 or plane0 >= extent0:
     bottom = top
 step = max(1, most // max(1, across))
-skip1 = seen1 - top * SIDE
+skip1 = seen1 - top * SIDE1
 skip2 = seen2 - left * SIDE
-lines = max((bottom - top) * SIDE + 6 - SIDE, skip1 + high1)
-line = max(across * SIDE + 6 - SIDE, skip2 + high2) * wide
+lines = max((bottom - top) * SIDE1 + POINTS1 - SIDE1, skip1 + high1)
+line = max(across * SIDE + POINTS - SIDE, skip2 + high2) * wide
 out_high1 = high1
 out_high2 = high2
 """
 
 _ADD = """
 for t in range(each):
-    at = ((above - top + t // across) * SIDE) * line + t % across * SIDE * wide
+    at = ((above - top + t // across) * SIDE1) * line + t % across * SIDE * wide
     for f in range(0, filters, LANES):
         from_ = products + (skipped + t) * broad + f
-        for j in range(6):
-            six = load_tile_V(near, from_ + j * apart_products, rows_6(0, 6), 6 * apart_products, 0, LANES)
-            store_tile_V(half, j * LANES, rows_6(0, 6), 6 * LANES, winograd_seen_adjoint_6_V(six), 0, LANES)
-        for i in range(6):
+        for j in range(POINTS):
+            at_value = from_ + j * apart_products
+            values = load_tile_V(near, at_value, rows_POINTS1(0, POINTS1), POINTS * apart_products, 0, LANES)
+            values = winograd_seen_adjoint_BEFORE_V(values)
+            store_tile_V(half, j * LANES, rows_POINTS1(0, POINTS1), POINTS * LANES, values, 0, LANES)
+        for i in range(POINTS1):
             to = at + i * line + f
-            six = winograd_seen_adjoint_6_V(load_tile_V(half, i * 6 * LANES, rows_6(0, 6), LANES, 0, LANES))
-            six = add_tiles_V(six, load_tile_V(patch, to, rows_6(0, 6), wide, 0, LANES))
-            store_tile_V(patch, to, rows_6(0, 6), wide, six, 0, LANES)
+            values = load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES)
+            values = winograd_seen_adjoint_LAST_V(values)
+            values = add_tiles_V(values, load_tile_V(patch, to, rows_POINTS(0, POINTS), wide, 0, LANES))
+            store_tile_V(patch, to, rows_POINTS(0, POINTS), wide, values, 0, LANES)
 """
 
 _STORES = {
@@ -134,8 +137,7 @@ for f in range(0, filters, LANES):
 
 
 @cache
-def _scattered(lanes: int, taps: int, panel: int, nears: tuple[str, str]) -> Kernel:
-    form = Form((taps, taps))
+def _scattered(lanes: int, form: Form, panel: int, nears: tuple[str, str]) -> Kernel:
     snippets = {
         "PATCH": "\n".join(patch_of(DTYPE)),
         "SIZES": "\n".join(sizes()),
@@ -161,4 +163,5 @@ def kernel(launch: KernelLaunch) -> Kernel:
         near(given["channels"], given["y_filter"], given["y2"]),
         near(given["filters"], given["out_filter"], given["out2"]),
     )
-    return _scattered(lanes_of(DTYPE), given["taps2"], panel_of(given["filters"]), nears)
+    form = Form((given["taps1"], given["taps2"]), few=has_few_points(given["channels"]))
+    return _scattered(lanes_of(DTYPE), form, panel_of(given["filters"]), nears)

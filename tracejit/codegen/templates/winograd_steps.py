@@ -6,14 +6,15 @@ Each step multiplies by a matrix along the axis before the last, and then along 
 apart (dilation) have tiles of elements as far apart: a unit of 4 times as many windows holds as many tiles.
 """
 
+from math import prod
+
 import numpy as np
 
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates.tile_text import lanes_of
-from tracejit.kernels.winograd import points_of
 from tracejit.passes.loops import winograd_phases
 from tracejit.passes.loops.windows import PATCH_BYTES
-from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, side_of, values_of
+from tracejit.passes.loops.winograd import MOST_TILES, VALUES_BYTES, points_along, sides_of, values_of
 from tracejit.util.named_tuples import NamedTuple
 
 DTYPE = np.dtype(np.float32)
@@ -24,11 +25,18 @@ class Form(NamedTuple):
     """The windows that kernels of tiles are written for.
 
     taps        of windows of a tile along the last two axes
+    few         whether tiles have as many points along the last axis as along the other
     phases      "seen" where windows move by 2, "made" where a result is made in phases (Note [phases at points]), or ""
     """
 
     taps: tuple[int, int]
     phases: str = ""
+    few: bool = False
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The windows of a tile along the last two axes."""
+        return sides_of(self.taps, self.few)
 
     @property
     def patch_bytes(self) -> int:
@@ -89,15 +97,15 @@ for phase in range(PHASES):
 _SEE_TILE = {
     True: """
 for j in range(POINTS):
-    values = load_tile_V(patch, at + j * APART2 * channels + c, rows_POINTS(0, POINTS), APART1 * line, 0, LANES)
-    store_tile_V(half, j * LANES, rows_POINTS(0, POINTS), POINTS * LANES, winograd_seen_POINTS_V(values), 0, LANES)
-for i in range(POINTS):
+    values = load_tile_V(patch, at + j * APART2 * channels + c, rows_POINTS1(0, POINTS1), APART1 * line, 0, LANES)
+    store_tile_V(half, j * LANES, rows_POINTS1(0, POINTS1), POINTS * LANES, winograd_seen_BEFORE_V(values), 0, LANES)
+for i in range(POINTS1):
     values = load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES)
-    values = winograd_seen_POINTS_V(values)
+    values = winograd_seen_LAST_V(values)
     store_tile_V(near, i * POINTS * apart + seen + c, rows_POINTS(0, POINTS), apart, values, 0, LANES)
 """,
     False: """
-values = winograd_seen_POINTS_V(load_tile_V(patch, at + c, rows_POINTS(0, POINTS), dilation2 * channels, 0, LANES))
+values = winograd_seen_LAST_V(load_tile_V(patch, at + c, rows_POINTS(0, POINTS), dilation2 * channels, 0, LANES))
 store_tile_V(near, seen + c, rows_POINTS(0, POINTS), apart, values, 0, LANES)
 """,
 }
@@ -152,7 +160,7 @@ rows_across = rows_SIDE(0, min(SIDE, (real2 - right + dilation2 - 1) // dilation
 BEFORE_RESULTS
 BEFORE_FINISH
 for i in range(rows_down):
-    tile = winograd_sums_TAPS_V(PRODUCTS)
+    tile = winograd_sums_LAST_V(PRODUCTS)
     tile = add_tiles_V(tile, filled_V(rows_SIDE(0, SIDE), start))
     FINISH
 """
@@ -160,8 +168,8 @@ for i in range(rows_down):
 _BEFORE_RESULTS = {
     True: """
 for j in range(POINTS):
-    values = load_tile_V(near, at + j * apart_products, rows_POINTS(0, POINTS), POINTS * apart_products, 0, LANES)
-    store_tile_V(half, j * LANES, rows_SIDE(0, SIDE), POINTS * LANES, winograd_sums_TAPS_V(values), 0, LANES)
+    values = load_tile_V(near, at + j * apart_products, rows_POINTS1(0, POINTS1), POINTS * apart_products, 0, LANES)
+    store_tile_V(half, j * LANES, rows_SIDE1(0, SIDE1), POINTS * LANES, winograd_sums_BEFORE_V(values), 0, LANES)
 """,
     False: "",
 }
@@ -183,17 +191,17 @@ _COTANGENTS_OF_TILE = {
     True: """
 apart_lines = dilation1 * high2 * LANES
 for j in range(SIDE):
-    few_rows = load_tile_V(result, at + j * dilation2 * LANES, rows_SIDE(0, SIDE), apart_lines, 0, LANES)
-    values = winograd_sums_adjoint_TAPS_V(few_rows)
-    store_tile_V(half, j * LANES, rows_POINTS(0, POINTS), SIDE * LANES, values, 0, LANES)
-for i in range(POINTS):
+    few_rows = load_tile_V(result, at + j * dilation2 * LANES, rows_SIDE1(0, SIDE1), apart_lines, 0, LANES)
+    values = winograd_sums_adjoint_BEFORE_V(few_rows)
+    store_tile_V(half, j * LANES, rows_POINTS1(0, POINTS1), SIDE * LANES, values, 0, LANES)
+for i in range(POINTS1):
     few_rows = load_tile_V(half, i * SIDE * LANES, rows_SIDE(0, SIDE), LANES, 0, LANES)
-    values = winograd_sums_adjoint_TAPS_V(few_rows)
+    values = winograd_sums_adjoint_LAST_V(few_rows)
     store_tile_V(near, to_tile + i * POINTS * TO_VALUE, rows_POINTS(0, POINTS), TO_VALUE, values, 0, LANES)
 """,
     False: """
 few_rows = load_tile_V(result, at, rows_SIDE(0, SIDE), dilation2 * LANES, 0, LANES)
-values = winograd_sums_adjoint_TAPS_V(few_rows)
+values = winograd_sums_adjoint_LAST_V(few_rows)
 store_tile_V(near, to_tile, rows_POINTS(0, POINTS), TO_VALUE, values, 0, LANES)
 """,
 }
@@ -213,15 +221,15 @@ _FILTER = {
     True: """
 for j in range(TAPS):
     tile = LOAD_TAPS
-    store_tile_V(half, j * LANES, rows_POINTS(0, POINTS), TAPS * LANES, winograd_filter_TAPS_V(tile), 0, LANES)
-for i in range(POINTS):
+    store_tile_V(half, j * LANES, rows_POINTS1(0, POINTS1), TAPS * LANES, winograd_filter_BEFORE_V(tile), 0, LANES)
+for i in range(POINTS1):
     tile = load_tile_V(half, i * TAPS * LANES, rows_TAPS(0, TAPS), LANES, 0, LANES)
-    values = winograd_filter_TAPS_V(tile)
+    values = winograd_filter_LAST_V(tile)
     store_tile_V(out, to + i * POINTS * apart, rows_POINTS(0, POINTS), apart, values, 0, LANES)
 """,
     False: """
 tile = load_tile_V(w, at, rows_TAPS(0, TAPS), w2, 0, few)
-values = winograd_filter_TAPS_V(tile)
+values = winograd_filter_LAST_V(tile)
 store_tile_V(out, to, rows_POINTS(0, POINTS), apart, values, 0, LANES)
 """,
 }
@@ -229,16 +237,16 @@ store_tile_V(out, to, rows_POINTS(0, POINTS), apart, values, 0, LANES)
 _FILTER_SUMS = {
     True: """
 for j in range(POINTS):
-    values = load_tile_V(x, at + j * apart, rows_POINTS(0, POINTS), POINTS * apart, 0, LANES)
-    tile = winograd_filter_adjoint_TAPS_V(values)
+    values = load_tile_V(x, at + j * apart, rows_POINTS1(0, POINTS1), POINTS * apart, 0, LANES)
+    tile = winograd_filter_adjoint_BEFORE_V(values)
     store_tile_V(half, j * LANES, rows_TAPS(0, TAPS), POINTS * LANES, tile, 0, LANES)
 for i in range(TAPS):
     values = load_tile_V(half, i * POINTS * LANES, rows_POINTS(0, POINTS), LANES, 0, LANES)
-    tile = winograd_filter_adjoint_TAPS_V(values)
+    tile = winograd_filter_adjoint_LAST_V(values)
     STORE_TAPS
 """,
     False: """
-tile = winograd_filter_adjoint_TAPS_V(load_tile_V(x, at, rows_POINTS(0, POINTS), apart, 0, LANES))
+tile = winograd_filter_adjoint_LAST_V(load_tile_V(x, at, rows_POINTS(0, POINTS), apart, 0, LANES))
 store_tile_V(out, to, rows_TAPS(0, TAPS), channels * filters, tile, 0, few)
 """,
 }
@@ -293,26 +301,34 @@ def steps_of(form: Form) -> dict[str, str]:
 def names_of(form: Form) -> dict[str, int | str]:
     """Return what names in capitals stand for."""
     transforms = ("winograd_sums", "winograd_filter", "winograd_sums_adjoint", "winograd_filter_adjoint")
+    of_elements = ("winograd_seen", "winograd_seen_adjoint")
     taps1, taps2 = form.taps
-    kind, points = f"{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}", points_of(taps2)
+    kind = f"{SUFFIXES[DTYPE]}x{lanes_of(DTYPE)}"
+    points1, points2 = points_along((taps2, taps2), form.few)
+    side1, side2 = form.sides
     seen = form.phases == "seen"
-    phases = {"": 1, "seen": 4, "made": "shifts"}[form.phases]
+    by_phases: dict[str, int | str] = {"": 1, "seen": 4, "made": "shifts"}
+    phases = by_phases[form.phases]
     return {
-        "TAPS": taps2, "SIDE": side_of(taps2), "SIDE1": side_of(taps1), "VALUES": values_of((1, taps1, taps2)),
-        "POINTS": points,
+        "TAPS": taps2, "SIDE": side2, "SIDE1": side1, "VALUES": values_of((1, taps1, taps2), form.few),
+        "POINTS": points2, "POINTS1": points1,
         "PHASES": phases, "PARTS": 4 if form.phases == "made" else 1, "ALL_PHASES": form.phase_count,
         "STRIDE": 2 if form.phases else 1, "SEEN_STRIDE": 2 if seen else 1,
         "APART1": 2 if seen else "dilation1", "APART2": 2 if seen else "dilation2",
         "PHASE1": _PHASE1[form.phases], "PHASE2": _PHASE2[form.phases], "SEEN_PLANE": _SEEN_PLANE[form.phases],
         "SEEN_TILES": f"({phases} * tiles)" if form.phases else "(tiles + (taps0 - 1) * each)",
-        **{f"{name}_TAPS_V": f"{name}_{taps2}_{kind}" for name in transforms},
-        "winograd_seen_POINTS_V": f"winograd_seen_{points}_{kind}",
+        **{
+            f"{name}_{axis}_V": f"{name}_{number}_{kind}"
+            for axis, points in (("BEFORE", points1), ("LAST", points2))
+            for names, number in ((of_elements, f"{points}"), (transforms, f"{taps2}_{points}"))
+            for name in names
+        },
     }  # fmt: skip
 
 
 def scratch_of(form: Form, lanes: int) -> dict[str, int | str]:
     """Return the elements of scratch memory by the names that stand for them."""
-    windows = side_of(form.taps[0]) * side_of(form.taps[1])
+    windows = prod(form.sides)
     size = winograd_phases.VALUES_BYTES if form.phases else VALUES_BYTES
     parts = 4 if form.phases == "made" else 1
     return {"NEAR": size // DTYPE.itemsize, "RESULT": MOST_TILES * windows * lanes * parts}

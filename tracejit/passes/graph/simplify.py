@@ -5,6 +5,13 @@ Removes nodes that no output needs, computes equal expressions once, folds small
 patterns that recording and differentiation leave behind. Results keep NumPy's values, including NaN, infinities and
 signed zeros: x + 0 stays, because it turns -0.0 into 0.0; x * 1 becomes x. There is one exception: the sum of a single
 number is that number, also where NumPy's sum of -0.0 is 0.0.
+
+Note [largest elements]
+The adjoint of pooling by maxima brings the cotangent of each window to its largest element. Before the pooling often
+comes an activation, whose adjoint asks at each element whether it is positive; that of the largest one is the result of
+the pooling. So cotangents are masked by that result, of which there are a quarter as many for windows of 2 by 2, and
+what went into the pooling is not read again. As each cotangent goes to one element, the sum of all elements is that of
+the cotangents: the gradient of a bias does not read the elements.
 """
 
 import math
@@ -194,9 +201,36 @@ class _Simplifier:
     def choice(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         condition = inputs[0]
         if condition.node is not None or condition.data is None or condition.shape != ():
-            return None
+            return self.masked_places(*inputs) if inputs[2].aval == aval else None
         chosen = inputs[1] if condition.data else inputs[2]
         return chosen if chosen.aval == aval else self.apply("broadcast_to", chosen, shape=aval.shape)
+
+    def masked_places(self, condition: Value, zero: Value, value: Value) -> Value | None:
+        """Return cotangents at the places of maxima, masked before they go there (Note [largest elements])."""
+        mask, adjoint = condition.node, value.node
+        if adjoint is None or adjoint.op.name != "maxpool_adjoint" or not _is_scalar(zero, 0.0):
+            return None
+        ct, place = adjoint.inputs
+        pool = place.node
+        if mask is None or mask.op.name != "less_equal" or pool is None or pool.op.name != "maxpool":
+            return None
+        x, limit = mask.inputs
+        largest = pool.outputs[0]
+        if x is not pool.inputs[0] or limit.shape != () or largest.aval.size == x.aval.size:
+            return None
+        masked = self.apply("where", self.apply("less_equal", largest, limit), zero, ct)
+        return (
+            self.apply("maxpool_adjoint", masked, place, **adjoint.params) if masked.aval == ct.aval else None
+        )
+
+    def sum(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        adjoint = inputs[0].node
+        if adjoint is not None and adjoint.op.name == "maxpool_adjoint":
+            ct, axis = adjoint.inputs[0], adjoint.params["axis"]
+            pooled = range(axis, axis + len(adjoint.params["size"]))
+            if params["axes"] and set(pooled) <= set(params["axes"]) and ct.dtype == inputs[0].dtype:
+                return self.apply("sum", ct, **params)
+        return self.reduction(inputs, params, aval)
 
     def search(self, extremum: str, x: Value, params: Params) -> Value | None:
         """Return the place of an extremum, found where it is equal: an extremum alone is computed in vectors."""
@@ -238,6 +272,7 @@ _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] =
     "sort": lambda some, inputs, params, aval: some.ordering("sort", inputs[0], params, aval),
     "stop_gradient": _Simplifier.stop_gradient,
     "sub": _Simplifier.sub,
+    "sum": _Simplifier.sum,
     "transpose": _Simplifier.transpose,
     "where": _Simplifier.choice,
 }

@@ -274,7 +274,7 @@ def _at_points(builder: LaunchBuilder, node: Node, convolution: Convolution, w: 
     planes, *taps = convolution.all_taps
     phases = winograd_phases.PHASES if convolution.phases else 1
     dtype = node.output.dtype
-    values = winograd.values_of(convolution.tile_taps)
+    values = winograd.values_of(convolution.tile_taps, winograd.has_few_points(channels))
     shape = (groups, planes * phases, values, winograd.padded(filters), channels)
     memory = Access(Value(Aval(shape, None, dtype), None), 0, (), dtype)
     total = groups * planes * phases * channels
@@ -374,7 +374,7 @@ def _weights_at_points(builder: LaunchBuilder, node: Node, convolution: Convolut
     dtype = node.output.dtype
     planes, *taps = convolution.taps
     phases = winograd_phases.PHASES if convolution.phases else 1
-    values = winograd.values_of(convolution.tile_taps)
+    values = winograd.values_of(convolution.tile_taps, few=True)
     shape = (groups, planes * phases, values, channels, winograd.padded(filters))
     most = max(winograd.FEWEST_PARTS, winograd.MOST_SUMS // prod(shape))
     blocks = _parts_of_images(convolution, prod(shape), most)

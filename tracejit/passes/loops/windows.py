@@ -71,6 +71,7 @@ class Convolution(NamedTuple):
     laid_out    whether lanes are windows (Note [windows laid out] in codegen/templates/convolution_laid_out.py)
     at_points   whether Winograd's method computes it (codegen/templates/winograd.py)
     scattered   whether that takes tiles of x, and not of the result (Note [scattered tiles])
+    summed      whether that is for the gradient by filters, whose sums are larger than filters
     phases      what that takes in phases: "seen", what windows that move by 2 see, "made", the result, or "" (Note
                 [phases at points] in winograd_phases.py)
     made        the result of which `size` are the windows of a phase, where that is "made"
@@ -95,6 +96,7 @@ class Convolution(NamedTuple):
     dotted: bool = False
     at_points: bool = False
     scattered: bool = False
+    summed: bool = False
     phases: str = ""
     made: winograd_phases.Made | None = None
 
@@ -123,7 +125,8 @@ class Convolution(NamedTuple):
         sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
         phases = "seen" if winograd_phases.suits(*sizes, "summed" if summed else "seen") else ""
         most = winograd.MOST_SUMMED if summed else winograd.MOST_FILTERS
-        found = self._replace(phases=phases, at_points=bool(phases) or winograd.suits(*sizes, most))
+        at_points = bool(phases) or winograd.suits(*sizes, most, summed)
+        found = self._replace(phases=phases, at_points=at_points, summed=summed)
         return found if found.at_points and found._winograd_block() is not None else self
 
     def with_phases_made(self, made: winograd_phases.Made) -> "Convolution":
@@ -159,7 +162,9 @@ class Convolution(NamedTuple):
         room = PATCH_BYTES // self.itemsize - PATCH_REST
         if self.scattered:
             return winograd.scattered_block_of(self.channels, self.filters, self.taps, self.size, room)
-        return winograd.block_of(self.channels, self.filters, self.taps, self.dilation, self.size, room)
+        return winograd.block_of(
+            self.channels, self.filters, self.taps, self.dilation, self.size, room, self.summed
+        )
 
     @property
     def tile_taps(self) -> Triple:
@@ -321,4 +326,4 @@ class Convolution(NamedTuple):
         if self.scattered:
             is_whole = block[1:] == self.size[1:]
             return winograd.scattered_together(self.channels, self.filters, self.taps, self.extents, is_whole)
-        return winograd.images_together(self.channels, self.filters, self.taps, self.size, block)
+        return winograd.images_together(self.channels, self.filters, self.taps, self.size, block, self.summed)

@@ -11,8 +11,7 @@ from tracejit.kernels.winograd import TAPS, points_of
 
 Triple = tuple[int, int, int]
 
-VALUES = 36  # that are multiplied for a tile of two axes
-POINTS = 6  # that a tile of windows of 3 or 5 sees along an axis
+VALUES = 36  # that are multiplied for a tile of two axes, of windows of 3
 VALUES_BYTES = (
     1 << 20
 )  # of the values and products of a block; with patch and filters they fit the second cache
@@ -26,6 +25,9 @@ MOST_SUMMED = 1 << 14  # the same in a gradient by filters, which each block rea
 ENOUGH_TILES = 32  # of several images, so that tiles of registers are filled
 MOST_SUMS = 1 << 21  # elements of the sums of all parts of a gradient by filters, if that allows FEWEST_PARTS
 FEWEST_PARTS = 4
+MOST_OF_MANY_POINTS = (
+    56  # channels that are summed at eight points along an axis: of more the error would be large
+)
 FEWEST_SCATTERED = 16  # tiles of the largest block: a line of fewer would be too short a block
 MOST_SCATTERED = 32  # filters whose results are summed in scratch memory: of more, blocks would be small
 TRANSFORM_NS = 1.5  # of the taps of a filter in a plane, for each channel
@@ -48,23 +50,37 @@ def padded_channels(channels: int) -> int:
     return -(-channels // _LANES) * _LANES
 
 
-def side_of(taps: int) -> int:
-    """Return how many windows a tile has along an axis."""
-    return points_of(taps) + 1 - taps if taps > 1 else 1
+def has_few_points(channels: int, summed: bool = False) -> bool:
+    """Return whether tiles have as many points along the last axis as along the other: for a gradient by filters, which
+    is `summed`, and sums over many channels, because of the error."""
+    return summed or channels > MOST_OF_MANY_POINTS
 
 
-def values_of(taps: Triple) -> int:
-    """Return how many values are multiplied for a tile: 36, or 25 of windows of 2 by 2 taps, or 6 if windows have taps
-    along the last axis alone."""
-    return prod([points_of(k) for k in taps[1:] if k > 1])
+def points_along(taps: tuple[int, ...], few: bool = False) -> tuple[int, int]:
+    """Return how many values a tile has along the last two axes."""
+    before, last = taps[-2:]
+    return points_of(before, False) if before > 1 else 1, points_of(last, not few)
+
+
+def sides_of(taps: tuple[int, ...], few: bool = False) -> tuple[int, int]:
+    """Return how many windows a tile has along the last two axes."""
+    before, last = (points + 1 - k for points, k in zip(points_along(taps, few), taps[-2:], strict=True))
+    return before, last
+
+
+def values_of(taps: Triple, few: bool = False) -> int:
+    """Return how many values are multiplied for a tile: 36 of windows of 3 by 3, 6 of 3 along the last axis alone."""
+    return prod(points_along(taps, few))
 
 
 def suits(
-    channels: int, filters: int, taps: Triple, strides: Triple, dilation: Triple, itemsize: int, most: int
-) -> bool:
-    """Return whether Winograd's method computes a convolution of a group; this depends on no size of images.
+    channels: int, filters: int, taps: Triple, strides: Triple, dilation: Triple, itemsize: int, most: int,
+    summed: bool = False,
+) -> bool:  # fmt: skip
+    """Return whether Winograd's method computes a convolution of a group, or its gradient by filters if it is `summed`;
+    this depends on no size of images.
 
-    `most` is how many filters times channels are worth it, where a tile has 36 values.
+    `most` is how many filters times channels are worth it, where tiles have two axes.
     """
     fewest = FEWEST_CHANNELS if taps[1] > 1 else FEWEST_OF_LINES
     return (
@@ -76,19 +92,20 @@ def suits(
         and (taps[1] > 1 or dilation[1] == 1)
         and max(dilation) <= MOST_DILATION
         and min(channels, filters) >= fewest
-        and taps[0] * channels * padded(filters) * values_of(taps) <= most * VALUES
-        and most_tiles(channels, filters, taps) >= max(FEWEST_TILES, prod(dilation))
+        and taps[0] * channels * padded(filters) * values_of(taps, True) <= most * VALUES
+        and most_tiles(channels, filters, taps, summed) >= max(FEWEST_TILES, prod(dilation))
     )
 
 
-def most_tiles(channels: int, filters: int, taps: Triple) -> int:
+def most_tiles(channels: int, filters: int, taps: Triple, summed: bool = False) -> int:
     """Return how many tiles of a plane have room for their values, of all planes that they see, and products."""
     each = taps[0] * padded_channels(channels) + padded(filters)
-    return min(MOST_TILES, (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // each)
+    values = values_of(taps, has_few_points(channels, summed))
+    return min(MOST_TILES, (VALUES_BYTES // 4 // values - 2 * _LANES) // each)
 
 
 def block_of(
-    channels: int, filters: int, taps: Triple, dilation: Triple, size: Triple, room: int
+    channels: int, filters: int, taps: Triple, dilation: Triple, size: Triple, room: int, summed: bool = False
 ) -> Triple | None:
     """Return the windows of a block along each axis, whole units of tiles; None if a unit has no room.
 
@@ -99,12 +116,18 @@ def block_of(
         dilation: elements between taps, and so between windows of a tile; as many tiles are a unit.
         size: windows along each axis.
         room: elements that a block may span.
+        summed: whether this is for a gradient by filters.
     """
+    few = has_few_points(channels, summed)
     (unit1, unit2), (border1, border2) = zip(
-        *[(side_of(k) * d, (k - 1) * d) for k, d in zip(taps[1:], dilation[1:], strict=True)], strict=True
+        *[
+            (side * d, (k - 1) * d)
+            for side, k, d in zip(sides_of(taps, few), taps[1:], dilation[1:], strict=True)
+        ],
+        strict=True,
     )
     tiles = prod(dilation)
-    most = most_tiles(channels, filters, taps) // tiles
+    most = most_tiles(channels, filters, taps, summed) // tiles
     down, across = (-(-windows // unit) for windows, unit in zip(size[1:], (unit1, unit2), strict=True))
     room //= channels
     of_plane = room // taps[0]
@@ -117,7 +140,7 @@ def block_of(
     planes = 1
     if high == down and wide == across:
         area = (unit1 * high + border1) * (unit2 * wide + border2)
-        more = (VALUES_BYTES // 4 // values_of(taps) - 2 * _LANES) // (high * wide * tiles)
+        more = (VALUES_BYTES // 4 // values_of(taps, few) - 2 * _LANES) // (high * wide * tiles)
         more -= (taps[0] - 1) * padded_channels(channels)
         more //= padded_channels(channels) + padded(filters)
         planes = max(1, min(size[0], more, most // (high * wide), room // area - taps[0] + 1))
@@ -125,12 +148,14 @@ def block_of(
     return planes, unit1 * high, unit2 * wide
 
 
-def images_together(channels: int, filters: int, taps: Triple, size: Triple, block: Triple) -> int:
+def images_together(
+    channels: int, filters: int, taps: Triple, size: Triple, block: Triple, summed: bool = False
+) -> int:
     """Return how many images a block takes: several if they are small and windows see one plane."""
     if taps[0] > 1 or any(n < all_of_it for n, all_of_it in zip(block, size, strict=True)):
         return 1
-    tiles = prod(block) // prod(map(side_of, taps[1:]))
-    return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // tiles)
+    tiles = prod(block) // prod(sides_of(taps, has_few_points(channels, summed)))
+    return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps, summed)) // tiles)
 
 
 def scatters(channels: int, filters: int, taps: Triple, before: Triple, dilation: Triple) -> bool:
@@ -158,18 +183,23 @@ def scattered_block_of(channels: int, filters: int, taps: Triple, size: Triple, 
         size: of the result along each axis.
         room: elements that the block may take with what tiles span around it.
     """
-    around = 2 * POINTS
+    few = has_few_points(channels)
+    points = points_along(taps, few)
+    around1, around2 = (2 * count for count in points)
     of_plane = room // (-(-filters // _LANES) * _LANES)
-    high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around)) - around)
-    side = side_of(taps[2])
-    line = side * (most_tiles(channels, filters, taps) - POINTS // side)  # others reach into it from outside
-    wide = min(size[2], of_plane // (high + around) - around, line)
+    high = min(size[1], max(isqrt(of_plane), of_plane // (size[2] + around2)) - around1)
+    side = sides_of(taps, few)[1]
+    line = side * (
+        most_tiles(channels, filters, taps) - points[1] // side
+    )  # others reach into it from outside
+    wide = min(size[2], of_plane // (high + around1) - around2, line)
     return 1, -(-size[1] // -(-size[1] // high)), -(-size[2] // -(-size[2] // wide))
 
 
 def scattered_together(channels: int, filters: int, taps: Triple, inside: Triple, is_whole: bool) -> int:
     """Return how many images of `inside` elements a block takes, which is an image if it `is_whole`."""
-    tiles = prod([-(-n // side_of(taps[2])) for n in inside[1:]])
+    sides = sides_of(taps, has_few_points(channels))
+    tiles = prod([-(-n // side) for n, side in zip(inside[1:], sides, strict=True)])
     if not is_whole or inside[0] > 1:
         return 1
     return max(1, min(ENOUGH_TILES, most_tiles(channels, filters, taps)) // max(1, tiles))

@@ -20,7 +20,7 @@ from tracejit.passes.loops.winograd import (
     Triple,
     padded,
     padded_channels,
-    side_of,
+    sides_of,
     values_of,
 )
 from tracejit.util.named_tuples import NamedTuple
@@ -28,7 +28,7 @@ from tracejit.util.named_tuples import NamedTuple
 PHASES = 4
 TILE_TAPS = (1, 2, 2)
 SPANNED = (1, 4, 4)  # taps of what a block spans
-SIDE = side_of(TILE_TAPS[2])  # windows of a tile along an axis
+SIDE = sides_of(TILE_TAPS)[1]  # windows of a tile along an axis
 VALUES_BYTES = (
     1 << 21
 )  # of the values and products of a block; of many tiles, or filters would be read too often

@@ -2,6 +2,7 @@
 """Emitted convolutions by Winograd's method on the Python backend, in any order of axes, and when it is chosen."""
 
 import random
+from functools import partial
 from typing import Any
 
 import effort
@@ -38,15 +39,19 @@ def names(program: Program) -> set[str]:
 @pytest.mark.parametrize("taps", TAPS)
 def test_matrices_compute_a_convolution(taps: int) -> None:
     rng = np.random.default_rng(0)
-    points = points_of(taps)
-    x, w = rng.standard_normal((points, points)), rng.standard_normal((taps, taps))
-    seen, filters, sums = map(np.array, (seen_of(taps), filter_of(taps), sums_of(taps)))
-    found = sums @ ((seen @ x @ seen.T) * (filters @ w @ filters.T)) @ sums.T
-    side = points + 1 - taps
-    want = sum(x[i : i + side, j : j + side] * w[i, j] for i in range(taps) for j in range(taps))
-    np.testing.assert_allclose(found, want, atol=1e-13)
-    for matrix in (seen_of(taps), sums_of(taps)):
-        np.testing.assert_array_equal(np.array(matrix, np.float32), matrix)  # exact
+    counts = points_of(taps, False), points_of(taps)
+    x, w = rng.standard_normal(counts), rng.standard_normal((taps, taps))
+    seen, filters, sums = (
+        [np.array(matrix(count)) for count in counts]
+        for matrix in (seen_of, partial(filter_of, taps), partial(sums_of, taps))
+    )
+    products = (seen[0] @ x @ seen[1].T) * (filters[0] @ w @ filters[1].T)
+    found = sums[0] @ products @ sums[1].T
+    down, across = (count + 1 - taps for count in counts)
+    want = sum(x[i : i + down, j : j + across] * w[i, j] for i in range(taps) for j in range(taps))
+    np.testing.assert_allclose(found, want, atol=1e-12)
+    for matrix in (*seen, *sums):
+        np.testing.assert_array_equal(matrix.astype(np.float32), matrix)  # exact
 
 
 @pytest.mark.parametrize("seed", range(effort.sweep(18, 200)))
@@ -166,8 +171,8 @@ def test_blocks_of_a_result_to_which_tiles_are_added() -> None:
     _, high, wide = winograd.scattered_block_of(50, 20, (1, 5, 5), (1, 100, 7), room)
     assert wide == 7 and 40 < high <= 100
     _, high, wide = winograd.scattered_block_of(50, 20, (1, 5, 5), (1, 100, 1000), room)
-    assert (high + 12) * (wide + 12) * 32 <= room and min(high, wide) > 20
-    assert winograd.scattered_together(50, 20, (1, 5, 5), (1, 8, 8), True) == winograd.ENOUGH_TILES // 16
+    assert (high + 12) * (wide + 16) * 32 <= room and min(high, wide) > 20
+    assert winograd.scattered_together(50, 20, (1, 5, 5), (1, 8, 8), True) == winograd.ENOUGH_TILES // 8
     assert winograd.scattered_together(50, 20, (1, 5, 5), (1, 8, 8), False) == 1
 
 
@@ -180,6 +185,6 @@ def test_a_line_of_scattered_tiles_has_room(channels: int, high: int) -> None:
     for inside in (5, 20, 64, 96, 1000):
         *_, wide = winograd.scattered_block_of(channels, 32, taps, (1, high + 4, inside + 4), room)
         for start in range(0, inside + 4, wide):
-            first = max(0, (start - 4) // 2)
-            assert min(-(-inside // 2), -(-(start + wide) // 2)) - first <= most
+            first = max(0, (start - 4) // 4)
+            assert min(-(-inside // 4), -(-(start + wide) // 4)) - first <= most
     assert not winograd.scatters(1415, 32, taps, (0, 4, 4), (1, 1, 1))

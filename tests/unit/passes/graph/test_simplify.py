@@ -3,6 +3,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from graphs import assert_same, random_case
 from hypothesis import given
 from small_graphs import case, fuzz, graph_of, normal, run, seeds
 
-from tracejit.ir import Builder, Value, evaluate, verify
+from tracejit.aval import Aval
+from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.passes.graph.simplify import simplify
 
 F64 = np.dtype(np.float64)
@@ -103,3 +105,57 @@ def test_large_constants_are_kept_once_and_not_broadcast() -> None:
         graph_of(lambda b, x: b.add(x, b.broadcast_to(b.constant(np.zeros(())), shape=(100,))), table)
     )
     assert [constant.shape for constant in wide.constants] == [()]
+
+
+class TestLargestElements:
+    """Cotangents are masked before they go to the largest elements of windows (Note [largest elements])."""
+
+    WINDOWS: ClassVar[dict[str, tuple[dict[str, Any], tuple[int, ...]]]] = {
+        "apart": ({"axis": 1, "size": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))}, (2, 6, 5, 3)),
+        "overlapping": ({"axis": 1, "size": (3,), "stride": (2,), "padding": ((1, 1),)}, (2, 9, 3)),
+    }
+
+    def masked(self, kind: str, axes: tuple[int, ...]) -> Graph:
+        """Return the adjoint of an activation and pooling, with the sum of its result over axes."""
+        window, shape = self.WINDOWS[kind]
+        b = Builder(Graph())
+        x = b.input(Aval(shape, None, F64))
+        y = b.relu(x)
+        largest, place = b.maxpool(y, **window)
+        ct = b.input(largest.aval)
+        masked = b.where(b.less_equal(y, 0.0), 0.0, b.maxpool_adjoint(ct, place, shape=shape, **window))
+        b.graph.outputs = [masked, b.sum(masked, axes=axes, keepdims=False)]
+        return b.graph
+
+    @pytest.mark.parametrize("kind", WINDOWS)
+    def test_the_mask_comes_first_and_sums_are_those_of_cotangents(self, kind: str) -> None:
+        axes = tuple(range(len(self.WINDOWS[kind][1]) - 1))
+        graph = self.masked(kind, axes)
+        simpler = simplify(graph)
+        mask, adjoint, total = (
+            next(node for node in simpler.nodes if node.op.name == name)
+            for name in ("where", "maxpool_adjoint", "sum")
+        )
+        assert adjoint.inputs[0] is total.inputs[0] is mask.output
+        arrays = [np.random.default_rng(0).standard_normal(v.shape).round(1) for v in graph.inputs]
+        arrays[0][0, 0] = np.nan
+        for have, want in zip(evaluate(simpler, arrays), evaluate(graph, arrays), strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-13, atol=1e-13)
+
+    def test_a_sum_over_other_axes_reads_the_elements(self) -> None:
+        graph = simplify(self.masked("apart", (0, 1)))
+        total = next(node for node in graph.nodes if node.op.name == "sum")
+        assert total.inputs[0].node is not None and total.inputs[0].node.op.name == "maxpool_adjoint"
+
+    def test_a_mask_of_another_array_stays(self) -> None:
+        window, shape = self.WINDOWS["apart"]
+        b = Builder(Graph())
+        x, other = (b.input(Aval(shape, None, F64)) for _ in range(2))
+        largest, place = b.maxpool(x, **window)
+        adjoint = b.maxpool_adjoint(b.input(largest.aval), place, shape=shape, **window)
+        b.graph.outputs = [
+            b.where(b.less_equal(other, 0.0), 0.0, adjoint),
+            b.where(b.less_equal(x, 0.0), 1.0, adjoint),
+        ]
+        found = [node.op.name for node in simplify(b.graph).nodes]
+        assert found.count("where") == 2 and found.count("maxpool_adjoint") == 1
