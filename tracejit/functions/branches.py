@@ -15,6 +15,7 @@ from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
 from tracejit.functions.loop_bodies import (
     Step,
+    assuming,
     decided,
     give_back_draws,
     take_branches,
@@ -143,7 +144,7 @@ class _While:
         guards = []
         while len(steps) < 2 and (not steps or steps[-1].hindrance is None):
             guards.append(len(recorder.guards))
-            with watched(recorder) as (watch, made):
+            with watched(recorder) as (watch, made), assuming(recorder, not tests[-1]._data):
                 carry = own(self.carry)
                 watch.inputs = [value_of(tests[-1]), *map(value_of, carry)]
                 watch.start = len(recorder.graph.nodes)
@@ -227,7 +228,8 @@ def dlcond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any
     before = len(recorder.guards)
     for number in (taken, 1 - taken):
         guards = len(recorder.guards)
-        results[number], steps[number] = _branch(recorder, functions[number], operands)
+        with assuming(recorder, number != taken):
+            results[number], steps[number] = _branch(recorder, functions[number], operands)
         step = steps[number]
         if step.hindrance is None and not step.draws:
             continue

@@ -338,8 +338,30 @@ def take_while(recorder: Recorder, steps: Sequence[Step], carry: Sequence[Value]
         carry: that bool before the first step, and the first carry.
     """
     taken = _Taker(recorder, steps[0], len(carry), False).run()
+    after = [value.data for value in steps[-1].outputs]
     cut(recorder, steps[0].first, "a step of dlwhile")
-    return _append(recorder, [*carry, *taken.constants], {"body": taken.body}, WHILE)
+    operands = [*carry, *taken.constants]
+    if not recorder.assumed:
+        return _append(recorder, operands, {"body": taken.body}, WHILE)
+    # In a branch that this call does not take, the loop need not end; the values after two steps are as good.
+    recorder.builder.compute = False
+    try:
+        outputs = _append(recorder, operands, {"body": taken.body}, WHILE)
+    finally:
+        recorder.builder.compute = True
+    for value, data in zip(outputs, after, strict=True):
+        value.data = data
+    return outputs
+
+
+@contextmanager
+def assuming(recorder: Recorder, is_assumed: bool) -> Iterator[None]:
+    """Note that the block records a step or a branch that this call does not make, if it is one."""
+    recorder.assumed += is_assumed
+    try:
+        yield
+    finally:
+        recorder.assumed -= is_assumed
 
 
 def take_branches(recorder: Recorder, steps: Sequence[Step], pred: Value) -> Sequence[Value]:

@@ -99,6 +99,7 @@ class Recorder(RecordingBlock):
         self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
         # Backward functions that are recorded inside one another: functions/backward_bodies.py.
         self.backwards = 0
+        self.assumed = 0  # steps and branches, one in the other, that are recorded and not made by this call
         self.keeps_graph = True  # False: it is of no use when the recording has ended
 
     def close(self) -> None:

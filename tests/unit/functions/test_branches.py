@@ -142,3 +142,37 @@ def test_labels_and_containers() -> None:
     )
     found = tj.dlcond(np.array([1]), lambda: (x, None), lambda: (x * 2.0, None))
     assert found[0].format == "CB" and found[1] is None
+
+
+def countdown(start: Any, step: Any) -> Any:
+    """Return what is left of a number after as many steps as it takes; without end for steps of 0 or less."""
+    return tj.dlwhile(lambda y: y > 1, lambda y: y - step, start)
+
+
+def test_a_loop_in_a_branch_that_is_not_taken_need_not_end() -> None:
+    """It is recorded, and not run until its branch is taken."""
+
+    @tj.dlaccelerate
+    def left(x: Any, is_loop: Any) -> Any:
+        return tj.dlcond(is_loop > 0, lambda x: countdown(10 * x, x), lambda x: 2 * x, x)
+
+    assert [left(tj.dlarray(-1.0), tj.dlarray(-1.0)).item() for _ in range(3)] == [-2.0] * 3
+    assert [left(tj.dlarray(0.75), tj.dlarray(1.0)).item() for _ in range(3)] == [0.75] * 3
+    assert left(tj.dlarray(-3.0), tj.dlarray(0.0)).item() == -6.0
+    assert left.stats.programs == 1
+
+
+def test_a_loop_in_a_step_that_is_not_made_need_not_end() -> None:
+    @tj.dlaccelerate
+    def left(x: Any, steps: Any) -> Any:
+        def step(carry: Any) -> Any:
+            x, steps = carry
+            return countdown(10 + 0 * x, steps), steps - 1
+
+        return tj.dlwhile(lambda carry: carry[1] > 0, step, (x, steps))
+
+    assert [[value.item() for value in left(tj.dlarray(5.0), tj.dlarray(-1.0))] for _ in range(3)] == [
+        [5.0, -1.0]
+    ] * 3
+    assert [value.item() for value in left(tj.dlarray(5.0), tj.dlarray(3.0))] == [1.0, 0.0]
+    assert left.stats.programs == 1
