@@ -61,6 +61,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.isposinf: complex numbers have no sign; pass x.real or x.imag.",
     ),
     (
+        lambda: tj.dlarray([1.5]).astype(int, casting="safe"),
+        DTypeError,
+        "astype: float64 numbers cannot be cast to int64 with casting='safe'; leave casting= out, or pass \"unsafe\".",
+    ),
+    (
         lambda: setattr(tj.dlarray([1.0]), "imag", 2.0),
         WriteError,
         "imag: an array of real numbers has no imaginary parts to write; cast it (x.astype(complex)).",

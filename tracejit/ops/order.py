@@ -32,11 +32,7 @@ def _numpy_sort(x: np.ndarray, *, axis: int) -> np.ndarray:
 
 
 def _infer_partition(x: Aval, *, axis: int, least: int, most: int) -> tuple[Aval, Aval]:
-    if not 0 <= least <= most <= x.shape[axis]:
-        raise DimsError(
-            f"partition: places {least} to {most} leave axis {axis} of x ({describe_shape(x.shape, x.format)}); they "
-            f"must lie in 0 to {x.shape[axis]}."
-        )
+    assert 0 <= least <= most <= x.shape[axis]  # a pass says which places are wanted
     return x, x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.errors import DimsError
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.joining import stack
 from tracejit.record import conversion, patches, recorder
@@ -93,7 +94,7 @@ def _operand(x: Any) -> Any:
     """Answer as_array for a list: None where it holds nothing traced."""
     try:
         joined = as_array_of_list(x)
-    except RecursionError:  # for which as_array has a message
+    except (RecursionError, DimsError):  # for which as_array has a message
         return None
     return None if joined is x else joined
 

@@ -92,6 +92,7 @@ def reduce(
     name = _name(ufunc, "reduce")
     if where is not True:
         refuse(name, "where= is not supported on dlarrays; use where(condition, x, y) to select")
+    is_number = not x._data.ndim
     x = axis_of_a_number(x, axis)
     axes = normalize_axes(name, x, axis)
     if dtype is not None:
@@ -99,7 +100,8 @@ def reduce(
     if len(axes) > 1 and ufunc not in _COMMUTE:
         refuse(name, "its result depends on the order of the operands, so that one axis only may be reduced")
     for number in sorted(axes, reverse=True):
-        x = _reduced_axis(ufunc, apply_ufunc, x, number, flag(name, "keepdims", keepdims), initial)
+        kept = flag(name, "keepdims", keepdims) and not is_number
+        x = _reduced_axis(ufunc, apply_ufunc, x, number, kept, initial)
     return x
 
 
