@@ -107,10 +107,13 @@ class RowSumsEmitter(NestEmitter):
         lines = self.start_lines()
         last, lanes = self.order.depth - 1, self.order.lanes
         wide = _VECTORS * lanes
+        whole = self.columns(wide, True)
+        if any("count)" in line for line in whole):  # integers have no functions of whole vectors
+            whole.insert(0, f"count = {wide}")
         loops = [
             f"for row in range(0, n{last}, {_ROWS}):",
             f"{INDENT}for i0 in range(0, n0 - {wide - 1}, {wide}):",
-            *[INDENT * 2 + line for line in self.columns(wide, True)],
+            *[INDENT * 2 + line for line in whole],
             f"{INDENT}for i0 in range(n0 - n0 % {wide}, n0, {lanes}):",
             f"{INDENT * 2}count = min({lanes}, n0 - i0)",
             *[INDENT * 2 + line for line in self.columns(lanes, False)],

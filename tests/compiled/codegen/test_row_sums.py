@@ -90,3 +90,20 @@ def test_booleans_are_not_loaded_as_vectors() -> None:
     program = build(graph_of(make, *arrays))
     assert not in_registers(program)
     np.testing.assert_array_equal(CpuExecutable(program)(arrays)[0], np.where(y > 0, x, 0).sum(0))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+@pytest.mark.parametrize("columns", [9, 70, 130])
+def test_integers_beside_numbers(columns: int, dtype: str) -> None:
+    """Integers have no functions of whole vectors, only of their first elements."""
+
+    def make(b: Builder, x: Value, wanted: Value, rows: Value) -> list[Value]:
+        return [b.sum(b.where(b.equal(wanted, rows), x, 0.0), axes=(0,), keepdims=False)]
+
+    x = operands("float32" if dtype != "int64" else "float64", 20, columns)[0]
+    arrays = [x, (np.arange(columns) % 20).astype(dtype), np.arange(20).astype(dtype)[:, None]]
+    program = build(graph_of(make, *arrays))
+    assert in_registers(program)
+    want = np.where(arrays[1] == arrays[2], x, 0).sum(0)
+    for executable in (PythonExecutable(program), CpuExecutable(program)):
+        np.testing.assert_array_equal(executable(arrays)[0], want)
