@@ -9,6 +9,7 @@ handler runs (util/uninterrupted.py), and in which a fork waits (util/locks.py).
 """
 
 import math
+import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from tracejit.compile.objects import load
 from tracejit.compile.stages import in_two_stages
 from tracejit.config import cpus
 from tracejit.errors import CodegenError
+from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel, Prepared
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
@@ -167,10 +169,17 @@ def _compile(missing: Sequence[_Request], stopping: Stopping) -> Iterator[tuple[
     # LLVM takes the int64 functions while Numba is imported; long kernels come before short ones, so that little is
     # left for it when all are lowered.
     threads = min(MOST_AT_A_TIME, cpus())
-    missing = sorted(missing, key=lambda request: -len(request.kernel.text) if request.kernel else -math.inf)
+    missing = sorted(missing, key=lambda request: -_length(request.kernel) if request.kernel else -math.inf)
     return in_two_stages(
         missing, lower, lambda request, lowered: _finished(request, *lowered), stopping, threads
     )
+
+
+def _length(kernel: Kernel) -> int:
+    """Return the length of a kernel's source, with the code of the loops that it calls."""
+    loops = loop_functions()
+    called = [loops[name] for name in {*re.findall(r"\w+(?=\()", kernel.text)} & loops.keys()]
+    return len(kernel.text) + sum([len(function.__code__.co_code) for function in called])
 
 
 def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:
