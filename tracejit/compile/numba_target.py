@@ -297,7 +297,7 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
 
     Args:
         kernel: the kernel.
-        further: functions that its source may call besides those of the CPU, by name.
+        further: functions of a device that its source may call besides those of the CPU, by name.
 
     Raises:
         CodegenError: if Python or Numba refuses the source.
@@ -307,7 +307,9 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         tree = ast.parse(kernel.text)
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef)
-        source = FunctionSource(parted(definition), names, lambda: _defined(tree, kernel.name, names))
+        whole = parted(definition)
+        # Of what one walk writes, LLVM makes kernels for devices that take half as many registers again.
+        source = FunctionSource(None if further else whole, names, lambda: _defined(tree, kernel.name, names))
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         is_of_tiles = any(words in kernel.text for words in _ONLY_TILES)
         return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
