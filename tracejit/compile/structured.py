@@ -295,12 +295,7 @@ def write_function(
         leave_to_numba("no definition with plain arguments")
     if result is None:
         result = _result(context, definition, names, arguments)
-    in_memory: frozenset[str] = frozenset()
-    while True:
-        try:
-            return _written(context, definition, names, arguments, result, in_memory)[:2]
-        except MemoryNeededError as found:
-            in_memory |= {str(found)}
+    return _written(context, definition, names, arguments, result)[:2]
 
 
 def _has_plain_arguments(definition: ast.FunctionDef, count: int) -> bool:
@@ -315,18 +310,13 @@ def _result(
     """Return the type of what a function returns."""
     if not any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(definition)):
         return types.none
-    in_memory: frozenset[str] = frozenset()
-    while True:
-        try:
-            *_, operations, results = _written(context, definition, names, arguments, None, in_memory)
-            return operations.common(*results)
-        except MemoryNeededError as found:
-            in_memory |= {str(found)}
+    *_, operations, results = _written(context, definition, names, arguments, None)
+    return operations.common(*results)
 
 
 def _written(
     context: Any, definition: ast.FunctionDef, names: Mapping[str, Any], arguments: tuple[Any, ...], result: Any,
-    in_memory: frozenset[str],
+    in_memory: frozenset[str] = frozenset(),
 ) -> tuple[Any, Any, Operations, list[Any]]:  # fmt: skip
     name = definition.name
     described = funcdesc.PythonFunctionDescriptor(
@@ -344,8 +334,11 @@ def _written(
     builder.position_at_end(body)
     operations = Operations(context, builder)
     writer = FunctionWriter(operations, definition, names, in_memory)
-    with context.push_code_library(library):
-        writer.write([TypedValue(*pair) for pair in zip(arguments, values, strict=True)], result)
+    try:
+        with context.push_code_library(library):
+            writer.write([TypedValue(*pair) for pair in zip(arguments, values, strict=True)], result)
+    except MemoryNeededError as found:
+        return _written(context, definition, names, arguments, result, in_memory | {str(found)})
     builder.position_at_end(entry)
     builder.branch(body)
     library.add_ir_module(module)
