@@ -29,7 +29,9 @@ _MOST_TAPS = 8  # of a line, which are written out
 _MOST_STEPS = 2  # elements between windows
 _MOST_VECTORS = 4  # of channels at a time
 
-_LARGEST = """
+# The rows of the result: plane, z0 and y0 are where the windows of a row begin, and the taps za to zb and ya to yb of
+# them lie in the array.
+_ROWS = """
 oz = first // oh % od
 oy = first % oh - 1
 plane = first // oh // od * d
@@ -47,6 +49,9 @@ for row in range(first, last):
     zb = min(kd, d - z0)
     ya = max(0, -y0)
     yb = min(kh, h - y0)
+"""
+
+_LARGEST = f"""{_ROWS}\
     for ox in range(0, ow, LANES):
         begin = ox * STEP - pw
         few = min(LANES, ow - ox)
@@ -63,24 +68,7 @@ for row in range(first, last):
         store_first_X(place, row * ow + ox, code, few)
 """
 
-_LARGEST_CHANNELS = """
-oz = first // oh % od
-oy = first % oh - 1
-plane = first // oh // od * d
-for row in range(first, last):
-    oy += 1
-    if oy == oh:
-        oy = 0
-        oz += 1
-        if oz == od:
-            oz = 0
-            plane += d
-    z0 = oz * sd - pd
-    y0 = oy * sh - ph
-    za = max(0, -z0)
-    zb = min(kd, d - z0)
-    ya = max(0, -y0)
-    yb = min(kh, h - y0)
+_LARGEST_CHANNELS = f"""{_ROWS}\
     for ox in range(ow):
         x0 = ox * sw - pw
         xa = max(0, -x0)

@@ -18,12 +18,11 @@ and their products are summed over tiles, blocks and images. At the end, a kerne
 
 from functools import cache
 
-from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
+from tracejit.codegen.templates.convolution import GEOMETRY, bring_in, near
 from tracejit.codegen.templates.kernel_text import Finish, tile_rows
 from tracejit.codegen.templates.tile_text import lanes_of, written
-from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of, summed
+from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, sizes_of, steps_of, summed
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
@@ -208,20 +207,14 @@ def _blocks(
         "STORE": _STORE_CHANNELS if y_near == "c" else _STORE_TURNED,
         "SPREAD": _SPREAD if weights else "",
         "BRING_COTANGENTS": COTANGENTS[y_near],
-        "PATCH": "\n".join(patch_of(DTYPE, form.patch_bytes)),
-        "SIZES": "\n".join(sizes()),
         "CLEAR": _CLEAR if weights else "",
-        "BLOCK": "\n".join(block()),
         "BRING_IN": "\n".join(bring_in(DTYPE, x_near)),
         **steps_of(form),
         "BEFORE_FINISH": "" if finish is None else "\n".join(finish.outer),
         "FINISH": "" if finish is None else "\n".join(finish.rows(form.sides[1])),
     }
-    wide = min(panel, 2 * lanes)
-    names = names_of(form) | scratch_of(form, lanes) | {
-        "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}", "TO_ROW": "broad", "TO_VALUE": "apart_products",
-        "HIGH": high,
-    }  # fmt: skip
+    names = names_of(form) | sizes_of(form, lanes, panel)
+    names |= {"TO_ROW": "broad", "TO_VALUE": "apart_products", "HIGH": high}
     if weights:
         return written("winograd_weights", _BLOCKS, DTYPE, WEIGHTS_ARGUMENTS, "x y", "out", names, snippets)
     stem = "winograd" if finish is None else f"winograd_{finish.stem}"

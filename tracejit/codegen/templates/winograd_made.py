@@ -8,10 +8,9 @@ In the names of arguments, x is what comes in, the cotangents of a convolution, 
 
 from functools import cache
 
-from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
+from tracejit.codegen.templates.convolution import GEOMETRY, bring_in, near
 from tracejit.codegen.templates.tile_text import lanes_of, written
-from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of
+from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, sizes_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.winograd import panel_of
 from tracejit.program import Kernel
@@ -100,18 +99,13 @@ for t1 in range(lines):
 def _made(lanes: int, panel: int, nears: tuple[str, str]) -> Kernel:
     form = Form((2, 2), "made")
     snippets = {
-        "PATCH": "\n".join(patch_of(DTYPE, form.patch_bytes)),
-        "SIZES": "\n".join(sizes()),
-        "BLOCK": "\n".join(block()),
         "BRING_IN": "\n".join(bring_in(DTYPE, nears[0])),
         "PHASES_OF_TILE": _PHASES_OF_TILE,
         "STORE_ROW": _STORE_ROW[nears[1]],
         "STORE": _STORES[nears[1]],
         **steps_of(form),
     }
-    wide = min(panel, 2 * lanes)
-    names = names_of(form) | scratch_of(form, lanes)
-    names |= {"PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}"}
+    names = names_of(form) | sizes_of(form, lanes, panel)
     return written("winograd_made", _MADE, DTYPE, ARGUMENTS, "x w", "out", names, snippets)
 
 

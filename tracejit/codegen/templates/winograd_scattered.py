@@ -14,11 +14,10 @@ arguments, x is the input, whose channels are summed over, and out the result, w
 
 from functools import cache
 
-from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.templates.convolution import GEOMETRY, block, near, patch_of, sizes
+from tracejit.codegen.templates.convolution import GEOMETRY, near
 from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.codegen.templates.winograd import COTANGENTS
-from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, scratch_of, steps_of
+from tracejit.codegen.templates.winograd_steps import DTYPE, Form, names_of, sizes_of, steps_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.winograd import has_few_points, panel_of
 from tracejit.program import Kernel
@@ -139,20 +138,13 @@ for f in range(0, filters, LANES):
 @cache
 def _scattered(lanes: int, form: Form, panel: int, nears: tuple[str, str]) -> Kernel:
     snippets = {
-        "PATCH": "\n".join(patch_of(DTYPE)),
-        "SIZES": "\n".join(sizes()),
-        "BLOCK": "\n".join(block()),
         "SEEN": _SEEN,
         "BRING_COTANGENTS": COTANGENTS[nears[0]],
         "ADD": _ADD,
         "STORE": _STORES[nears[1]],
         **steps_of(form),
     }
-    wide = min(panel, 2 * lanes)
-    names = names_of(form) | scratch_of(form, lanes) | {
-        "PANEL": panel, "WIDE": wide, "W": f"{SUFFIXES[DTYPE]}x{wide}",
-        "TO_ROW": "deep", "TO_VALUE": "apart",
-    }  # fmt: skip
+    names = names_of(form) | sizes_of(form, lanes, panel) | {"TO_ROW": "deep", "TO_VALUE": "apart"}
     return written("winograd_scattered", _SCATTER, DTYPE, ARGUMENTS, "y w", "out", names, snippets)
 
 

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.templates.convolution import block, patch_of, sizes
 from tracejit.codegen.templates.tile_text import lanes_of
 from tracejit.passes.loops import winograd_phases
 from tracejit.passes.loops.windows import PATCH_BYTES
@@ -279,6 +280,9 @@ def steps_of(form: Form) -> dict[str, str]:
     """Return the steps by the names that stand for them."""
     two, parted = form.taps[0] > 1, bool(form.phases)
     return {
+        "PATCH": "\n".join(patch_of(DTYPE, form.patch_bytes)),
+        "SIZES": "\n".join(sizes()),
+        "BLOCK": "\n".join(block()),
         "COUNTS": _COUNTS,
         "TILES": _TILES,
         "SEE": _SEE,
@@ -326,9 +330,16 @@ def names_of(form: Form) -> dict[str, int | str]:
     }  # fmt: skip
 
 
-def scratch_of(form: Form, lanes: int) -> dict[str, int | str]:
-    """Return the elements of scratch memory by the names that stand for them."""
+def sizes_of(form: Form, lanes: int, panel: int) -> dict[str, int | str]:
+    """Return the elements of scratch memory, and of panels of filters, by the names that stand for them."""
     windows = prod(form.sides)
     size = winograd_phases.VALUES_BYTES if form.phases else VALUES_BYTES
     parts = 4 if form.phases == "made" else 1
-    return {"NEAR": size // DTYPE.itemsize, "RESULT": MOST_TILES * windows * lanes * parts}
+    wide = min(panel, 2 * lanes)
+    return {
+        "NEAR": size // DTYPE.itemsize,
+        "RESULT": MOST_TILES * windows * lanes * parts,
+        "PANEL": panel,
+        "WIDE": wide,
+        "W": f"{SUFFIXES[DTYPE]}x{wide}",
+    }
