@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 import numpy as np
 
 from tracejit.aval import check_format, describe_shape
-from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError, TraceJitError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
@@ -367,6 +367,10 @@ class dlarray:
     __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
     def __pos__(self) -> "dlarray":
+        if self._data.dtype.kind == "b":
+            raise DTypeError(
+                "positive: not defined for bool; cast the operands first (x.astype(np.float64))."
+            )
         return views.number(views.copy(self))  # type: ignore[no-any-return]
 
     def __rpow__(self, other: Any) -> "dlarray":

@@ -138,8 +138,7 @@ Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed b
 *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers,
 truth values or steps.
 
-Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, `np.where` with a Python
-integer that does not fit an array of integers gives int64 where NumPy keeps the last bits, equal elements
+Differences to NumPy: equal elements
 keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
 values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
 

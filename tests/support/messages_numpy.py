@@ -20,6 +20,35 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
     ),
+    # functions/halves
+    (
+        lambda: np.spacing(tj.dlarray(np.arange(3, dtype=np.uint8))),
+        DTypeError,
+        "np.spacing: NumPy computes it in float16 for operands of 8 bits, which is not supported; cast them first "
+        "(x.astype(np.float32)).",
+    ),
+    # functions/elementwise
+    (
+        lambda: np.round(tj.dlarray(np.array([True])), 1),
+        DTypeError,
+        "round: not defined for bool; cast the operands first (x.astype(np.float64)).",
+    ),
+    (
+        lambda: np.positive(tj.dlarray(np.array([True]))),
+        DTypeError,
+        "positive: not defined for bool; cast the operands first (x.astype(np.float64)).",
+    ),
+    (
+        lambda: +tj.dlarray(np.array([True])),
+        DTypeError,
+        "positive: not defined for bool; cast the operands first (x.astype(np.float64)).",
+    ),
+    # functions/numpy_api/ufuncs
+    (
+        lambda: np.matvec(tj.dlarray(V), V),
+        DimsError,
+        "np.matvec: x1 has 1 axes, expected matrices (two axes or more); use np.vecdot for two vectors.",
+    ),
     # functions/numpy_api/masked
     (
         lambda: np.max(tj.dlarray(np.arange(3, dtype=np.uint8)), initial=-1),

@@ -61,8 +61,7 @@ def assert_same(have: Any, want: Any, what: str) -> None:
         assert have == want, what
         return
     found = tj.extractdata(have) if isinstance(have, dlarray) else np.asarray(have)
-    wide = np.dtype(np.float32) if want.dtype == np.float16 else want.dtype
-    assert found.dtype == wide, what
+    assert found.dtype == want.dtype, what
     assert found.shape == want.shape, what
     if want.dtype.kind in "fc":
         eps = np.finfo(want.dtype).eps

@@ -13,8 +13,9 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import BOOL, wanted_dtype
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DTypeError
 from tracejit.functions.formats import operand
+from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.taking import nonzero
 from tracejit.ops import OPS
 from tracejit.record import recorder, views
@@ -147,7 +148,15 @@ def positive(x: Any) -> dlarray:
     2 dlarray float64
     [ 1. -2.]
     """
-    return copy(as_array(x, "positive"))
+    return copy(_signed(x, "positive"))
+
+
+def _signed(x: Any, function: str) -> dlarray:
+    """Return an array, unless it consists of bools, which NumPy gives no sign and no places."""
+    array = as_array(x, function)
+    if array.dtype.kind == "b":
+        raise DTypeError(f"{function}: not defined for bool; cast the operands first (x.astype(np.float64)).")
+    return array
 
 
 def power(x: Any, y: Any) -> dlarray:
@@ -214,7 +223,18 @@ def where(condition: Any, x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN) -> dlarray |
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
         condition = apply("cast", condition, dtype=BOOL)
-    return apply("where", condition, x, y)
+    return apply("where", condition, _wrapped(x, y), _wrapped(y, x))
+
+
+def _wrapped(x: Any, other: Any) -> Any:
+    """Return a Python integer that does not fit the integers it meets with its last bits, as np.where does."""
+    dtype = getattr(other, "dtype", None)
+    if type(x) is not int or not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
+        return x
+    limits = np.iinfo(dtype)
+    if limits.min <= x <= limits.max or not -(2**63) <= x < 2**63:
+        return x
+    return np.int64(x).astype(dtype)
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> dlarray:
@@ -279,7 +299,12 @@ def round(x: Any, decimals: int = 0) -> dlarray:
         )
     array = as_array(x, "round")
     if decimals == 0:
-        return copy(array) if array.dtype.kind in "iu" else apply("rint", array)
+        return (
+            copy(array)
+            if array.dtype.kind in "iu"
+            else rounded_to_loop(np.rint, (array,), apply("rint", array))
+        )
+    _signed(array, "round")
     if array.dtype.kind == "c":
         return apply("complex_of", *[round(apply(part, array), decimals) for part in ("real", "imag")])
     if array.dtype.kind != "f":

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operands of functions that work by label, with their own labels or those of the argument data_format."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import check_format, describe_shape
+from tracejit.aval import Halves, check_format, describe_shape, is_half
 from tracejit.errors import DimsError, DTypeError
 from tracejit.functions.movement import relabel
+from tracejit.record import recorder
 from tracejit.util.text import brief
 
 
@@ -89,9 +91,23 @@ def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     own = array._data.dtype
     if own == dtype:
         return array
+    Halves.met = Halves.met or is_half(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise DTypeError(
             f"cast: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
             "x.real, x.imag or abs(x)."
         )
     return apply("cast", array, dtype=dtype)
+
+
+def dtypes_of(operands: Sequence[Any], function: str) -> list[Any]:
+    """Return the dtypes of operands; for Python numbers, which take that of the others, their types."""
+    dtypes: list[Any] = []
+    for x in operands:
+        if type(x) in (int, float, complex):
+            dtypes.append(type(x))
+        elif recorder.is_number(x):
+            dtypes.append(x._kind)
+        else:
+            dtypes.append(as_array(x, function).dtype)
+    return dtypes

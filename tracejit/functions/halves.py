@@ -5,18 +5,23 @@ An op of 16-bit numbers rounds its result (Note [numbers of 16 bits] in ops/halv
 count would overflow at a sum of 65520, where NumPy's does not, and a softmax would round at each step.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from tracejit.array import apply, dlarray
-from tracejit.aval import FLOAT32, Halves, is_half
+from tracejit.aval import FLOAT16, FLOAT32, Halves, is_half
+from tracejit.errors import DTypeError
+from tracejit.functions.formats import dtypes_of, in_dtype
 from tracejit.record.halves import result_dtype
 
 _Of = ParamSpec("_Of")
 _Result = TypeVar("_Result")
+
+_OF_BITS = (np.nextafter, np.spacing)
+"""Ufuncs whose results are distances between numbers, which are others in float32."""
 
 
 def in_single(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
@@ -55,3 +60,33 @@ def _rounded(result: Any, dtype: np.dtype) -> Any:
         parts = [_rounded(part, dtype) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
     return result
+
+
+def rounded_to_loop(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> Any:
+    """Return the result of bools and integers of 8 bits in float16, if that is the dtype of NumPy's loop for them.
+
+    It was computed in float32, as in NumPy's loop: `np.sqrt` of int8 has 11 bits, and `np.exp(12)` of it is infinite.
+
+    Raises:
+        DTypeError: for `np.nextafter` and `np.spacing`.
+    """
+    first = result[0] if type(result) is tuple else result
+    if type(first) is not dlarray or first._data.dtype != FLOAT32:
+        return result
+    if not any(getattr(getattr(x, "dtype", None), "itemsize", 0) == 1 for x in operands):
+        return result
+    dtypes = dtypes_of(operands, ufunc.__name__)
+    try:
+        loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))[ufunc.nin :]
+    except TypeError:
+        return result
+    if loop[0] != FLOAT16:
+        return result
+    if ufunc in _OF_BITS:
+        raise DTypeError(
+            f"np.{ufunc.__name__}: NumPy computes it in float16 for operands of 8 bits, which is not supported; cast "
+            "them first (x.astype(np.float32))."
+        )
+    if type(result) is not tuple:
+        return in_dtype(result, FLOAT16)
+    return tuple([in_dtype(part, dtype) for part, dtype in zip(result, loop, strict=True)])

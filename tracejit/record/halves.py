@@ -13,7 +13,7 @@ from tracejit.ops.halves import takes_halves
 
 _OF_ALL = (Kind.ELEMENTWISE, Kind.CONTRACT)
 _JOINS = frozenset({"where", "concatenate", "assemble"})
-NO_OPS = frozenset({"nextafter", "spacing", "frexp_fraction", "frexp_exponent"})
+NO_OPS = frozenset({"nextafter", "spacing"})
 
 
 _Apply = Callable[[Op, Sequence[Any], dict[str, Any]], Any]

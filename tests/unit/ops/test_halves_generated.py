@@ -235,6 +235,7 @@ def test_what_has_no_16_bits_says_so() -> None:
         lambda: np.linalg.inv(square),
         lambda: np.linalg.svd(square),
         lambda: np.nextafter(square, square),
+        lambda: np.spacing(square),
     ):
         with pytest.raises(DTypeError, match="16 bits"):
             call()

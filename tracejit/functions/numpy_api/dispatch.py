@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
+from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.numpy_api import writes
 from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_implementations
 from tracejit.record import recorder, views
@@ -64,7 +65,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if ufunc is np.vecdot:
         return function(*inputs, **options)
     _refuse_options(name, options)
-    return function(*inputs)
+    return rounded_to_loop(ufunc, inputs, function(*inputs))
 
 
 def _apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:

@@ -14,6 +14,7 @@ from tracejit.aval import FLOAT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
@@ -138,6 +139,7 @@ def angle(z: Any, deg: Any = False) -> dlarray:
         result = elementwise.arctan2(imag(array), real(array))
     else:
         result = elementwise.arctan2(0, elementwise.stop_gradient(array))
+        result = rounded_to_loop(np.arctan2, (0, array), result)
     return result * (180 / np.pi) if deg else result
 
 

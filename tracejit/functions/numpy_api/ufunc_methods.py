@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import is_half, supported, wanted_dtype
+from tracejit.aval import supported, wanted_dtype
 from tracejit.functions import indexing, joining, movement, reductions
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -51,7 +51,7 @@ def _loop_dtype(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
     except TypeError:
         refuse(f"np.{ufunc.__name__}", f"it is not defined for {dtype}; cast the operands first")
     found = loop[-1] if loop[-1] != np.bool_ else loop[0]
-    return found if is_half(dtype) else supported(found)
+    return found
 
 
 def _rows(array: dlarray, axis: int) -> list[dlarray]:

@@ -14,9 +14,9 @@ from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, is_half, supported
 from tracejit.errors import DimsError, RangeError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
-from tracejit.functions.formats import describe_sizes, in_dtype
+from tracejit.functions.formats import describe_sizes, dtypes_of, in_dtype
+from tracejit.functions.halves import in_single
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder
 from tracejit.record.conversion import too_large
 from tracejit.util.arguments import integer
 
@@ -24,16 +24,10 @@ from tracejit.util.arguments import integer
 def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
     """Return operands in the dtypes of the loop that NumPy would run; Python numbers take that of the others.
 
-    Those of 16 bits keep them; a loop of 16 bits for integers and bools is one of float32.
+    Those of 16 bits keep them; a loop of 16 bits for integers and bools is one of float32, whose result
+    is rounded (functions/halves.py).
     """
-    dtypes: list[Any] = []
-    for x in operands:
-        if type(x) in (int, float, complex):
-            dtypes.append(type(x))
-        elif recorder.is_number(x):
-            dtypes.append(x._kind)
-        else:
-            dtypes.append(as_array(x, ufunc.__name__).dtype)
+    dtypes = dtypes_of(operands, ufunc.__name__)
     try:
         loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))
     except TypeError:
@@ -164,10 +158,11 @@ def ldexp(x: Any, n: Any) -> dlarray:
         refuse("np.ldexp", f"x2 has dtype {kept}, expected integers that fit int64; use x * 2.0**n")
     if type(x) is int:
         loop = np.ldexp.resolve_dtypes((int, supported(kept), None))[0]
-        x = in_dtype(_weak(x, FLOAT64, "np.ldexp"), supported(loop))
+        x = in_dtype(_weak(x, FLOAT64, "np.ldexp"), loop)
     dtype = as_array(x, "np.ldexp").dtype
-    loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, INT64, None))[0])
-    return apply("ldexp", in_dtype(as_array(x), loop), n)
+    loop = dtype if dtype.kind == "f" else np.ldexp.resolve_dtypes((dtype, INT64, None))[0]
+    result = apply("ldexp", in_dtype(as_array(x), loop), n)
+    return in_dtype(result, loop) if is_half(loop) else result
 
 
 def gcd(x: Any, y: Any) -> dlarray:
@@ -248,15 +243,25 @@ def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
 
 def matvec(x: Any, y: Any) -> dlarray:
     """Return the products of matrices with vectors, other axes broadcast."""
-    x, y = as_array(x, "np.matvec"), as_array(y, "np.matvec")
+    x, y = _matrix(x, "np.matvec", "x1"), as_array(y, "np.matvec")
     return movement.squeeze(linear.matmul(x, movement.expand_dims(y, -1)), -1)
 
 
 def vecmat(x: Any, y: Any) -> dlarray:
     """Return the products of vectors with matrices, other axes broadcast."""
-    x, y = as_array(x, "np.vecmat"), as_array(y, "np.vecmat")
+    x, y = as_array(x, "np.vecmat"), _matrix(y, "np.vecmat", "x2")
     x = apply("conj", x) if x.dtype.kind == "c" else x
     return movement.squeeze(linear.matmul(movement.expand_dims(x, -2), y), -2)
+
+
+def _matrix(x: Any, function: str, argument: str) -> dlarray:
+    array = as_array(x, function)
+    if array._data.ndim < 2:
+        raise DimsError(
+            f"{function}: {argument} has {array._data.ndim} axes, expected matrices (two axes or more); use np.vecdot "
+            "for two vectors."
+        )
+    return array
 
 
 def _fabs(x: Any) -> dlarray:
@@ -285,10 +290,10 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.left_shift: _op("left_shift"),
     np.right_shift: _op("right_shift"),
     np.bitwise_count: bitwise_count,
-    np.deg2rad: _scaled(np.deg2rad, np.pi, 180.0),
-    np.radians: _scaled(np.radians, np.pi, 180.0),
-    np.rad2deg: _scaled(np.rad2deg, 180.0, np.pi),
-    np.degrees: _scaled(np.degrees, 180.0, np.pi),
+    np.deg2rad: in_single(_scaled(np.deg2rad, np.pi, 180.0)),
+    np.radians: in_single(_scaled(np.radians, np.pi, 180.0)),
+    np.rad2deg: in_single(_scaled(np.rad2deg, 180.0, np.pi)),
+    np.degrees: in_single(_scaled(np.degrees, 180.0, np.pi)),
     np.conjugate: conjugate,
     np.vecdot: vecdot,
     **{getattr(np, f.__name__): f for f in (matvec, vecmat) if hasattr(np, f.__name__)},  # NumPy 2.2
