@@ -16,6 +16,7 @@ from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.by_columns import by_columns
+from tracejit.passes.graph.set_slices import set_slices
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
@@ -95,6 +96,7 @@ def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
     simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph))))
     accumulate(simplified)
+    set_slices(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
     return simplified

@@ -86,6 +86,8 @@ class _Mover:
             return False
         for use in self.uses.get(value, ()):
             kind = use.op.kind
+            if use.op.name == "assemble":
+                continue  # as a piece it is written where it belongs, or copied
             if kind is Kind.MOVE:
                 # A slice would be a view of memory that does not exist.
                 if not isinstance(use.op.emit, Strided) or use.op.emit.axes is None:

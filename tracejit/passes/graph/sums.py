@@ -43,7 +43,7 @@ def accumulate(graph: Graph) -> None:
             inner.update([v for v in node.inputs if uses[v] == 1])
             if amid_zeros.issuperset(node.inputs):
                 amid_zeros.add(node.output)
-        elif node.op.name == "setslice" and _is_zero(node.inputs[0]):
+        elif node.op.name == "setslice" and is_zero(node.inputs[0]):
             amid_zeros.add(node.output)
     roots = [node for node in sums if node.output not in inner]
     if not roots:
@@ -93,7 +93,7 @@ def _is_sum(node: Node) -> bool:
     return aval.dtype.kind == "f" and all(v.aval == aval for v in node.inputs)
 
 
-def _is_zero(value: Value) -> bool:
+def is_zero(value: Value) -> bool:
     """Return whether a value is a constant of zeros."""
     if _made_by(value, "broadcast_to"):
         value = _node(value).inputs[0]
