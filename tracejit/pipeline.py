@@ -67,7 +67,7 @@ def _pairs_moved(graph: Graph, layouts: Sequence[Layout | None]) -> tuple[Graph,
 
 def _stages_of(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> Stages:
     """Return the program of a graph together with what each stage made of it, whatever its inputs are."""
-    simplified = _simplified(graph)
+    simplified = _simplified(graph, writes)
     fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
     chop(fused)
@@ -92,11 +92,11 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
     return program._replace(outputs=own + program.outputs[len(own) :])
 
 
-def _simplified(graph: Graph) -> Graph:
+def _simplified(graph: Graph, writes: Writes) -> Graph:
     """Return the graph that is fused."""
     simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph))))
     accumulate(simplified)
-    set_slices(simplified)
+    set_slices(simplified, [simplified.inputs[target] for target in writes.targets.values()])
     through_slices(simplified)
     _verify(graph, simplified)
     return simplified
@@ -191,7 +191,7 @@ def device_stages(
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.spread import spread_launches
 
-    simplified = _simplified(graph)
+    simplified = _simplified(graph, writes)
     fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)

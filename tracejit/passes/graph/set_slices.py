@@ -6,10 +6,11 @@ Note [set slices]
 amid zeros. As pieces that lie side by side (Note [pieces] in passes/loops/pieces.py), the border alone is copied, and
 the loop that computes what is set writes it where it belongs. If the rest of the array was computed for this alone, it
 is computed at the border only (Note [slices] in slices.py). Where less than half of an array is set, the border would
-take as many copies of more elements.
+take as many copies of more elements. An input that is written keeps its memory, and what is set is all that is copied
+(Note [written inputs] in passes/loops/inputs.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from tracejit.ir import Graph, Node, Value
@@ -18,10 +19,19 @@ from tracejit.ops.movement import Place
 from tracejit.passes.graph.sums import is_zero
 
 
-def set_slices(graph: Graph) -> None:
-    """Replace each assignment to most of an array by pieces."""
-    if any(_is_mostly_set(node) for node in graph.nodes):
-        graph.nodes = [new for node in graph.nodes for new in _replacements(node)]
+def set_slices(graph: Graph, written: Iterable[Value] = ()) -> None:
+    """Replace each assignment to most of an array by pieces, but for assignments to inputs that are written."""
+    found = [node for node in graph.nodes if _is_mostly_set(node)]
+    if not found:
+        return
+    kept = {*written}
+    for node in graph.nodes:
+        if node.op.name == "setslice" and node.inputs[0] in kept:
+            kept.add(node.output)
+    replaced = {node for node in found if node.inputs[0] not in kept}
+    graph.nodes = [
+        new for node in graph.nodes for new in (_replacements(node) if node in replaced else (node,))
+    ]
 
 
 def _is_mostly_set(node: Node) -> bool:
@@ -39,9 +49,7 @@ def _extents(node: Node) -> tuple[int, ...]:
 
 
 def _replacements(node: Node) -> Iterator[Node]:
-    if not _is_mostly_set(node):
-        yield node
-        return
+    """Give the nodes that put together what a node sets, with what lies around it."""
     base, value = node.inputs
     extents = _extents(node)
     if value.shape != extents:

@@ -3,14 +3,15 @@
 
 Differentiation appends a loop again, with what its adjoint reads as further results, and an adjoint for all operands,
 also for those whose cotangent nobody needs. And steps compute again what is the same in each, such as a transpose of
-the weights: that is moved in front of the loop, unless it takes more memory than what it is computed from.
+the weights: that is moved in front of the loop, unless it takes more memory than what it is computed from. If an
+adjoint reads it, it would still be stacked, once for each step: it is handed to the adjoint as it is.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.ops import Kind
+from tracejit.ops import OPS, Kind
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.simplify import live_nodes, simplify
 from tracejit.util.named_tuples import NamedTuple
@@ -20,7 +21,9 @@ def tidy_loops(graph: Graph) -> Graph:
     """Return a graph with the same inputs and outputs, in which equal loops are one, without what nobody reads."""
     if not any(node.op.kind is Kind.LOOP for node in graph.nodes):
         return graph
-    return _hoisted(_trimmed(_joined(graph)))
+    graph = _hoisted(_trimmed(_joined(graph)))
+    alike = _without_stacks(graph)
+    return graph if alike is graph else _hoisted(_trimmed(alike))
 
 
 def _joined(graph: Graph) -> Graph:
@@ -223,3 +226,65 @@ def _is_invariant(node: Node, same: set[Value], numbers: set[Value]) -> bool:
         return False
     read = [value.aval.size for value in node.inputs if value in same]
     return bool(read) and all(value.aval.size <= max(read) for value in node.outputs)
+
+
+def _without_stacks(graph: Graph) -> Graph:
+    """Return a graph whose loops stack no constants, and take none apart; the graph itself if there are none."""
+    copier = Copier(graph)
+    is_changed = False
+    for node in graph.nodes:
+        stacked, apart = ([], []) if node.op.name != "scan" else (_stacked(node), _alike(node, copier))
+        is_changed = is_changed or bool(stacked or apart)
+        if apart:
+            _take_whole(copier, node, apart)
+        else:
+            copier.append(node, node.inputs, node.params, node.outputs)
+        for value, operand in stacked:
+            spread = {"shape": value.shape}
+            copies = copier.b.node(OPS["broadcast_to"], (copier.mapping[operand],), spread, (value.aval,))
+            copier.mapping[value] = copies[0]
+    return copier.finished() if is_changed else graph
+
+
+def _stacked(node: Node) -> list[tuple[Value, Value]]:
+    """Return the results of a scan that consist of copies of an operand, each with that operand."""
+    body = node.params["body"]
+    first = body.carries + body.slices
+    operands = dict(zip(body.graph.inputs[first:], node.inputs[first:], strict=True))
+    results = zip(node.outputs[body.carries :], body.graph.outputs[body.carries :], strict=True)
+    return [(value, operands[inner]) for value, inner in results if inner in operands]
+
+
+def _alike(node: Node, copier: Copier) -> list[int]:
+    """Return the numbers of the operands of a scan whose parts are all the same, as they are copied."""
+    body = node.params["body"]
+    numbers = []
+    for number in range(body.carries, body.carries + body.slices):
+        made = copier.mapping[node.inputs[number]].node
+        if made is None or made.op.name != "broadcast_to":
+            continue
+        if made.inputs[0].shape == body.graph.inputs[number].shape:
+            numbers.append(number)
+    return numbers
+
+
+def _take_whole(copier: Copier, node: Node, apart: Sequence[int]) -> None:
+    """Append a scan that takes some of its operands as they are, and not in parts."""
+    body = node.params["body"]
+    order = [*[i for i in range(len(node.inputs)) if i not in apart], *apart]
+    part = Graph()
+    part.inputs = [body.graph.inputs[i] for i in order]
+    part.nodes, part.constants, part.outputs = body.graph.nodes, body.graph.constants, body.graph.outputs
+    copy = Copier(part)
+    for inner in part.nodes:
+        copy.append(inner, inner.inputs, inner.params, inner.outputs)
+    own = Body(copy.finished(), body.carries, body.slices - len(apart))
+    operands = [copier.mapping[node.inputs[i]] for i in order]
+    for position in range(len(order) - len(apart), len(order)):
+        made = operands[position].node
+        assert made is not None
+        operands[position] = made.inputs[0]
+    copier.b.location = node.where
+    avals = tuple([value.aval for value in node.outputs])
+    outputs = copier.b.node(node.op, tuple(operands), {**node.params, "body": own}, avals)
+    copier.mapping.update(zip(node.outputs, outputs, strict=True))

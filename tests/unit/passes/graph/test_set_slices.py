@@ -101,6 +101,14 @@ def test_a_stencil_copies_its_ends() -> None:
     assert names.count("copy") == 2 and len(names) == 3
 
 
+def test_inputs_that_are_written_are_left_alone() -> None:
+    graph = setting(((6,), (1,), (5,)), "input")
+    set_slices(graph, [graph.inputs[1]])
+    assert graph.nodes[-1].op.name == "setslice"
+    set_slices(graph, [graph.inputs[0]])
+    assert graph.nodes[-1].op.name == "assemble"
+
+
 def test_steps_and_other_dtypes_are_left_alone() -> None:
     b = Builder(Graph())
     x, v = b.input(Aval((8,), None, np.dtype(np.float32))), b.input(Aval((4,), None, np.dtype(np.float32)))
