@@ -31,10 +31,10 @@ def test_fewer_multiplications(n: int, first: bool) -> None:
     graph = graph_of((n, 130) if not first else (130, n), first)
     changed = symmetric_products(graph)
     verify(changed)
-    x = np.random.default_rng(0).standard_normal(graph.inputs[0].shape)
+    # Sums of whole numbers are exact in any order: BLAS adds in another one for each number of threads.
+    x = np.random.default_rng(0).integers(-9, 10, graph.inputs[0].shape).astype(np.float64)
     (found,), (want,) = evaluate(changed, [x]), evaluate(graph, [x])
-    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(found, want)
     share = multiplications(changed) / multiplications(graph)
     assert share < (0.8 if n < 200 else 0.66)
 
