@@ -44,17 +44,9 @@ COMPOSITIONS: dict[str, Row] = {_named(call): (call, expression) for call, expre
 """A call and an expression in its place, by the name of the function."""
 
 ATTRIBUTES: dict[str, Row] = {
-    "argpartition": ("x.argpartition(2)[2]", "np.argpartition(x, 2)[2]"),
     "byteswap": ("x.byteswap()", "tj.extractdata(x).byteswap()"),
-    "choose": ("(n % 2).choose([x, y])", "np.choose(n % 2, [x, y])"),
-    "compress": ("x.compress(b)", "np.compress(b, x)"),
     "dumps": ("len(x.dumps())", "len(tj.extractdata(x).dumps())"),
-    "flat": ("np.array(A.flat)", "A.ravel()"),
     "getfield": ("x.getfield(float)", "tj.extractdata(x).getfield(float)"),
-    "searchsorted": ("np.sort(x).searchsorted(y)", "np.searchsorted(np.sort(x), y)"),
-    "strides": ("x.strides", "tj.extractdata(x).strides"),
-    "tobytes": ("x.tobytes()", "tj.extractdata(x).tobytes()"),
-    "view": ("x.view()", "x[...]"),
 }
 """The same for the attributes of an ndarray that a dlarray does not have."""
 

@@ -19,8 +19,9 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import concatenators, lists
+from tracejit.functions.numpy_api import classes, concatenators, lists, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
+from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.record import patches, views
 
 _Function = Callable[..., Any]
@@ -55,6 +56,7 @@ def _full(
 
 def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Answer np.array: a copy."""
+    data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, (list, tuple)):
@@ -72,6 +74,7 @@ def _seen_as(
     """Answer np.asarray and similar functions: the array itself where it is one."""
     if original is _ASCONTIGUOUSARRAY:
         order, kwargs = "C", {**kwargs, "ndmin": 1}
+    data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and holds_traced(data):
@@ -122,4 +125,6 @@ def install() -> None:
     patches.replace("array", _array)
     patches.replace_method(type(np.r_).__mro__[1], "__getitem__", concatenators.joined)
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
+    classes.install()
+    unasked.install()
     lists.install()

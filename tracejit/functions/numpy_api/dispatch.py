@@ -62,7 +62,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
     if dtype is not None:
         return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
-    if ufunc is np.vecdot:
+    if ufunc == np.vecdot:
         return function(*inputs, **options)
     _refuse_options(name, options)
     return rounded_to_loop(ufunc, inputs, function(*inputs))

@@ -23,12 +23,13 @@ from tracejit.functions.numpy_api import (
     polynomials,
     quantiles,
     ranges,
+    seen,
     ufuncs,
 )
 
 SUBJECTS = (
     arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing,
-    polynomials, quantiles, ranges, spectral, full_forms,
+    polynomials, quantiles, ranges, seen, spectral, full_forms,
 )  # fmt: skip
 Implementation = Callable[..., Any]
 
