@@ -60,7 +60,7 @@ def _binary(name: str, op: str) -> tuple[_Binary, _Binary]:
         try:
             return apply(op, other, self)
         except TraceJitError as error:
-            return otherwise(error, numpys, other, self)  # type: ignore[no-any-return]
+            return refused(error, numpys, other, self)  # type: ignore[no-any-return]
 
     numpys = getattr(operator, f"__{name}__")
     return _comparison(name, op), _named(reflected, f"__r{name}__")
@@ -73,10 +73,24 @@ def _comparison(name: str, op: str) -> _Binary:
         try:
             return apply(op, self, other)
         except TraceJitError as error:
-            return otherwise(error, numpys, self, other)  # type: ignore[no-any-return]
+            return refused(error, numpys, self, other)  # type: ignore[no-any-return]
 
     numpys = getattr(operator, f"__{name}__")
     return _named(method, f"__{name}__")
+
+
+def refused(error: Exception, operation: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """Return what an operator gives for operands that are refused, or raise the error.
+
+    What has no place in arrays (``__array_ufunc__ = None``), such as a Polynomial, answers the operator itself, also as
+    the one element of an array of objects; an ndarray does the same.
+    """
+    for other in (x, y):
+        if getattr(type(other), "__array_ufunc__", error) is None:
+            return NotImplemented
+        if type(other) is np.ndarray and other.dtype == object and not other.ndim:
+            return operation(other.item(), y) if other is x else operation(x, other.item())
+    return otherwise(error, operation, x, y)
 
 
 def _in_place(name: str, sign: str) -> _Binary:

@@ -161,10 +161,17 @@ def _call_of_user(frame: Any, name: str) -> UserCall | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def _is_of_library(code: CodeType) -> bool:
+    """Return whether code is that of a library; numpy.polynomial, in Python, is recorded as a user's code is."""
+    if code.co_filename.startswith(_RECORDED):
+        return False
     return bool(_PACKAGES.intersection(code.co_filename.split(os.sep))) or monitor.is_library(
         code.co_filename
     )
+
+
+_RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
 
 
 def _is_kept(call: UserCall, frame: Any) -> bool:

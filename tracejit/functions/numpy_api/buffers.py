@@ -72,17 +72,29 @@ def _seen_as(
     original: _Function, is_kept: bool, data: Any, dtype: Any = None, order: Any = None, **kwargs: Any
 ) -> Any:
     """Answer np.asarray and similar functions: the array itself where it is one."""
-    if original is _ASCONTIGUOUSARRAY:
-        order, kwargs = "C", {**kwargs, "ndmin": 1}
+    if original in _ORDERED:
+        order, kwargs = _ORDERED[original], {**kwargs, "ndmin": 1}
     data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and holds_traced(data):
         return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
-    return original(data, dtype, **({} if original is _ASCONTIGUOUSARRAY else {"order": order, **kwargs}))
+    return original(data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs}))
 
 
-_ASCONTIGUOUSARRAY = np.ascontiguousarray
+_ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
+
+
+def _grid(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    """Answer np.linspace and similar functions, whose floats may be filled with traced values later."""
+    args, kwargs = lists.arguments(original, args, kwargs)
+    answer = unasked.range_of(*args, **kwargs) if original is _ARANGE else NotImplemented
+    made = original(*args, **kwargs) if answer is NotImplemented else answer
+    is_buffer = type(made) is np.ndarray and made.dtype.kind == "f" and made.ndim
+    return as_private(made) if is_buffer and not is_kept else made
+
+
+_ARANGE = np.arange
 
 
 def _as_asked(
@@ -119,7 +131,9 @@ def install() -> None:
         patches.replace(name, _made)
     for name in ("empty", "empty_like"):
         patches.replace(name, _empty)
-    for name in ("asarray", "asanyarray", "ascontiguousarray"):
+    for name in ("arange", "linspace", "logspace", "geomspace"):
+        patches.replace(name, _grid)
+    for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
         patches.replace(name, _seen_as)
     patches.replace("full", _full)
     patches.replace("array", _array)

@@ -107,6 +107,16 @@ def _are_constants(x: Any, is_known: Callable[[dlarray], bool] = lambda array: F
     return not isinstance(x, dlarray) or (is_private(x) if x._value is None else is_known(x))
 
 
+def _is_view(result: Any, args: Any) -> bool:
+    """Return whether a result shows the memory of private arrays among arguments, whose later writes it must see."""
+    parts = result if isinstance(result, (list, tuple)) else (result,)
+    arrays = [x._data for x in args if isinstance(x, dlarray)]
+    return any(
+        isinstance(part, np.ndarray) and any(np.may_share_memory(part, data) for data in arrays)
+        for part in parts
+    )
+
+
 def _constants(x: Any, name: str) -> Any:
     """Return arguments of a function of NumPy with the ndarrays of the dlarrays in them."""
     if type(x) in (list, tuple):
@@ -122,7 +132,7 @@ def _name_of_ufunc(ufunc: np.ufunc) -> str:
     """Return the name of a ufunc with that of its package, which it does not tell itself."""
     name = ufunc.__name__
     for short, package in (("np", "numpy"), ("scipy.special", "scipy.special")):
-        if getattr(sys.modules.get(package), name, None) is ufunc:
+        if getattr(sys.modules.get(package), name, None) == ufunc:
             return f"{short}.{name}"
     return name
 
@@ -151,10 +161,14 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         return writes.WRITERS[function](*args, **options)
     if ours is None:
         if _are_constants((args, options)):
-            return function(*_constants(args, ""), **_constants(options, ""))
+            result = function(*_constants(args, ""), **_constants(options, ""))
+            if not _is_view(result, args):
+                return result
         ours = late_implementations().FUNCTIONS.get(function)
         if ours is not None:
             return _checked(function, ours, args, options)
+        if recorder.recorder() is not None and function.__module__.startswith("numpy.polynomial"):
+            return function._implementation(*args, **options)  # type: ignore[attr-defined]  # which is recorded
         name, _ = scipy_call() or (_name(function), None)
         if _are_constants((args, options), is_derived):
             return function(*_constants(args, name), **_constants(options, name))

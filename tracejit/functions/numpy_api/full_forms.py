@@ -46,9 +46,9 @@ def _order(name: str, order: Any, known: tuple[str, ...], array: dlarray) -> Any
 
 
 def ravel(a: Any, order: Any = "C") -> dlarray:
-    """Return all elements as a vector: in C order, column by column ("F"), by what is shorter ("A"), or as in memory ("K").
+    """Return all elements as a vector: in C order, by columns ("F"), or as the array lies in memory ("A", "K").
 
-    "A" takes columns where the array lies by columns in memory, and "K" takes the axes as they lie there.
+    "A" takes columns where the array lies by columns, and "K" takes the axes in the order that they have there.
     """
     array = movement.relabel(as_array(a, "np.ravel"), None)
     wanted = _order("np.ravel", order, ("C", "F", "A", "K"), array)
@@ -125,6 +125,11 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
     return np.einsum_path(*stand_ins, optimize=optimize)
 
 
+def common_type(*arrays: Any) -> Any:
+    """Return the type of floating point that holds the numbers of all arrays, which depends on dtypes only."""
+    return np.common_type(*[np.empty(0, x.dtype) if isinstance(x, dlarray) else x for x in arrays])
+
+
 FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.reshape: reshape,
     np.ravel: ravel,
@@ -135,5 +140,6 @@ FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.einsum_path: einsum_path,
+    np.common_type: common_type,
     np.around: elementwise.round,
 }

@@ -113,9 +113,7 @@ _NESTED = frozenset({np.block, np.save, np.savetxt, np.savez, np.savez_compresse
 """Functions that take lists apart by themselves, or refuse what is traced."""
 
 
-def _arguments(
-    function: Callable[..., Any], args: Any, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
+def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of a function of NumPy with arrays in place of the lists that hold traced ones."""
     if function in _NESTED:
         return args, options
@@ -145,4 +143,4 @@ def _names(function: Callable[..., Any]) -> list[str]:
 def install() -> None:
     """Have lists that hold traced arrays taken for arrays."""
     conversion.register_lists(_operand)
-    patches.take_lists(_arguments)
+    patches.take_lists(arguments)

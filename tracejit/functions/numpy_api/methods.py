@@ -9,11 +9,11 @@ import functools
 import importlib
 import operator
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray
+from tracejit.array import apply, as_array, dlarray, refused
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, taking
 from tracejit.functions.numpy_api import dispatch, exchange, reducing, seen
@@ -59,14 +59,14 @@ def power(self: dlarray, other: Any) -> dlarray:
     try:
         return elementwise.power(self, other)
     except TraceJitError as error:
-        return otherwise(error, operator.pow, self, other)  # type: ignore[no-any-return]
+        return refused(error, operator.pow, self, other)  # type: ignore[no-any-return]
 
 
 def matmul(self: dlarray, other: Any) -> dlarray:
     try:
         return as_number(linear.matmul(self, other))  # type: ignore[no-any-return]
     except TraceJitError as error:
-        return otherwise(error, operator.matmul, self, other)  # type: ignore[no-any-return]
+        return refused(error, operator.matmul, self, other)  # type: ignore[no-any-return]
 
 
 def reflected_matmul(self: dlarray, other: Any) -> dlarray:

@@ -70,7 +70,7 @@ class Places:
 
 
 class OfComplex:
-    """The view of complex numbers as real ones, both parts side by side, or of pairs of real numbers as complex ones."""
+    """The view of complex numbers as real ones, both parts side by side, or of such real numbers as complex ones."""
 
     name = "parts"
 
@@ -199,7 +199,7 @@ def view(self: dlarray, dtype: Any = None, type: Any = None) -> dlarray:
         result: dlarray = self[...]
         return result
     have = self.dtype
-    if wanted.itemsize != have.itemsize and (not self.ndim or not self._data.strides[-1] == have.itemsize):
+    if wanted.itemsize != have.itemsize and (not self.ndim or self._data.strides[-1] != have.itemsize):
         refuse(
             name, f"{have} seen as {wanted} needs a last axis whose elements are neighbours; pass x.copy()"
         )
@@ -209,15 +209,7 @@ def view(self: dlarray, dtype: Any = None, type: Any = None) -> dlarray:
         wanted.itemsize, have.itemsize
     ):
         return _view(self, OfComplex(wanted))
-    if recorder.recorder() is None or is_private(self):
-        data = self._data.view(wanted)
-        seen: dlarray = recorder.wrap(data)
-        if recorder.recorder() is not None:
-            seen = recorder.wrap(data.copy())
-            recorder.thread.recorder.memories.private(seen, True)
-        return seen
-    result = in_python.call("np.ndarray.view", _bits, (movement.relabel(self, None), wanted), {})
-    return _view(self, _Bits(result, wanted))
+    return _view(self, _Bits(wanted))
 
 
 _Class = type
@@ -228,17 +220,13 @@ class _Bits:
 
     name = "bits"
 
-    __slots__ = ("_dtype", "_result")
+    __slots__ = ("_dtype",)
 
-    def __init__(self, result: dlarray, dtype: np.dtype) -> None:
-        self._result = result
+    def __init__(self, dtype: np.dtype) -> None:
         self._dtype = dtype
 
     def of(self, array: dlarray) -> dlarray:
         """Return the bits of an array, by a call of NumPy."""
-        if self._result is not None:
-            result, self._result = self._result, None
-            return result
         found: dlarray = in_python.call(
             "np.ndarray.view", _bits, (movement.relabel(array, None), self._dtype), {}
         )
@@ -259,7 +247,7 @@ class _Bits:
 class FlatIterator:
     """The elements of an array in C order: x.flat, which is read, indexed, written and iterated over."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # == compares elements
 
     def __init__(self, base: dlarray) -> None:
         self.base = base
@@ -268,7 +256,12 @@ class FlatIterator:
     @property
     def coords(self) -> tuple[int, ...]:
         """The place of the next element, one index for each axis."""
-        return tuple(map(int, np.unravel_index(self.index, self.base.shape)))
+        places: list[int] = []
+        rest = self.index
+        for size in self.base.shape[:0:-1]:
+            rest, place = divmod(rest, max(size, 1))
+            places.append(place)
+        return (rest, *places[::-1]) if self.base.ndim else ()
 
     def __len__(self) -> int:
         return self.base.size
@@ -320,15 +313,16 @@ class FlatIterator:
         given = {key: without_flat(x) for key, x in options.items()}
         return function(*[without_flat(x) for x in args], **given)
 
-    def _compared(name: str) -> Any:  # type: ignore[misc]  # which makes methods, while the class is made
-        def method(self: "FlatIterator", other: Any) -> Any:
-            return getattr(self.copy(), name)(without_flat(other))
 
-        return method
+def _comparison(name: str) -> Callable[[FlatIterator, Any], Any]:
+    def method(self: FlatIterator, other: Any) -> Any:
+        return getattr(self.copy(), name)(without_flat(other))
 
-    __eq__, __ne__, __lt__, __le__, __gt__, __ge__ = map(
-        _compared, ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-    )
+    return method
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    setattr(FlatIterator, _name, _comparison(_name))
 
 
 def without_flat(x: Any) -> Any:

@@ -25,12 +25,6 @@ def _as_strided(original: _Function, x: Any, *args: Any, **kwargs: Any) -> Any:
     return seen.as_strided(x, *args, **kwargs) if isinstance(x, dlarray) else NotImplemented
 
 
-def _by_columns(original: _Function, a: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Answer np.asfortranarray."""
-    a = as_array_of_list(a)
-    return np.asarray(a, dtype, order="F") if isinstance(a, dlarray) else NotImplemented
-
-
 def _finite(original: _Function, a: Any, dtype: Any = None, order: Any = None) -> Any:
     """Answer np.asarray_chkfinite: that all elements are finite is a guard."""
     a = as_array_of_list(a)
@@ -55,8 +49,8 @@ def _required(original: _Function, a: Any, dtype: Any = None, requirements: Any 
     return array if not letters & {"C", "O"} or array._data.flags.c_contiguous else array.copy()
 
 
-def _range(original: _Function, *args: Any, **kwargs: Any) -> Any:
-    """Answer np.arange: how many numbers there are is a guard."""
+def range_of(*args: Any, **kwargs: Any) -> Any:
+    """Answer np.arange of traced bounds: how many numbers there are is a guard. NotImplemented for others."""
     given = dict(zip(("start", "stop", "step", "dtype"), args, strict=False)) | kwargs
     if not any(isinstance(x, dlarray) for x in given.values()):
         return NotImplemented
@@ -107,10 +101,8 @@ def _masked(original: _Function, *args: Any, **kwargs: Any) -> Any:
 def install() -> None:
     """Have these functions answered while something is recorded."""
     patches.answer(np.lib.stride_tricks, "as_strided", _as_strided)
-    patches.answer(np, "asfortranarray", _by_columns)
     patches.answer(np, "asarray_chkfinite", _finite)
     patches.answer(np, "require", _required)
-    patches.answer(np, "arange", _range)
     patches.answer(np, "isscalar", _is_scalar)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_array", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
