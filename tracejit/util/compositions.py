@@ -81,6 +81,9 @@ ANY = (
 """The remedy for any other function."""
 
 
+OF_OBJECTS = "what np.frompyfunc made gives arrays of Python's objects; np.vectorize(f) in its place is recorded, and gives numbers"
+"""The remedy for a ufunc that a function of the user was made into."""
+
 OF_SOLVERS = (
     "SciPy computes with ndarrays there. Where nothing is recorded, pass it tj.numpy_function(f) in place of a "
     "function f"
@@ -95,6 +98,8 @@ def advice(name: str) -> str:
     'np.linalg.vecdot(x, y) is np.sum(x * y, axis=-1)'
     """
     row = COMPOSITIONS.get(name)
+    if name.endswith(" (vectorized)"):
+        return OF_OBJECTS
     other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
     return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
 

@@ -19,7 +19,7 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import classes, concatenators, lists, unasked
+from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
 from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.record import patches, views
@@ -141,4 +141,5 @@ def install() -> None:
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
     classes.install()
     unasked.install()
+    asserting.install()
     lists.install()

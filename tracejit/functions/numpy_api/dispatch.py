@@ -42,7 +42,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     out = options.pop("out", None)
     if out is not None:
         chosen = options.pop("where", True)
-        result = as_array(call_ufunc(ufunc, method, inputs, options))
+        result = call_ufunc(ufunc, method, inputs, options)
+        if isinstance(result, tuple):
+            return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
+        result = as_array(result)
         if chosen is not True:
             result = elementwise.where(chosen, result, *out)
         return writes.into(out, result, name)
@@ -66,6 +69,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         return function(*inputs, **options)
     _refuse_options(name, options)
     return rounded_to_loop(ufunc, inputs, function(*inputs))
+
+
+def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:
+    """Return one of several results of a ufunc, written into the array that was given for it, if there is one."""
+    if out is None:
+        return result
+    given = result if chosen is True else elementwise.where(chosen, result, out)
+    return writes.into(out, as_array(given), name)
 
 
 def _apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:

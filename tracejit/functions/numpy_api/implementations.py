@@ -14,6 +14,7 @@ from tracejit.functions.numpy_api import (
     counting,
     differences,
     elementary,
+    emath,
     fourier,
     full_forms,
     masked,
@@ -28,7 +29,7 @@ from tracejit.functions.numpy_api import (
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing,
+    arranging, choosing, counting, differences, elementary, emath, fourier, linalg, masked, matrices, ordering, packing,
     polynomials, quantiles, ranges, seen, spectral, full_forms,
 )  # fmt: skip
 Implementation = Callable[..., Any]

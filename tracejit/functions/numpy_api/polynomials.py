@@ -168,13 +168,6 @@ def polyfit(
     places = movement.relabel(as_array(x, name), None) + 0.0
     values = movement.relabel(as_array(y, name), None) + 0.0
     order = integer(name, "deg", deg) + 1
-    if "c" in places.dtype.kind + values.dtype.kind:
-        refuse(
-            name,
-            "complex points need complex factors, which dlarrays do not have; fit real and imaginary parts",
-        )
-    if full or rcond is not None:
-        refuse(name, "full= and rcond= need the singular values of the system, which dlarrays do not have")
     fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0
     if not fits:
         refuse(
@@ -187,8 +180,17 @@ def polyfit(
     if w is not None:
         weights = movement.reshape(as_array(w, name, "w") + 0.0, (-1, 1))
         lhs, rhs = lhs * weights, rhs * weights
-    scale = elementwise.sqrt(reductions.sum(lhs * lhs, 0))
-    solution, inverse = _least_squares(lhs / scale, rhs)
+    is_complex = "c" in places.dtype.kind + values.dtype.kind
+    scale = elementwise.sqrt(reductions.sum(reductions.square_magnitude(lhs), 0))
+    if is_complex or full or rcond is not None:
+        rcond = places.size * np.finfo(places.dtype).eps if rcond is None else rcond
+        solution, residuals, rank, sizes = np.linalg.lstsq(lhs / scale, rhs, rcond)  # type: ignore[call-overload]
+        if full:
+            c = solution / scale[:, None]
+            return c if values.ndim == 2 else c[:, 0], residuals, rank, sizes, rcond
+        inverse = np.linalg.pinv(lhs / scale) if cov else None  # type: ignore[call-overload]
+    else:
+        solution, inverse = _least_squares(lhs / scale, rhs)
     c = solution / scale[:, None]
     c = c if values.ndim == 2 else c[:, 0]
     if not cov:
