@@ -571,7 +571,10 @@ def declared_methods() -> dict[str, ast.FunctionDef]:
 
 
 def installed_methods() -> dict[str, ast.FunctionDef]:
-    bodies = [parsed(Path(module.__file__)).body for module in (methods, methods.exchange)]
+    bodies = [
+        parsed(Path(module.__file__)).body
+        for module in (methods, methods.exchange, methods.reducing, methods.seen)
+    ]
     defined = {node.name: node for body in bodies for node in body if isinstance(node, ast.FunctionDef)}
     return {name: defined[function.__code__.co_name] for name, function in methods.METHODS.items()}
 

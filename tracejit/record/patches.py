@@ -19,8 +19,8 @@ instance of np.ufunc for isinstance().
 
 Note [versions of dicts]
 Some 350 names are exchanged at the beginning and the end of each recording, each only if it means what was put there
-last. CPython counts the changes of all dicts: where the number of a dict is that of our own last change, nobody else has
-put anything there, and nothing is compared.
+last. CPython counts the changes of all dicts: where the number of a dict is that of our own last change, nobody else
+has put anything there, and nothing is compared.
 """
 
 import ctypes
@@ -98,6 +98,10 @@ class UfuncTaker(ListTaker):
     def __class__(self) -> Any:
         return np.ufunc
 
+    @__class__.setter
+    def __class__(self, kind: Any) -> None:
+        raise TypeError("the class of a function cannot be set")
+
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._original, name)
         if thread.recorder is None or name not in ("reduce", "accumulate", "outer", "reduceat", "at"):
@@ -112,7 +116,7 @@ class UfuncTaker(ListTaker):
 
 
 class Asked(Patched):
-    """A function of NumPy that asks no protocol, and is answered where it is called with arrays of ours, in any code."""
+    """A function of NumPy that asks no protocol, and is answered where it is called with our arrays, in any code."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
@@ -310,17 +314,15 @@ class _Module:
 
     def put(self, is_open: bool) -> None:
         old, new = (self.originals, self.patched) if is_open else (self.patched, self.originals)
-        if self.version and _version(self.names) == self.version:  # Note [versions of dicts]
+        is_known = self.version and _version(self.names) == self.version  # Note [versions of dicts]
+        if is_known or all(map(is_, map(self.names.get, old), old.values())):
             self.names.update(new)
-        elif all(map(is_, map(self.names.get, old), old.values())):  # as always, and 200 names take 10 us
-            self.names.update(new)
-        else:
-            for name, function in old.items():
-                if self.names.get(name) is function:
-                    self.names[name] = new[name]
-            self.version = 0  # what somebody else has put there is compared again
+            self.version = _version(self.names)
             return
-        self.version = _version(self.names)
+        for name, function in old.items():
+            if self.names.get(name) is function:
+                self.names[name] = new[name]
+        self.version = 0  # what somebody else has put there is compared again
 
 
 def _version(names: dict[str, Any]) -> int:

@@ -55,7 +55,6 @@ ADVICE: dict[str, str] = {
     "ctypes": "np.asarray(x).ctypes is that of an untraced array",
     "data": "np.asarray(x).data is that of an untraced array",
     "dump": "np.save(file, x) writes an untraced array",
-    "flags": "np.asarray(x).flags are those of an untraced array",
     "itemset": "x[i] = value writes one element",
     "newbyteorder": "the bytes are always in the order of the processor",
     "ptp": "np.ptp(x) is the function",
@@ -81,7 +80,10 @@ ANY = (
 """The remedy for any other function."""
 
 
-OF_OBJECTS = "what np.frompyfunc made gives arrays of Python's objects; np.vectorize(f) in its place is recorded, and gives numbers"
+OF_OBJECTS = (
+    "what np.frompyfunc made gives arrays of Python's objects; np.vectorize(f) in its place is recorded, and gives "
+    "numbers"
+)
 """The remedy for a ufunc that a function of the user was made into."""
 
 OF_SOLVERS = (

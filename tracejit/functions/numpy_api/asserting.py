@@ -54,12 +54,12 @@ def _equal(x: dlarray, y: dlarray, *_: Any) -> dlarray:
 
 def _close(x: dlarray, y: dlarray, rtol: float = 1e-7, atol: float = 0, *_: Any) -> dlarray:
     near = elementwise.abs(x - y) <= atol + rtol * elementwise.abs(y)
-    return near | _equal(x, y)  # type: ignore[no-any-return]
+    return near | _equal(x, y)
 
 
 def _almost(decimal: int) -> Callable[..., dlarray]:
     def agree(x: dlarray, y: dlarray, decimal: int = decimal, *_: Any) -> dlarray:
-        return (elementwise.abs(x - y) < 1.5 * 10.0**-decimal) | _equal(x, y)  # type: ignore[no-any-return]
+        return (elementwise.abs(x - y) < 1.5 * 10.0**-decimal) | _equal(x, y)
 
     return agree
 

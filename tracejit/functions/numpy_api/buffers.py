@@ -131,7 +131,10 @@ def install() -> None:
         patches.replace(name, _made)
     for name in ("empty", "empty_like"):
         patches.replace(name, _empty)
-    for name in ("arange", "linspace", "logspace", "geomspace"):
+    for name in (
+        "arange", "bartlett", "blackman", "fromfunction", "geomspace", "hamming", "hanning", "kaiser", "linspace",
+        "logspace", "tri",
+    ):  # fmt: skip
         patches.replace(name, _grid)
     for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
         patches.replace(name, _seen_as)

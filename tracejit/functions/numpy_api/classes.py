@@ -136,7 +136,9 @@ class TracedIterator:
         return value
 
 
-def _iterator(make: Callable[..., Any], op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any) -> Any:  # fmt: skip
+def _iterator(
+    make: Callable[..., Any], op: Any, flags: Any = None, op_flags: Any = None, *args: Any, **kwargs: Any
+) -> Any:
     """Answer np.nditer."""
     operands = tuple(op) if isinstance(op, (tuple, list)) else (op,)
     if not any(map(is_traced, operands)):

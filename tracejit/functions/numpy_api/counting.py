@@ -15,9 +15,8 @@ from tracejit.aval import FLOAT64, INT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import differences
+from tracejit.functions.numpy_api import differences, in_python
 from tracejit.functions.numpy_api.flattening import flattened
-from tracejit.functions.numpy_api import in_python
 from tracejit.functions.numpy_api.ordering import check_monotonic, searchsorted
 from tracejit.functions.numpy_api.ranges import linspace
 from tracejit.functions.refusals import refuse

@@ -399,6 +399,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "diagonal": diagonal,
     "dot": reducing.dot,
     "fill": fill,
+    "flags": seen.flags,
     "flat": seen.flat,
     "flatten": flatten,
     "max": reducing.max,
@@ -432,7 +433,7 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-SETTERS: dict[str, Any] = dict.fromkeys(("T", "__cuda_array_interface__", "device", "mT", "strides"))
+SETTERS: dict[str, Any] = dict.fromkeys(("T", "__cuda_array_interface__", "device", "flags", "mT", "strides"))
 SETTERS |= {"real": _set_real, "imag": _set_imag, "flat": seen.set_flat}
 """Properties, with the functions that set them."""
 PROPERTIES = tuple(SETTERS)
@@ -470,5 +471,7 @@ def install() -> None:
         else:
             method = function if name in _GUARDED else _as_ndarrays_otherwise(name, function)
             setattr(dlarray, name, method)
+    shape: Any = vars(dlarray)["shape"]
+    dlarray.shape = shape.setter(seen.set_shape)  # type: ignore[method-assign]
     for name in (*ATTRIBUTES, *ADVICE):
         setattr(dlarray, name, Absent(name))

@@ -19,6 +19,8 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import integer
 
+_numpy: Any = np  # whose functions answer for dlarrays
+
 
 def _coefficients(name: str, p: Any) -> dlarray:
     array = movement.relabel(movement.atleast_1d(as_array(p, name)), None)
@@ -184,11 +186,11 @@ def polyfit(
     scale = elementwise.sqrt(reductions.sum(reductions.square_magnitude(lhs), 0))
     if is_complex or full or rcond is not None:
         rcond = places.size * np.finfo(places.dtype).eps if rcond is None else rcond
-        solution, residuals, rank, sizes = np.linalg.lstsq(lhs / scale, rhs, rcond)  # type: ignore[call-overload]
+        solution, residuals, rank, sizes = _numpy.linalg.lstsq(lhs / scale, rhs, rcond)
         if full:
             c = solution / scale[:, None]
             return c if values.ndim == 2 else c[:, 0], residuals, rank, sizes, rcond
-        inverse = np.linalg.pinv(lhs / scale) if cov else None  # type: ignore[call-overload]
+        inverse = _numpy.linalg.pinv(lhs / scale) if cov else None
     else:
         solution, inverse = _least_squares(lhs / scale, rhs)
     c = solution / scale[:, None]

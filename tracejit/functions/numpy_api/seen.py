@@ -244,6 +244,93 @@ class _Bits:
         )
 
 
+class Flags:
+    """How the elements of an array lie in memory, which is read only: the flags of an ndarray."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, data: np.ndarray) -> None:
+        object.__setattr__(self, "_of", data.flags)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._of[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"flags.{name} of a dlarray cannot be set; set it on an ndarray and make a dlarray of it, tj.dlarray(data)."
+        )
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        return repr(self._of)
+
+
+def flags(self: dlarray) -> Any:
+    """How the elements lie in memory; see np.ndarray.flags."""
+    return Flags(self._data)
+
+
+def set_shape(self: dlarray, shape: Any) -> None:
+    """Give an array another shape in place, as ``x.shape = (2, 3)`` does; what is a view of it stays as it is."""
+    sizes = integers("shape", "shape", shape)
+    current = recorder.recorder()
+    if current is not None:
+        memories = current.memories
+        if any(source is self for source, _ in memories.sources) or id(self) in memories.written:
+            raise AttributeError(
+                "shape of a dlarray that is an argument cannot be set; write y = x.reshape(shape), which is a view."
+            )
+    base: dlarray = recorder.wrap(self._data, self._format, self._value)
+    base._view = self._view
+    seen = movement.reshape(base, sizes)
+    if self.size and not np.may_share_memory(seen._data, base._data):
+        raise AttributeError(
+            f"shape {brief(sizes)} would move elements of {recorder.describe(self)} in memory; write x = "
+            "x.reshape(shape)."
+        )
+    if current is not None:
+        for view in current.memories.views:
+            if _is_tuple(view._view) and view._view[0] is self:
+                view._view = (base, *view._view[1:])
+        current.memories.views[:] = [base if view is self else view for view in current.memories.views]
+    self._data, self._format, self._value = seen._data, seen._format, seen._value
+    self._view = None
+    if current is not None:
+        views.link(self, base, Reshaped(sizes))
+
+
+class Reshaped:
+    """The view of an array in another shape, which the array itself has become."""
+
+    name = "reshape"
+
+    __slots__ = ("_sizes",)
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self._sizes = sizes
+
+    def of(self, array: dlarray) -> dlarray:
+        """Return the array in the shape, by a recorded operation."""
+        return movement.reshape(movement.relabel(array, None), self._sizes)
+
+    def numpy(self, data: np.ndarray) -> np.ndarray:
+        """Return NumPy's view of an ndarray."""
+        return data.reshape(self._sizes)
+
+    def view(self, _: Any, array: dlarray, new: dlarray) -> dlarray:
+        """Return an array with other elements."""
+        return movement.reshape(new, array._data.shape)
+
+
+def _is_tuple(x: Any) -> bool:
+    return isinstance(x, tuple)
+
+
 class FlatIterator:
     """The elements of an array in C order: x.flat, which is read, indexed, written and iterated over."""
 
@@ -332,7 +419,7 @@ def without_flat(x: Any) -> Any:
     return x.copy() if type(x) is FlatIterator else x
 
 
-def flat(self: dlarray) -> FlatIterator:
+def flat(self: dlarray) -> Any:
     """The elements in C order, to be read, indexed, written and iterated over; see np.ndarray.flat."""
     return FlatIterator(self)
 

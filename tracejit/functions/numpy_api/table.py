@@ -173,7 +173,7 @@ def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
 
 
 def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
-    value = kwargs.get("constant_values")
+    value: Any = kwargs.get("constant_values")
     if recorder.is_array(value) and not value._data.ndim and is_option(mode, ("constant",)):
         inside = padding.pad(np.ones(as_array(x).shape, bool), pad_width, mode)
         return elementwise.where(inside, padding.pad(x, pad_width, mode), value)

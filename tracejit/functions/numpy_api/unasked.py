@@ -80,11 +80,6 @@ def _from_iterable(
     return stacked(parts, dtype)
 
 
-def _of_objects(original: _Function, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Answer np.frompyfunc, whose ufuncs give arrays of objects: the ufunc says what works when it meets an array."""
-    return NotImplemented
-
-
 def _masked(original: _Function, *args: Any, **kwargs: Any) -> Any:
     """Refuse traced arrays in functions of np.ma."""
     if any(
@@ -92,8 +87,8 @@ def _masked(original: _Function, *args: Any, **kwargs: Any) -> Any:
     ):
         refuse(
             f"np.ma.{original.__name__}",
-            "masked arrays are not recorded; compute with np.where(mask, 0, x), with where= (x.sum(where=~mask)), or with "
-            "functions that leave NaN out (np.nanmean)",
+            "masked arrays are not recorded; compute with np.where(mask, 0, x), with where= (x.sum(where=~mask)), or "
+            "with functions that leave NaN out (np.nanmean)",
         )
     return NotImplemented
 
@@ -105,6 +100,6 @@ def install() -> None:
     patches.answer(np, "require", _required)
     patches.answer(np, "isscalar", _is_scalar)
     patches.replace("fromiter", _from_iterable)
-    for name in ("array", "asarray", "masked_array", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
+    for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
                  "masked_less", "masked_inside", "masked_outside", "median", "average", "mean", "sum"):  # fmt: skip
         patches.answer(np.ma, name, _masked)
