@@ -27,7 +27,7 @@ OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbe
         tril_indices triu_indices zeros
     """,
     "answers a question about dtypes, memory or objects; NumPy's own runs": """
-        can_cast common_type isdtype isfortran isscalar issubdtype iterable may_share_memory min_scalar_type mintypecode
+        can_cast isdtype isfortran isscalar issubdtype iterable may_share_memory min_scalar_type mintypecode
         promote_types shares_memory typename
     """,
     "writes files or text; refused for a traced array, because a replay writes nothing": """

@@ -57,7 +57,7 @@ def _number_as(number: Any, dtype: np.dtype, make: Callable[..., Any]) -> Any:
 
 
 class TracedIterator:
-    """What np.nditer gives for traced arrays: their elements, as arrays without axes, in the order of memory."""
+    """The elements of traced arrays, as arrays without axes, in the order of memory: what np.nditer gives."""
 
     def __init__(self, operands: tuple[dlarray, ...], shape: tuple[int, ...], order: np.ndarray) -> None:
         self.operands = operands
@@ -79,7 +79,7 @@ class TracedIterator:
 
     @property
     def finished(self) -> bool:
-        """Whether there are no more elements."""
+        """True where there are no more elements."""
         return self._place >= self.itersize
 
     @property
@@ -89,7 +89,7 @@ class TracedIterator:
 
     @property
     def iterindex(self) -> int:
-        """How many elements have been passed."""
+        """The number of elements that have been passed."""
         return self._place
 
     @property

@@ -14,8 +14,6 @@ from tracejit.aval import wanted_dtype
 from tracejit.functions import contraction, elementwise, joining, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder
-from tracejit.record.memory import root_of
 from tracejit.util.arguments import integers, is_option
 from tracejit.util.text import brief
 
@@ -132,21 +130,6 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*[np.empty(0, x.dtype) if isinstance(x, dlarray) else x for x in arrays])
 
 
-def _shares(ask: Callable[..., bool]) -> Callable[..., bool]:
-    """Return a function that says whether two arrays have elements in common; a write to one is seen in the other."""
-
-    def answer(a: Any, b: Any, max_work: Any = None) -> bool:
-        pair = [as_array(x, "np.shares_memory") for x in (a, b)]
-        return root_of(pair[0]) is root_of(pair[1]) and ask(pair[0]._data, pair[1]._data, max_work)
-
-    def uncompiled(a: Any, b: Any, max_work: Any = None) -> bool:
-        if recorder.recorder() is not None:
-            return answer(a, b, max_work)
-        return ask(*[x._data if isinstance(x, dlarray) else x for x in (a, b)], max_work)
-
-    return uncompiled
-
-
 FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.reshape: reshape,
     np.ravel: ravel,
@@ -158,7 +141,5 @@ FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.einsum_path: einsum_path,
     np.common_type: common_type,
-    np.shares_memory: _shares(np.shares_memory),
-    np.may_share_memory: _shares(np.may_share_memory),
     np.around: elementwise.round,
 }

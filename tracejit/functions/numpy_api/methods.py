@@ -191,21 +191,21 @@ def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> 
 def reshape(self: dlarray, *shape: Any, order: Any = "C", copy: Any = None) -> dlarray:
     """Return the elements in another shape, given as one tuple or as several numbers; see np.reshape."""
     sizes = shape[0] if len(shape) == 1 else shape
-    if order == "C" and copy is None:
+    if copy is None and is_option(order, ("C",)):
         return movement.reshape(self, sizes)
     return reducing.answer("reshape", self, sizes, order=order, copy=copy)  # type: ignore[no-any-return]
 
 
 def ravel(self: dlarray, order: Any = "C") -> dlarray:
     """Return the elements along one axis; see np.ravel."""
-    if order == "C":
+    if is_option(order, ("C",)):
         return movement.ravel(self)
     return reducing.answer("ravel", self, order=order)  # type: ignore[no-any-return]
 
 
 def flatten(self: dlarray, order: Any = "C") -> dlarray:
     """Return a copy of the elements along one axis; see np.ravel."""
-    if order == "C":
+    if is_option(order, ("C",)):
         return movement.flatten(self)
     return views.apart(ravel(self, order), self, "C")  # type: ignore[no-any-return]
 
@@ -232,7 +232,7 @@ def repeat(self: dlarray, repeats: int, axis: Any = None) -> dlarray:
 
 def take(self: dlarray, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> dlarray:
     """Return the elements at `indices` along `axis`; see np.take."""
-    if out is None and mode == "raise":
+    if out is None and is_option(mode, ("raise",)):
         return taking.take(self, indices, axis)
     return reducing.answer("take", self, indices, axis=axis, out=out, mode=mode)  # type: ignore[no-any-return]
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The elements of an array seen in another way: windows, strides, other dtypes, and the iterator x.flat.
 
-Windows, strides and the parts of complex numbers are views, as in NumPy. What NumPy sees of the bits of a number is
-computed by NumPy, and cannot be written.
+They are views, as in NumPy. The bits of a number as another one are computed by NumPy, also within programs.
 
 Labels: results have none.
 """
@@ -58,11 +57,16 @@ class Places:
         return self._see(data)
 
     def view(self, _: Any, array: dlarray, new: dlarray) -> dlarray:
-        """Return an array with other elements at the places; of several for one place the last counts."""
+        """Return an array with other elements at the places."""
         if not self._is_writeable:
             raise WriteError(
                 f"write: what {self._name} gives is read-only, as in NumPy; write to a copy (x.copy()), or pass "
                 "writeable=True."
+            )
+        if np.unique(self._places).size < self._places.size:
+            raise WriteError(
+                f"write: what {self._name} gave shows elements in several places, and a trace does not know which of "
+                "them is written; write into the array that it was made of."
             )
         flat = movement.ravel(movement.relabel(array, None))
         flat = indexing.setitem(flat, self._places.ravel(), movement.ravel(new))
@@ -183,8 +187,7 @@ def _bits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.array(x.view(dtype), order="C")
 
 
-_bits.__module__ = "numpy"
-_bits.__qualname__ = "ndarray.view"
+_NAME = "np.ndarray.view"
 
 
 def view(self: dlarray, dtype: Any = None, type: Any = None) -> dlarray:
@@ -216,7 +219,7 @@ _Class = type
 
 
 class _Bits:
-    """The bits of numbers as other numbers, which NumPy has computed; they are not written."""
+    """The bits of numbers as other numbers, which NumPy computes."""
 
     name = "bits"
 
@@ -227,9 +230,7 @@ class _Bits:
 
     def of(self, array: dlarray) -> dlarray:
         """Return the bits of an array, by a call of NumPy."""
-        found: dlarray = in_python.call(
-            "np.ndarray.view", _bits, (movement.relabel(array, None), self._dtype), {}
-        )
+        found: dlarray = in_python.call(_NAME, _bits, (movement.relabel(array, None), self._dtype), {})
         return found
 
     def numpy(self, data: np.ndarray) -> np.ndarray:
@@ -237,15 +238,13 @@ class _Bits:
         return data.view(self._dtype)
 
     def view(self, _: Any, array: dlarray, new: dlarray) -> dlarray:
-        """Refuse to write."""
-        raise WriteError(
-            f"write: {recorder.describe(new)} are the bits of {recorder.describe(array)} (x.view), which a trace does "
-            "not write; write into x."
-        )
+        """Return an array with other bits, which are those of the new elements."""
+        written: dlarray = in_python.call(_NAME, _bits, (new, array.dtype), {})
+        return movement.relabel(written, array._format)
 
 
 class Flags:
-    """How the elements of an array lie in memory, which is read only: the flags of an ndarray."""
+    """The flags of an ndarray, which say how its elements lie in memory; they cannot be set."""
 
     __slots__ = ("_of",)
 
@@ -271,7 +270,7 @@ class Flags:
 
 
 def flags(self: dlarray) -> Any:
-    """How the elements lie in memory; see np.ndarray.flags."""
+    """The flags, which say how the elements lie in memory; see np.ndarray.flags."""
     return Flags(self._data)
 
 
