@@ -112,6 +112,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.ma.array: masked arrays are not recorded; compute with np.where(mask, 0, x), with where= "
         "(x.sum(where=~mask)), or with functions that leave NaN out (np.nanmean).",
     ),
+    (
+        lambda: tj.dlfeval(lambda x: np.asarray_chkfinite(np.log(x * 0)), V),
+        ValueError,
+        "array must not contain infs or NaNs",
+    ),
     # functions/numpy_api/counting
     (
         lambda: np.histogram(tj.dlarray(V), "most"),

@@ -94,13 +94,7 @@ class ListTaker(Patched):
 class UfuncTaker(ListTaker):
     """A ufunc that gets arrays in place of lists that hold traced ones, as its methods do."""
 
-    @property
-    def __class__(self) -> Any:
-        return np.ufunc
-
-    @__class__.setter
-    def __class__(self, kind: Any) -> None:
-        raise TypeError("the class of a function cannot be set")
+    __class__ = property(lambda self: np.ufunc, vars(object)["__class__"].__set__)
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._original, name)

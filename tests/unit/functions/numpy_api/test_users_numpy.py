@@ -53,7 +53,8 @@ np.lib.stride_tricks.as_strided(C, (3,), (32,)) | np.lib.stride_tricks.as_stride
 FUNCTIONS = """
 np.emath.sqrt(x) | np.emath.sqrt(w) | np.emath.log(x) | np.emath.log2(w) | np.emath.log10(x) | np.emath.logn(2, w)
 np.emath.power(x, 0.5) | np.emath.power(w, 2) | np.emath.arccos(x / 9) | np.emath.arcsin(w + 1)
-np.emath.arctanh(x / 9) | np.isin(x + 1j, x[:2] + 1j) | np.setdiff1d(x + 1j, x[:2] + 1j) | np.setxor1d(x + 1j, x[:2] + 1j)
+np.emath.arctanh(x / 9) | np.isin(x + 1j, x[:2] + 1j) | np.setdiff1d(x + 1j, x[:2] + 1j)
+np.setxor1d(x + 1j, x[:2] + 1j)
 np.intersect1d(x + 1j, x[:2] + 1j, return_indices=True) | np.maximum.accumulate(x + 1j * y)
 np.polyfit(r, x, 2, rcond=1e-10) | np.polyfit(r, x, 2, full=True)[:2] | np.polyfit(r, x + 1j * y, 2)
 np.histogram(x, "sturges") | np.histogram(x, "sqrt") | np.histogram_bin_edges(x, "rice")
