@@ -25,11 +25,11 @@ def _as_strided(original: _Function, x: Any, *args: Any, **kwargs: Any) -> Any:
     return seen.as_strided(x, *args, **kwargs) if isinstance(x, dlarray) else NotImplemented
 
 
-def _finite(original: _Function, a: Any, dtype: Any = None, order: Any = None) -> Any:
+def _finite(original: _Function, is_kept: bool, a: Any, dtype: Any = None, order: Any = None) -> Any:
     """Answer np.asarray_chkfinite: that all elements are finite is a guard."""
     a = as_array_of_list(a)
     if not isinstance(a, dlarray):
-        return NotImplemented
+        return original(a, dtype, order)
     array = as_array(a if dtype is None else elementwise.cast(a, dtype))
     fine = reductions.all(elementwise.isfinite(array))
     if not bool(recorder.need_value(fine, "np.asarray_chkfinite", Decides.TRUTH)):
@@ -37,11 +37,13 @@ def _finite(original: _Function, a: Any, dtype: Any = None, order: Any = None) -
     return array
 
 
-def _required(original: _Function, a: Any, dtype: Any = None, requirements: Any = None, **kwargs: Any) -> Any:
+def _required(
+    original: _Function, is_kept: bool, a: Any, dtype: Any = None, requirements: Any = None, **kwargs: Any
+) -> Any:
     """Answer np.require."""
     a = as_array_of_list(a)
     if not isinstance(a, dlarray):
-        return NotImplemented
+        return original(a, dtype, requirements, **kwargs)
     letters = {name[0].upper() for name in requirements or ()}
     array = as_array(a if dtype is None else elementwise.cast(a, dtype))
     if "F" in letters:
@@ -62,7 +64,9 @@ def range_of(*args: Any, **kwargs: Any) -> Any:
     count = max(int(recorder.need_value(length, "np.arange", Decides.WHOLE)), 0)
     result = first + np.arange(count) * step
     dtype = given.get("dtype")
-    return result if dtype is None else elementwise.cast(result, dtype)
+    if dtype is None:
+        dtype = np.result_type(*[x.dtype if isinstance(x, dlarray) else x for x in (first, stop, step)])
+    return elementwise.cast(result, dtype)
 
 
 def _is_scalar(original: _Function, element: Any) -> Any:
@@ -96,8 +100,8 @@ def _masked(original: _Function, *args: Any, **kwargs: Any) -> Any:
 def install() -> None:
     """Have these functions answered while something is recorded."""
     patches.answer(np.lib.stride_tricks, "as_strided", _as_strided)
-    patches.answer(np, "asarray_chkfinite", _finite)
-    patches.answer(np, "require", _required)
+    patches.replace("asarray_chkfinite", _finite)
+    patches.replace("require", _required)
     patches.answer(np, "isscalar", _is_scalar)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
