@@ -28,11 +28,15 @@ _Function = Callable[..., Any]
 
 
 def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    if args and type(args[0]) is list:  # what an array is to be like
+        args = (lists.as_array_of_list(args[0]), *args[1:])
     made = original(*args, **kwargs)
     return made if is_kept else as_private(made)
 
 
 def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    if args and type(args[0]) is list:
+        args = (lists.as_array_of_list(args[0]), *args[1:])
     made = original(*args, **kwargs)
     if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
         made[...] = 0  # what memory happens to hold would differ from one recording to the next

@@ -124,7 +124,11 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
             return x
         if function not in _OF_ARRAYS:
             return as_array_of_list(x)
-        return type(x)([as_array_of_list(part) for part in x]) if type(x) in _LISTS else x
+        if type(x) not in _LISTS:
+            return x
+        parts = [as_array_of_list(part) for part in x]
+        # NumPy asks the protocols of the parts of a tuple only in np.lexsort.
+        return tuple(parts) if type(x) is tuple or function == np.lexsort else parts
 
     named = {name: given(name, x) for name, x in options.items()}
     return [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
