@@ -38,7 +38,8 @@ np.array([v * 2 for v in np.nditer(x)]) | np.array([v * i[0] for i, v in np.nden
 np.array([v for v in np.nditer(A.T)]) | np.array([a * b for a, b in np.nditer([A, x[:4]])])
 np.fromiter((v * 2 for v in x), float) | np.fromiter((v * 2 for v in x), float, count=3)
 np.vectorize(lambda v: v if v > 0 else -2 * v)(x[:3] ** 2) | np.arange(w[0], w[0] + 3) | np.asfortranarray(A)
-np.arange(w[0] * 0 + 3) | np.require(A.T, requirements="C") | np.asarray_chkfinite(x) | np.isscalar(x[0]) | np.pad(x, 1, constant_values=y[0])
+np.arange(w[0] * 0 + 3) | np.require(A.T, requirements="C") | np.asarray_chkfinite(x) | np.isscalar(x[0])
+np.pad(x, 1, constant_values=y[0])
 """
 LISTS = """
 np.exp([x[0], x[1]]) | np.add([x[0], x[1]], [y[0], 1.0]) | np.maximum([x[0], 0.0], [y[0], y[1]])
