@@ -27,7 +27,7 @@ OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbe
         tril_indices triu_indices zeros
     """,
     "answers a question about dtypes, memory or objects; NumPy's own runs": """
-        can_cast common_type isdtype isfortran isscalar issubdtype iterable may_share_memory min_scalar_type mintypecode
+        can_cast isdtype isfortran isscalar issubdtype iterable may_share_memory min_scalar_type mintypecode
         promote_types shares_memory typename
     """,
     "writes files or text; refused for a traced array, because a replay writes nothing": """
@@ -147,8 +147,20 @@ Methods of ufuncs (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the ar
 the other in `reduce` and `accumulate`, which records as many operations as the axis has elements.
 
 In code that is recorded, `np.r_`, `np.c_` and functions that `np.vectorize` made take traced arrays too. Such a
-function is called once, with an element of each operand, and what it computes is computed for all; it chooses with
-`np.where`, and not with `if`.
+function is called once, with an element of each operand, and what it computes is computed for all; where it chooses
+with `if`, and not with `np.where`, it is called for each of up to 256 elements, whose branches are guarded.
+
+So do functions and classes of NumPy that ask no array: ufuncs and other functions of lists (`np.exp([a, b])`), numbers
+of a type (`np.float32(a)`, `np.float64(x)`), `np.nditer`, `np.ndenumerate`, `np.fromiter`, `np.arange` of traced
+bounds, `np.asfortranarray`, `np.require`, `np.lib.stride_tricks`, the assertions of `np.testing`, which are guards, and
+all of `numpy.polynomial`, with derivatives: functions (`polyval`, `chebfit`) and classes (`Polynomial(c)(x)`,
+`Chebyshev.fit(x, y, 3)`). `np.emath` gives complex numbers where an operand lies outside of the real domain, and
+`np.histogram(x, "auto")` as many bins as NumPy's rule; both are guarded. Outside of recordings an untraced dlarray is
+converted where NumPy asks nobody.
+
+`float(x)`, `int(x)` and `complex(x)` give numbers of Python, which have [no derivative](soundness.md). Refused are
+`np.frompyfunc`, whose results are objects (`np.vectorize` gives numbers), `np.ma`, and NumPy's generators with traced
+parameters, `rng.normal(x, 1.0)`: write `x + rng.normal(size=x.shape)`.
 
 Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`,
 `matrix_norm`, `vector_norm`, `trace`, `diagonal`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,

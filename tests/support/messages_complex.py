@@ -51,11 +51,6 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "randi: the numbers are integers, so that the dtype cannot be complex128; choose another dtype.",
     ),
     (
-        lambda: np.polyfit(np.arange(2.0), Z, 1),
-        ArgumentError,
-        "np.polyfit: complex points need complex factors, which dlarrays do not have; fit real and imaginary parts.",
-    ),
-    (
         lambda: np.isposinf(Z),
         ArgumentError,
         "np.isposinf: complex numbers have no sign; pass x.real or x.imag.",

@@ -6,19 +6,122 @@ from collections.abc import Callable
 
 import numpy as np
 from messages_shared import M, V, X, traced
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, RangeError, TraceError
+from tracejit.errors import (
+    ArgumentError,
+    DimsError,
+    DTypeError,
+    GradientError,
+    RangeError,
+    TraceError,
+    WriteError,
+)
 from tracejit.ops.ufunc_loops import ufunc_of
 from tracejit.util import arguments
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # functions/numpy_api/methods
     (
-        lambda: X.reshape(6, order="F"),
+        lambda: setattr(X.flags, "writeable", False),
+        AttributeError,
+        "flags.writeable of a dlarray cannot be set; set it on an ndarray and make a dlarray of it, tj.dlarray(data).",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: setattr(x, "shape", (6, 1)), V),
+        AttributeError,
+        "shape of a dlarray that is an argument cannot be set; write y = x.reshape(shape), which is a view.",
+    ),
+    (
+        lambda: setattr(X.copy().T, "shape", 6),
+        AttributeError,
+        "shape (6,) would move elements of 3(C) x 2(B) float64 in memory; write x = x.reshape(shape).",
+    ),
+    # functions/numpy_api/full_forms
+    (
+        lambda: np.ravel(X, "B"),
         ArgumentError,
-        "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
+        "np.ravel: order must be 'C', 'F', 'A' or 'K', not 'B'.",
+    ),
+    (
+        lambda: np.reshape(X.T, 6, copy=False),
+        ArgumentError,
+        "np.reshape: copy=False cannot be met, as elements move in memory; leave copy= out.",
+    ),
+    # functions/numpy_api/seen
+    (
+        lambda: tj.dlfeval(lambda x: as_strided(x, (2, 2), (8,)), V),
+        ArgumentError,
+        "np.lib.stride_tricks.as_strided: shape is (2, 2) and strides (8,), expected one of both for each axis.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: as_strided(x, (2,), (4,)), V),
+        ArgumentError,
+        "np.lib.stride_tricks.as_strided: strides are (4,), expected multiples of 8, the bytes of an element.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: as_strided(x, (9,), (8,)), V),
+        ArgumentError,
+        "np.lib.stride_tricks.as_strided: shape (9,) with strides (8,) leaves the elements of x (3); pass the array "
+        "that x is a view of.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: sliding_window_view(x, 2).__setitem__(0, 1.0), V),
+        WriteError,
+        "write: what np.lib.stride_tricks.sliding_window_view gives is read-only, as in NumPy; write to a copy "
+        "(x.copy()), or pass writeable=True.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: as_strided(x, (2, 2), (8, 8)).__setitem__(0, 1.0), V),
+        WriteError,
+        "write: what np.lib.stride_tricks.as_strided gave shows elements in several places, and a trace does not know "
+        "which of them is written; write into the array that it was made of.",
+    ),
+    (
+        lambda: X.view(type=np.matrix),
+        ArgumentError,
+        "view: type is <class 'numpy.matrix'>, expected np.ndarray; dlarrays have no subclasses.",
+    ),
+    (
+        lambda: X.T.view(np.float32),
+        ArgumentError,
+        "view: float64 seen as float32 needs a last axis whose elements are neighbours; pass x.copy().",
+    ),
+    (
+        lambda: tj.dlarray(V).view(np.complex128),
+        ArgumentError,
+        "view: the last axis has 3 elements of float64, which complex128 does not divide.",
+    ),
+    (
+        lambda: tj.dlarray(V).sum().flat.__setitem__(0, 1.0),
+        WriteError,
+        "write: a number has no elements to write; assign it to a name.",
+    ),
+    # functions/numpy_api/classes
+    (
+        lambda: tj.dlfeval(lambda x: np.nditer(x, flags=["external_loop"]), V),
+        ArgumentError,
+        "np.nditer: 'external_loop' is not supported on traced arrays; leave it out, or compute with whole arrays.",
+    ),
+    # functions/numpy_api/unasked
+    (
+        lambda: tj.dlfeval(lambda x: np.ma.array(x, mask=[True, False, True]), V),
+        ArgumentError,
+        "np.ma.array: masked arrays are not recorded; compute with np.where(mask, 0, x), with where= "
+        "(x.sum(where=~mask)), or with functions that leave NaN out (np.nanmean).",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: np.asarray_chkfinite(np.log(x * 0)), V),
+        ValueError,
+        "array must not contain infs or NaNs",
+    ),
+    # functions/numpy_api/counting
+    (
+        lambda: np.histogram(tj.dlarray(V), "most"),
+        ArgumentError,
+        "np.histogram: bins='most' is no rule for the number of bins; pass 'auto', a number, or edges.",
     ),
     # functions/halves
     (
@@ -68,7 +171,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.r_: the directive 'r' is not supported on dlarrays; integers come first.",
     ),
     (
-        lambda: tj.dlfeval(np.vectorize(lambda x: x if x > 0 else -x), V),
+        lambda: tj.dlfeval(np.vectorize(lambda x: x if x > 0 else -x), tj.dlarray(np.ones(300))),
         TraceError,
         "np.vectorize: bool() needs the value of an array that differs between observations at <place>; "
         "<lambda>.<locals>.<lambda> is recorded once for all of them. Choose with where(condition, a, b), or call the "
@@ -190,14 +293,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "export: kwargs must be a dict from names, not [1].",
     ),
     (
-        lambda: setattr(X, "flat", 1.0),
+        lambda: setattr(X, "base", 1.0),
         AttributeError,
-        "attribute 'flat' of a dlarray cannot be set; write x[...] = values.",
+        "attribute 'base' of a dlarray cannot be set; write x[...] = values.",
     ),
     (
-        lambda: X.flat,
+        lambda: X.byteswap,
         AttributeError,
-        "'dlarray' object has no attribute 'flat': np.array(A.flat) is A.ravel().",
+        "'dlarray' object has no attribute 'byteswap': x.byteswap() is tj.extractdata(x).byteswap().",
     ),
     (
         lambda: tj.where(X > 0, X),

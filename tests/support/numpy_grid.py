@@ -196,6 +196,7 @@ np.linspace(s, 1, 1) | np.logspace(s, 2.0, 4) | np.logspace(x, y, 3, base=2.0) |
 np.geomspace(s * s + 1, 2.0, 5, endpoint=False) | np.zeros_like(A) | np.ones_like(n) | np.full_like(x, 3.0)
 np.empty_like(A).shape | np.ones_like(A, dtype=np.float32) | np.full_like(x, s) | np.empty_like(x).dtype
 np.full_like(n, 2) | np.copy(A) | np.shape(A) | np.ndim(A) | np.size(A, 1) | np.result_type(f, x)
+np.common_type(x, f) | np.common_type(n)
 np.iscomplexobj(x) | np.isrealobj(n) | np.ndim(s) | np.size(T) | np.isrealobj(x) | np.iscomplexobj(n)
 np.result_type(n, f)
 

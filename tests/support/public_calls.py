@@ -201,11 +201,12 @@ CALLS: dict[str, list[Call]] = {
 }  # fmt: skip
 
 X = dlarray(A)
+REDUCING = ("sum", "prod", "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin")
 METHODS: dict[str, list[Call]] = {
     **{
         name: [Call((X, *call.args[1:]), call.options) for call in CALLS[name]] for name in ALSO_METHODS.split()
     },
-    **{name: [call(X, 0, True)] for name in ("sum", "prod", "mean")},
+    **{name: [call(X, 0, keepdims=True)] for name in REDUCING},
     "cumsum": [call(X, 0)],
     "squeeze": [call(dlarray(A[:1]), 0)],
     "astype": [call(X, np.float32)],

@@ -201,7 +201,7 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
     if type(result) is np.bool_:
         holds(array, f"np.{ufunc.__name__}")
         return result
-    if ufunc is np.power and result.dtype.kind in "iu":
+    if ufunc == np.power and result.dtype.kind in "iu":
         return None
     return _result_number(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
 

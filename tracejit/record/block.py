@@ -5,7 +5,7 @@ import sys
 from typing import Any, Self
 
 from tracejit.errors import TraceError
-from tracejit.record import patches
+from tracejit.record import constructors, patches
 from tracejit.record.current import blockers, thread
 from tracejit.record.state import State
 from tracejit.util.quiet import settings, use_settings
@@ -39,6 +39,7 @@ class RecordingBlock:
             thread.recorder = self
             blockers[id(self)] = None
             patches.begin(self, self.names)
+            constructors.begin(self)
             use_settings(None)  # once for the recording: around each op it would take a microsecond
             self.state.open()
         except BaseException as error:
@@ -57,6 +58,7 @@ class RecordingBlock:
             use_settings(self._errors)
             raise
         finally:
+            constructors.end(self)
             patches.end(self)
             blockers.pop(id(self), None)
             thread.recorder = self._outer

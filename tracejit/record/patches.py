@@ -14,9 +14,16 @@ recorded function. Calls in other forms get what NumPy makes.
 Note [lists of traced arrays]
 NumPy asks the protocols of the arguments of np.diag([x, y]), and a list has none: it would then make an ndarray of the
 list, which would lose the trace. So all functions that ask protocols are replaced, too. They get an array in place of
-the list, in any code, as np.array(list) makes one. Ufuncs are not replaced: np.exp.reduce is an attribute of theirs.
+the list, in any code, as np.array(list) makes one. What stands for a ufunc has the attributes of the ufunc, and is an
+instance of np.ufunc for isinstance().
+
+Note [versions of dicts]
+Some 350 names are exchanged at the beginning and the end of each recording, each only if it means what was put there
+last. CPython counts the changes of all dicts: where the number of a dict is that of our own last change, nobody else
+has put anything there, and nothing is compared.
 """
 
+import ctypes
 import dis
 import gc
 import os
@@ -84,6 +91,36 @@ class ListTaker(Patched):
         return self._original(*args, **kwargs)
 
 
+class UfuncTaker(ListTaker):
+    """A ufunc that gets arrays in place of lists that hold traced ones, as its methods do."""
+
+    __class__ = property(lambda self: np.ufunc, vars(object)["__class__"].__set__)
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._original, name)
+        if thread.recorder is None or name not in ("reduce", "accumulate", "outer", "reduceat", "at"):
+            return attribute
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            with monitor.paused():
+                args, kwargs = self._instead(self._original, args, kwargs)
+            return attribute(*args, **kwargs)
+
+        return method
+
+
+class Asked(Patched):
+    """A function of NumPy that asks no protocol, and is answered where it is called with our arrays, in any code."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None:
+            with monitor.paused():
+                result = self._instead(self._original, *args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._original(*args, **kwargs)
+
+
 _LISTS = (list, tuple)
 
 
@@ -122,10 +159,17 @@ def _call_of_user(frame: Any, name: str) -> UserCall | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def _is_of_library(code: CodeType) -> bool:
+    """Return whether code is that of a library; numpy.polynomial, in Python, is recorded as a user's code is."""
+    if code.co_filename.startswith(_RECORDED):
+        return False
     return bool(_PACKAGES.intersection(code.co_filename.split(os.sep))) or monitor.is_library(
         code.co_filename
     )
+
+
+_RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
 
 
 def _is_kept(call: UserCall, frame: Any) -> bool:
@@ -232,33 +276,76 @@ def take_lists(instead: Callable[..., Any]) -> None:
         instead: is called with NumPy's function, the tuple of its arguments and the dict of those by name, if there is
             a list among them, and returns the arguments that NumPy's function gets.
     """
-    for module in (np, np.linalg, np.fft):
+    for module in (np, np.linalg, np.fft, np.lib.stride_tricks):
         for name, function in [*vars(module).items()]:
-            if type(function) is _PROTOCOL and type(_patched.get(function)) is not Patched:
+            if type(function) is _PROTOCOL and type(_patched.get(function)) not in (Patched, Asked):
                 _put(_patched.get(function) or ListTaker(module, name, instead), name)
+            elif type(function) is np.ufunc:
+                _put(_patched.get(function) or UfuncTaker(module, name, instead), name)
 
 
-class _Module(NamedTuple):
+def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Have a function of NumPy that asks no protocol replaced while something is recorded, in any code.
+
+    Args:
+        module: of the function.
+        name: of the function.
+        instead: is called with NumPy's function and the arguments; it may return NotImplemented.
+    """
+    _put(Asked(module, name, instead), name)
+
+
+class _Module:
     """The names of a module of NumPy, and functions that are exchanged there, by name."""
 
-    names: dict[str, Any]
-    originals: dict[str, Any]
-    patched: dict[str, Any]
+    __slots__ = ("names", "originals", "patched", "version")
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+        self.originals: dict[str, Any] = {}
+        self.patched: dict[str, Any] = {}
+        self.version = 0
 
     def put(self, is_open: bool) -> None:
         old, new = (self.originals, self.patched) if is_open else (self.patched, self.originals)
-        if all(map(is_, map(self.names.get, old), old.values())):  # as always, and 200 names take 10 us
+        is_known = self.version and _version(self.names) == self.version  # Note [versions of dicts]
+        if is_known or all(map(is_, map(self.names.get, old), old.values())):
             self.names.update(new)
+            self.version = _version(self.names)
             return
         for name, function in old.items():
             if self.names.get(name) is function:
                 self.names[name] = new[name]
+        self.version = 0  # what somebody else has put there is compared again
+
+
+def _version(names: dict[str, Any]) -> int:
+    """Return the number of the last change of a dict, or 0 where there is none (Note [versions of dicts])."""
+    return ctypes.c_uint64.from_address(id(names) + _PLACE_OF_VERSION).value if _HAS_VERSION else 0
+
+
+_PLACE_OF_VERSION = 3 * ctypes.sizeof(ctypes.c_void_p)
+
+
+def _has_version() -> bool:
+    """Return whether dicts have such numbers, as those of CPython up to 3.13 have, with a global lock."""
+    has_lock = getattr(sys, "_is_gil_enabled", None)
+    if sys.implementation.name != "cpython" or sys.version_info >= (3, 14) or (has_lock and not has_lock()):
+        return False
+    names: dict[str, Any] = {"name": 0}
+    place = id(names) + _PLACE_OF_VERSION
+    before = ctypes.c_uint64.from_address(place).value
+    names["name"] = 1
+    return ctypes.c_uint64.from_address(place).value > before > 0
+
+
+_HAS_VERSION = _has_version()
 
 
 def _put(patched: Patched, name: str) -> None:
     names = vars(patched.module)
     if not any(module.names is names for module in _modules):
-        _modules.append(_Module(names, {}, {}))
+        _modules.append(_Module(names))
     module = next(module for module in _modules if module.names is names)
     module.originals[name], module.patched[name] = patched._original, patched
     _patched[patched._original] = patched
@@ -345,7 +432,9 @@ def _exchange(is_open: bool) -> None:
                     names[name] = _patched[function]
 
 
-_KINDS = (Patched, ListTaker, BuiltinFunctionType, FunctionType, _PROTOCOL)
+_KINDS = frozenset(
+    {Patched, ListTaker, UfuncTaker, Asked, BuiltinFunctionType, FunctionType, _PROTOCOL, np.ufunc}
+)
 _namespaces: list[dict[str, Any]] = []
 
 

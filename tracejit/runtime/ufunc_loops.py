@@ -45,6 +45,7 @@ def _parts(name: str) -> tuple[np.ufunc, str]:
     if found is None:
         raise CodegenError(f"there is no routine named {name!r:.80}")
     ufunc = getattr(np, found[2], None) if found[1] == "numpy" else ufunc_of(found[2])
+    ufunc = getattr(ufunc, "__wrapped__", ufunc)  # while something is recorded, another object stands for it
     if not isinstance(ufunc, np.ufunc):
         raise CodegenError(f"there is no routine named {name!r:.80}")
     return ufunc, found[3]

@@ -44,17 +44,9 @@ COMPOSITIONS: dict[str, Row] = {_named(call): (call, expression) for call, expre
 """A call and an expression in its place, by the name of the function."""
 
 ATTRIBUTES: dict[str, Row] = {
-    "argpartition": ("x.argpartition(2)[2]", "np.argpartition(x, 2)[2]"),
     "byteswap": ("x.byteswap()", "tj.extractdata(x).byteswap()"),
-    "choose": ("(n % 2).choose([x, y])", "np.choose(n % 2, [x, y])"),
-    "compress": ("x.compress(b)", "np.compress(b, x)"),
     "dumps": ("len(x.dumps())", "len(tj.extractdata(x).dumps())"),
-    "flat": ("np.array(A.flat)", "A.ravel()"),
     "getfield": ("x.getfield(float)", "tj.extractdata(x).getfield(float)"),
-    "searchsorted": ("np.sort(x).searchsorted(y)", "np.searchsorted(np.sort(x), y)"),
-    "strides": ("x.strides", "tj.extractdata(x).strides"),
-    "tobytes": ("x.tobytes()", "tj.extractdata(x).tobytes()"),
-    "view": ("x.view()", "x[...]"),
 }
 """The same for the attributes of an ndarray that a dlarray does not have."""
 
@@ -63,7 +55,6 @@ ADVICE: dict[str, str] = {
     "ctypes": "np.asarray(x).ctypes is that of an untraced array",
     "data": "np.asarray(x).data is that of an untraced array",
     "dump": "np.save(file, x) writes an untraced array",
-    "flags": "np.asarray(x).flags are those of an untraced array",
     "itemset": "x[i] = value writes one element",
     "newbyteorder": "the bytes are always in the order of the processor",
     "ptp": "np.ptp(x) is the function",
@@ -89,6 +80,12 @@ ANY = (
 """The remedy for any other function."""
 
 
+OF_OBJECTS = (
+    "what np.frompyfunc made gives arrays of Python's objects; np.vectorize(f) in its place is recorded, and gives "
+    "numbers"
+)
+"""The remedy for a ufunc that a function of the user was made into."""
+
 OF_SOLVERS = (
     "SciPy computes with ndarrays there. Where nothing is recorded, pass it tj.numpy_function(f) in place of a "
     "function f"
@@ -103,6 +100,8 @@ def advice(name: str) -> str:
     'np.linalg.vecdot(x, y) is np.sum(x * y, axis=-1)'
     """
     row = COMPOSITIONS.get(name)
+    if name.endswith(" (vectorized)"):
+        return OF_OBJECTS
     other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
     return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
 

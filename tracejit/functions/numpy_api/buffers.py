@@ -19,19 +19,24 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import concatenators, lists
+from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
+from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.record import patches, views
 
 _Function = Callable[..., Any]
 
 
 def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    if args and type(args[0]) is list:  # what an array is to be like
+        args = (lists.as_array_of_list(args[0]), *args[1:])
     made = original(*args, **kwargs)
     return made if is_kept else as_private(made)
 
 
 def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    if args and type(args[0]) is list:
+        args = (lists.as_array_of_list(args[0]), *args[1:])
     made = original(*args, **kwargs)
     if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
         made[...] = 0  # what memory happens to hold would differ from one recording to the next
@@ -55,6 +60,7 @@ def _full(
 
 def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Answer np.array: a copy."""
+    data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, (list, tuple)):
@@ -70,16 +76,29 @@ def _seen_as(
     original: _Function, is_kept: bool, data: Any, dtype: Any = None, order: Any = None, **kwargs: Any
 ) -> Any:
     """Answer np.asarray and similar functions: the array itself where it is one."""
-    if original is _ASCONTIGUOUSARRAY:
-        order, kwargs = "C", {**kwargs, "ndmin": 1}
+    if original in _ORDERED:
+        order, kwargs = _ORDERED[original], {**kwargs, "ndmin": 1}
+    data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and holds_traced(data):
         return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
-    return original(data, dtype, **({} if original is _ASCONTIGUOUSARRAY else {"order": order, **kwargs}))
+    return original(data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs}))
 
 
-_ASCONTIGUOUSARRAY = np.ascontiguousarray
+_ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
+
+
+def _grid(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    """Answer np.linspace and similar functions, whose floats may be filled with traced values later."""
+    args, kwargs = lists.arguments(original, args, kwargs)
+    answer = unasked.range_of(*args, **kwargs) if original is _ARANGE else NotImplemented
+    made = original(*args, **kwargs) if answer is NotImplemented else answer
+    is_buffer = type(made) is np.ndarray and made.dtype.kind == "f" and made.ndim
+    return as_private(made) if is_buffer and not is_kept else made
+
+
+_ARANGE = np.arange
 
 
 def _as_asked(
@@ -116,10 +135,18 @@ def install() -> None:
         patches.replace(name, _made)
     for name in ("empty", "empty_like"):
         patches.replace(name, _empty)
-    for name in ("asarray", "asanyarray", "ascontiguousarray"):
+    for name in (
+        "arange", "bartlett", "blackman", "fromfunction", "geomspace", "hamming", "hanning", "kaiser", "linspace",
+        "logspace", "tri",
+    ):  # fmt: skip
+        patches.replace(name, _grid)
+    for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
         patches.replace(name, _seen_as)
     patches.replace("full", _full)
     patches.replace("array", _array)
     patches.replace_method(type(np.r_).__mro__[1], "__getitem__", concatenators.joined)
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
+    classes.install()
+    unasked.install()
+    asserting.install()
     lists.install()

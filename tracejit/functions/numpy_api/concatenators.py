@@ -144,7 +144,21 @@ def _of_all(function: Callable[..., Any], arrays: Sequence[dlarray], count: int,
         text = str(error)
         if not text.startswith("dlmap: "):
             raise
+        if "needs the value of an array that differs between observations" in text and count <= _MOST_CALLS:
+            return _of_each(function, arrays, count)
         raise type(error)(f"np.vectorize: {text.removeprefix('dlmap: ')}") from error
+
+
+def _of_each(function: Callable[..., Any], arrays: Sequence[dlarray], count: int) -> Any:
+    """Return what a function gives for all elements where its branches depend on them: one call for each."""
+    results = [function(*[array[i] for array in arrays]) for i in range(count)]
+    if not isinstance(results[0], tuple):
+        return joining.stack([as_array(result, "np.vectorize") for result in results])
+    parts = zip(*results, strict=True)
+    return tuple([joining.stack([as_array(result, "np.vectorize") for result in part]) for part in parts])
+
+
+_MOST_CALLS = 256
 
 
 def _core_axes(signature: Any, count: int) -> tuple[list[int], int | None]:

@@ -15,7 +15,7 @@ from tracejit.aval import FLOAT64, INT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import differences
+from tracejit.functions.numpy_api import differences, in_python
 from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.numpy_api.ordering import check_monotonic, searchsorted
 from tracejit.functions.numpy_api.ranges import linspace
@@ -78,10 +78,22 @@ def _outer_edges(name: str, a: dlarray, range: Any) -> tuple[Any, Any]:
     return first, last
 
 
+def _estimated(x: np.ndarray, rule: str, range: Any) -> np.ndarray:
+    return np.array(np.histogram_bin_edges(x, rule, range).size - 1)
+
+
+def _number_of_bins(name: str, a: dlarray, rule: str, range: Any) -> int:
+    """Return how many bins NumPy's rule of a name takes, such as "auto", which is a guard."""
+    if rule not in ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"):
+        refuse(name, f"bins={brief(rule)} is no rule for the number of bins; pass 'auto', a number, or edges")
+    number = in_python.call(name, _estimated, (a, rule, range), {})
+    return int(recorder.need_value(number, name))
+
+
 def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple[Any, Any] | None]:
     """Return the edges of bins, and the ends if all bins are as wide."""
     if isinstance(bins, str):
-        refuse(name, f"bins={brief(bins)} depends on the values; pass a number of bins or their edges")
+        bins = _number_of_bins(name, a, bins, range)
     given = as_array(bins, name, "bins")
     if given.ndim == 1:
         edges = movement.relabel(given, None)

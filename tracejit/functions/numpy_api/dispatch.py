@@ -42,7 +42,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     out = options.pop("out", None)
     if out is not None:
         chosen = options.pop("where", True)
-        result = as_array(call_ufunc(ufunc, method, inputs, options))
+        result = call_ufunc(ufunc, method, inputs, options)
+        if isinstance(result, tuple):
+            return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
+        result = as_array(result)
         if chosen is not True:
             result = elementwise.where(chosen, result, *out)
         return writes.into(out, result, name)
@@ -62,10 +65,18 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
     if dtype is not None:
         return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
-    if ufunc is np.vecdot:
+    if ufunc == np.vecdot:
         return function(*inputs, **options)
     _refuse_options(name, options)
     return rounded_to_loop(ufunc, inputs, function(*inputs))
+
+
+def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:
+    """Return one of several results of a ufunc, written into the array that was given for it, if there is one."""
+    if out is None:
+        return result
+    given = result if chosen is True else elementwise.where(chosen, result, out)
+    return writes.into(out, as_array(given), name)
 
 
 def _apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
@@ -107,6 +118,16 @@ def _are_constants(x: Any, is_known: Callable[[dlarray], bool] = lambda array: F
     return not isinstance(x, dlarray) or (is_private(x) if x._value is None else is_known(x))
 
 
+def _is_view(result: Any, args: Any) -> bool:
+    """Return whether a result shows the memory of private arrays among arguments, whose later writes it must see."""
+    parts = result if isinstance(result, (list, tuple)) else (result,)
+    arrays = [x._data for x in args if isinstance(x, dlarray)]
+    return any(
+        isinstance(part, np.ndarray) and any(np.may_share_memory(part, data) for data in arrays)
+        for part in parts
+    )
+
+
 def _constants(x: Any, name: str) -> Any:
     """Return arguments of a function of NumPy with the ndarrays of the dlarrays in them."""
     if type(x) in (list, tuple):
@@ -122,7 +143,7 @@ def _name_of_ufunc(ufunc: np.ufunc) -> str:
     """Return the name of a ufunc with that of its package, which it does not tell itself."""
     name = ufunc.__name__
     for short, package in (("np", "numpy"), ("scipy.special", "scipy.special")):
-        if getattr(sys.modules.get(package), name, None) is ufunc:
+        if getattr(sys.modules.get(package), name, None) == ufunc:
             return f"{short}.{name}"
     return name
 
@@ -151,10 +172,14 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         return writes.WRITERS[function](*args, **options)
     if ours is None:
         if _are_constants((args, options)):
-            return function(*_constants(args, ""), **_constants(options, ""))
+            result = function(*_constants(args, ""), **_constants(options, ""))
+            if not _is_view(result, args):
+                return result
         ours = late_implementations().FUNCTIONS.get(function)
         if ours is not None:
             return _checked(function, ours, args, options)
+        if recorder.recorder() is not None and function.__module__.startswith("numpy.polynomial"):
+            return function._implementation(*args, **options)  # type: ignore[attr-defined]  # which is recorded
         name, _ = scipy_call() or (_name(function), None)
         if _are_constants((args, options), is_derived):
             return function(*_constants(args, name), **_constants(options, name))

@@ -24,28 +24,40 @@ def reshape(
     """Return the elements in another shape, in C order or column by column (order="F")."""
     array = as_array(a, "np.reshape")
     wanted = integers("np.reshape", "shape", newshape if shape is None else shape)
-    if not is_option(order, ("C", "F")):
-        refuse(
-            "np.reshape",
-            f"order must be 'C' or 'F', not {brief(order)}; how an array lies in memory is not recorded",
-        )
-    if order == "F":
+    if _order("np.reshape", order, ("C", "F", "A"), array) == "F":
         turned = movement.reshape(movement.transpose(movement.relabel(array, None)), wanted[::-1])
         result = movement.transpose(turned)
     else:
         result = movement.reshape(array, wanted)
+    if copy is False and not np.may_share_memory(result._data, array._data):
+        refuse("np.reshape", "copy=False cannot be met, as elements move in memory; leave copy= out")
     return result.copy() if copy else result
 
 
+def _order(name: str, order: Any, known: tuple[str, ...], array: dlarray) -> Any:
+    """Return an order that is asked for, as C or F where it depends on how the array lies in memory."""
+    if not is_option(order, known):
+        names = ", ".join(map(repr, known[:-1]))
+        refuse(name, f"order must be {names} or {known[-1]!r}, not {brief(order)}")
+    if order != "A":
+        return order
+    flags = array._data.flags
+    return "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+
+
 def ravel(a: Any, order: Any = "C") -> dlarray:
-    """Return all elements as a vector, in C order or column by column (order="F")."""
+    """Return all elements as a vector: in C order, by columns ("F"), or as the array lies in memory ("A", "K").
+
+    "A" takes columns where the array lies by columns, and "K" takes the axes in the order that they have there.
+    """
     array = movement.relabel(as_array(a, "np.ravel"), None)
-    if not is_option(order, ("C", "F")):
-        refuse(
-            "np.ravel",
-            f"order must be 'C' or 'F', not {brief(order)}; how an array lies in memory is not recorded",
-        )
-    return movement.ravel(movement.transpose(array) if order == "F" else array)
+    wanted = _order("np.ravel", order, ("C", "F", "A", "K"), array)
+    if wanted == "F":
+        array = movement.transpose(array)
+    elif wanted == "K":
+        steps = [abs(step) for step in array._data.strides]
+        array = movement.permuted(array, tuple(sorted(range(len(steps)), key=lambda axis: -steps[axis])))
+    return movement.ravel(array)
 
 
 def concatenate(
@@ -113,6 +125,11 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
     return np.einsum_path(*stand_ins, optimize=optimize)
 
 
+def common_type(*arrays: Any) -> Any:
+    """Return the type of floating point that holds the numbers of all arrays, which depends on dtypes only."""
+    return np.common_type(*[np.empty(0, x.dtype) if isinstance(x, dlarray) else x for x in arrays])
+
+
 FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.reshape: reshape,
     np.ravel: ravel,
@@ -123,5 +140,6 @@ FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.einsum_path: einsum_path,
+    np.common_type: common_type,
     np.around: elementwise.round,
 }

@@ -14,6 +14,7 @@ from tracejit.functions.numpy_api import (
     counting,
     differences,
     elementary,
+    emath,
     fourier,
     full_forms,
     masked,
@@ -23,12 +24,13 @@ from tracejit.functions.numpy_api import (
     polynomials,
     quantiles,
     ranges,
+    seen,
     ufuncs,
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing,
-    polynomials, quantiles, ranges, spectral, full_forms,
+    arranging, choosing, counting, differences, elementary, emath, fourier, linalg, masked, matrices, ordering, packing,
+    polynomials, quantiles, ranges, seen, spectral, full_forms,
 )  # fmt: skip
 Implementation = Callable[..., Any]
 

@@ -17,7 +17,7 @@ from tracejit.record import host, recorder
 from tracejit.util.compositions import advice
 from tracejit.util.named_tuples import NamedTuple
 
-_MODULES = ("numpy.linalg", "numpy.fft", "numpy.lib.scimath", "numpy.polynomial.polynomial")
+_MODULES = ("numpy.linalg", "numpy.fft", "numpy.polynomial.polynomial")
 _FUNCTIONS = (np.roots, np.sort_complex)
 _PLAIN = (bool, int, float, complex, str, type(None), type(Ellipsis), slice, np.dtype, np.generic, type)
 

@@ -113,9 +113,7 @@ _NESTED = frozenset({np.block, np.save, np.savetxt, np.savez, np.savez_compresse
 """Functions that take lists apart by themselves, or refuse what is traced."""
 
 
-def _arguments(
-    function: Callable[..., Any], args: Any, options: dict[str, Any]
-) -> tuple[Any, dict[str, Any]]:
+def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the arguments of a function of NumPy with arrays in place of the lists that hold traced ones."""
     if function in _NESTED:
         return args, options
@@ -126,7 +124,11 @@ def _arguments(
             return x
         if function not in _OF_ARRAYS:
             return as_array_of_list(x)
-        return type(x)([as_array_of_list(part) for part in x]) if type(x) in _LISTS else x
+        if type(x) not in _LISTS:
+            return x
+        parts = [as_array_of_list(part) for part in x]
+        # NumPy asks the protocols of the parts of a tuple only in np.lexsort.
+        return tuple(parts) if type(x) is tuple or function == np.lexsort else parts
 
     named = {name: given(name, x) for name, x in options.items()}
     return [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
@@ -145,4 +147,4 @@ def _names(function: Callable[..., Any]) -> list[str]:
 def install() -> None:
     """Have lists that hold traced arrays taken for arrays."""
     conversion.register_lists(_operand)
-    patches.take_lists(_arguments)
+    patches.take_lists(arguments)

@@ -9,14 +9,14 @@ import functools
 import importlib
 import operator
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray
+from tracejit.array import apply, as_array, dlarray, refused
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
-from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
-from tracejit.functions.numpy_api import dispatch, exchange
+from tracejit.functions import elementwise, indexing, linear, movement, padding, taking
+from tracejit.functions.numpy_api import dispatch, exchange, reducing, seen
 from tracejit.record import recorder, views
 from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
@@ -59,14 +59,14 @@ def power(self: dlarray, other: Any) -> dlarray:
     try:
         return elementwise.power(self, other)
     except TraceJitError as error:
-        return otherwise(error, operator.pow, self, other)  # type: ignore[no-any-return]
+        return refused(error, operator.pow, self, other)  # type: ignore[no-any-return]
 
 
 def matmul(self: dlarray, other: Any) -> dlarray:
     try:
         return as_number(linear.matmul(self, other))  # type: ignore[no-any-return]
     except TraceJitError as error:
-        return otherwise(error, operator.matmul, self, other)  # type: ignore[no-any-return]
+        return refused(error, operator.matmul, self, other)  # type: ignore[no-any-return]
 
 
 def reflected_matmul(self: dlarray, other: Any) -> dlarray:
@@ -112,103 +112,18 @@ def astype(
     return views.as_given(elementwise.cast(self, dtype), self)  # type: ignore[no-any-return]
 
 
-def clip(self: dlarray, min: Any = None, max: Any = None, *, out: Any = None) -> dlarray:
+def clip(self: dlarray, min: Any = None, max: Any = None, out: Any = None) -> dlarray:
     """Return the array limited to [min, max]; see clip."""
     if out is not None:
-        return _into(out, "clip", self, min, max)
+        return _numpy.clip(self, min, max, out=out)  # type: ignore[no-any-return]
     return elementwise.clip(self, min, max)
 
 
-def round(self: dlarray, decimals: int = 0) -> dlarray:
+def round(self: dlarray, decimals: int = 0, out: Any = None) -> dlarray:
     """Return the array rounded to `decimals` places; see round."""
+    if out is not None:
+        return _numpy.round(self, decimals, out=out)  # type: ignore[no-any-return]
     return views.number(elementwise.round(self, decimals))  # type: ignore[no-any-return]
-
-
-def _into(out: Any, name: str, *args: Any, **options: Any) -> dlarray:
-    """Return `out`, into which a function of NumPy has written."""
-    result: dlarray = getattr(_numpy, name)(*args, **options, out=out)
-    return result
-
-
-def sum(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the sum over `axis`; see sum."""
-    if out is not None:
-        return _into(out, "sum", self, axis=axis, keepdims=keepdims)
-    return reductions.sum(self, axis=axis, keepdims=keepdims)
-
-
-def prod(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the product over `axis`; see prod."""
-    if out is not None:
-        return _into(out, "prod", self, axis=axis, keepdims=keepdims)
-    return reductions.prod(self, axis=axis, keepdims=keepdims)
-
-
-def mean(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the mean over `axis`; see mean."""
-    if out is not None:
-        return _into(out, "mean", self, axis=axis, keepdims=keepdims)
-    return reductions.mean(self, axis=axis, keepdims=keepdims)
-
-
-def var(
-    self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0, out: Any = None
-) -> dlarray:
-    """Return the variance over `axis`; see var."""
-    if out is not None:
-        return _into(out, "var", self, axis=axis, ddof=ddof, keepdims=keepdims)
-    return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
-
-
-def std(
-    self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0, out: Any = None
-) -> dlarray:
-    """Return the standard deviation over `axis`; see std."""
-    if out is not None:
-        return _into(out, "std", self, axis=axis, ddof=ddof, keepdims=keepdims)
-    return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
-
-
-def max(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the largest element over `axis`; see max."""
-    if out is not None:
-        return _into(out, "max", self, axis=axis, keepdims=keepdims)
-    return reductions.max(self, axis=axis, keepdims=keepdims)
-
-
-def min(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the smallest element over `axis`; see min."""
-    if out is not None:
-        return _into(out, "min", self, axis=axis, keepdims=keepdims)
-    return reductions.min(self, axis=axis, keepdims=keepdims)
-
-
-def any(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return whether any element over `axis` is true; see any."""
-    if out is not None:
-        return _into(out, "any", self, axis=axis, keepdims=keepdims)
-    return reductions.any(self, axis=axis, keepdims=keepdims)
-
-
-def all(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return whether all elements over `axis` are true; see all."""
-    if out is not None:
-        return _into(out, "all", self, axis=axis, keepdims=keepdims)
-    return reductions.all(self, axis=axis, keepdims=keepdims)
-
-
-def argmax(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the index of the largest element along `axis`; see argmax."""
-    if out is not None:
-        return _into(out, "argmax", self, axis=axis, keepdims=keepdims)
-    return reductions.argmax(self, axis=axis, keepdims=keepdims)
-
-
-def argmin(self: dlarray, axis: Any = None, keepdims: bool = False, *, out: Any = None) -> dlarray:
-    """Return the index of the smallest element along `axis`; see argmin."""
-    if out is not None:
-        return _into(out, "argmin", self, axis=axis, keepdims=keepdims)
-    return reductions.argmin(self, axis=axis, keepdims=keepdims)
 
 
 def real(self: dlarray) -> dlarray:
@@ -244,31 +159,27 @@ def _set_imag(self: dlarray, value: Any) -> None:
     setitem(imag(self), ..., value)
 
 
-def argsort(self: dlarray, axis: Any = -1, kind: Any = None) -> dlarray:
+def argsort(
+    self: dlarray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> dlarray:
     """Return the places that sort the array along `axis`; see np.argsort."""
-    result: dlarray = _numpy.argsort(self, axis, kind)
+    result: dlarray = _numpy.argsort(self, axis, kind, order, stable=stable)
     return result
 
 
-def sort(self: dlarray, axis: Any = -1, kind: Any = None) -> None:
+def sort(self: dlarray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """Sort the array along `axis` in place."""
-    views.assign(self, as_array(_numpy.sort(self, axis, kind)), "sort")
+    views.assign(self, as_array(_numpy.sort(self, axis, kind, order, stable=stable)), "sort")
 
 
-def partition(self: dlarray, kth: Any, axis: Any = -1, kind: Any = "introselect") -> None:
+def partition(self: dlarray, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
     """Put the elements that `kth` names where they belong in sorted order along `axis`, smaller ones before them."""
-    views.assign(self, as_array(_numpy.partition(self, kth, axis, kind)), "partition")
+    views.assign(self, as_array(_numpy.partition(self, kth, axis, kind, order)), "partition")
 
 
 def put(self: dlarray, indices: Any, values: Any, mode: Any = "raise") -> None:
     """Write `values` at places in C order; see np.put."""
     _numpy.put(self, indices, values, mode)
-
-
-def cumprod(self: dlarray, axis: Any = None, *, out: Any = None) -> dlarray:
-    """Return the running products along `axis`; see np.cumprod."""
-    result: dlarray = _numpy.cumprod(self, axis, out=out)
-    return result
 
 
 def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray:
@@ -277,35 +188,26 @@ def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> 
     return result
 
 
-def cumsum(self: dlarray, axis: Any = None, *, out: Any = None) -> dlarray:
-    """Return the running sums along `axis`; see cumsum."""
-    if out is not None:
-        return _into(out, "cumsum", self, axis=axis)
-    return reductions.cumsum(self, axis=axis)
+def reshape(self: dlarray, *shape: Any, order: Any = "C", copy: Any = None) -> dlarray:
+    """Return the elements in another shape, given as one tuple or as several numbers; see np.reshape."""
+    sizes = shape[0] if len(shape) == 1 else shape
+    if copy is None and is_option(order, ("C",)):
+        return movement.reshape(self, sizes)
+    return reducing.answer("reshape", self, sizes, order=order, copy=copy)  # type: ignore[no-any-return]
 
 
-def dot(self: dlarray, other: Any) -> dlarray:
-    """Return the dot product with `other`; see dot."""
-    return linear.dot(self, other)
+def ravel(self: dlarray, order: Any = "C") -> dlarray:
+    """Return the elements along one axis; see np.ravel."""
+    if is_option(order, ("C",)):
+        return movement.ravel(self)
+    return reducing.answer("ravel", self, order=order)  # type: ignore[no-any-return]
 
 
-def reshape(self: dlarray, *shape: Any, order: Literal["C"] = "C") -> dlarray:
-    """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
-    if not is_option(order, ("C",)):
-        raise ArgumentError(
-            f"reshape: order must be 'C', not {brief(order)}; transpose around the reshape instead."
-        )
-    return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-
-def ravel(self: dlarray) -> dlarray:
-    """Return the elements along one axis."""
-    return movement.ravel(self)
-
-
-def flatten(self: dlarray) -> dlarray:
-    """Return a copy of the elements along one axis."""
-    return movement.flatten(self)
+def flatten(self: dlarray, order: Any = "C") -> dlarray:
+    """Return a copy of the elements along one axis; see np.ravel."""
+    if is_option(order, ("C",)):
+        return movement.flatten(self)
+    return views.apart(ravel(self, order), self, "C")  # type: ignore[no-any-return]
 
 
 def transpose(self: dlarray, *axes: Any) -> dlarray:
@@ -328,9 +230,44 @@ def repeat(self: dlarray, repeats: int, axis: Any = None) -> dlarray:
     return padding.repeat(self, repeats, axis)
 
 
-def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
-    """Return the elements at `indices` along `axis`; see take."""
-    return taking.take(self, indices, axis)
+def take(self: dlarray, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> dlarray:
+    """Return the elements at `indices` along `axis`; see np.take."""
+    if out is None and is_option(mode, ("raise",)):
+        return taking.take(self, indices, axis)
+    return reducing.answer("take", self, indices, axis=axis, out=out, mode=mode)  # type: ignore[no-any-return]
+
+
+def choose(self: dlarray, choices: Any, out: Any = None, mode: Any = "raise") -> dlarray:
+    """Return for each element, which is a number of a choice, the element of that choice; see np.choose."""
+    return reducing.answer("choose", self, choices, out=out, mode=mode)  # type: ignore[no-any-return]
+
+
+def compress(self: dlarray, condition: Any, axis: Any = None, out: Any = None) -> dlarray:
+    """Return the elements along `axis` where a condition holds; see np.compress."""
+    return reducing.answer("compress", condition, self, axis=axis, out=out)  # type: ignore[no-any-return]
+
+
+def searchsorted(self: dlarray, v: Any, side: Any = "left", sorter: Any = None) -> dlarray:
+    """Return the places where `v` fits into the array, which is sorted; see np.searchsorted."""
+    return reducing.answer("searchsorted", self, v, side=side, sorter=sorter)  # type: ignore[no-any-return]
+
+
+def argpartition(
+    self: dlarray, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+) -> dlarray:
+    """Return the places that partition the array along `axis`; see np.argpartition."""
+    result: dlarray = _numpy.argpartition(self, kth, axis, kind, order)
+    return result
+
+
+def tobytes(self: dlarray, order: Any = "C") -> bytes:
+    """Return the bytes of the elements in C order, or in the order of memory."""
+    return recorder.need_value(self, "tobytes()").tobytes(order)
+
+
+def strides(self: dlarray) -> tuple[int, ...]:
+    """The bytes from one element to the next along each axis."""
+    return self._data.strides
 
 
 def fill(self: dlarray, value: Any) -> None:
@@ -370,11 +307,6 @@ def memory(self: dlarray) -> bytes:
 def nonzero(self: dlarray) -> tuple[dlarray, ...]:
     """Return the places where the array is not zero; see nonzero."""
     return taking.nonzero(self)
-
-
-def trace(self: dlarray, offset: int = 0) -> dlarray:
-    """Return the sum along a diagonal of the first two axes."""
-    return linear.trace(self, offset)
 
 
 def divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
@@ -451,25 +383,30 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__round__": round_to,
     "__setitem__": setitem,
     "__str__": text,
-    "all": all,
-    "any": any,
-    "argmax": argmax,
-    "argmin": argmin,
+    "all": reducing.all,
+    "any": reducing.any,
+    "argmax": reducing.argmax,
+    "argmin": reducing.argmin,
     "astype": astype,
     "clip": clip,
     "copy": copy,
+    "argpartition": argpartition,
     "argsort": argsort,
-    "cumprod": cumprod,
-    "cumsum": cumsum,
+    "choose": choose,
+    "compress": compress,
+    "cumprod": reducing.cumprod,
+    "cumsum": reducing.cumsum,
     "diagonal": diagonal,
-    "dot": dot,
+    "dot": reducing.dot,
     "fill": fill,
+    "flags": seen.flags,
+    "flat": seen.flat,
     "flatten": flatten,
-    "max": max,
-    "mean": mean,
-    "min": min,
+    "max": reducing.max,
+    "mean": reducing.mean,
+    "min": reducing.min,
     "nonzero": nonzero,
-    "prod": prod,
+    "prod": reducing.prod,
     "ravel": ravel,
     "repeat": repeat,
     "real": real,
@@ -478,22 +415,26 @@ METHODS: dict[str, Callable[..., Any]] = {
     "conjugate": conjugate,
     "reshape": reshape,
     "round": round,
+    "searchsorted": searchsorted,
     "partition": partition,
     "put": put,
     "sort": sort,
     "squeeze": squeeze,
-    "std": std,
-    "sum": sum,
+    "std": reducing.std,
+    "strides": strides,
+    "sum": reducing.sum,
     "swapaxes": swapaxes,
     "take": take,
-    "trace": trace,
+    "tobytes": tobytes,
+    "trace": reducing.trace,
     "transpose": transpose,
-    "var": var,
+    "var": reducing.var,
+    "view": seen.view,
 }
 
 
-SETTERS: dict[str, Any] = dict.fromkeys(("T", "__cuda_array_interface__", "device", "mT"))
-SETTERS |= {"real": _set_real, "imag": _set_imag}
+SETTERS: dict[str, Any] = dict.fromkeys(("T", "__cuda_array_interface__", "device", "flags", "mT", "strides"))
+SETTERS |= {"real": _set_real, "imag": _set_imag, "flat": seen.set_flat}
 """Properties, with the functions that set them."""
 PROPERTIES = tuple(SETTERS)
 _GUARDED = (
@@ -530,5 +471,7 @@ def install() -> None:
         else:
             method = function if name in _GUARDED else _as_ndarrays_otherwise(name, function)
             setattr(dlarray, name, method)
+    shape: Any = vars(dlarray)["shape"]
+    dlarray.shape = shape.setter(seen.set_shape)  # type: ignore[method-assign]
     for name in (*ATTRIBUTES, *ADVICE):
         setattr(dlarray, name, Absent(name))

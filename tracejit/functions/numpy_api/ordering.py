@@ -267,6 +267,8 @@ def isin(
     values = in_dtype(array, dtype)
     if not others.size:
         found = elementwise.not_equal(values, values) & False
+    elif dtype.kind == "c":  # in whose order no place can be searched
+        found = reductions.any(values[..., None] == in_dtype(others, dtype), -1)
     else:
         ordered = in_order(in_dtype(others, dtype), 0)
         at = apply("searchsorted", ordered, movement.relabel(values, None), right=False)
@@ -285,7 +287,10 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     if not return_indices:
         return result
     others, places = unique(second, return_index=True)
-    where_ = apply("searchsorted", in_dtype(others, dtype), result, right=False)
+    if dtype.kind == "c":
+        where_ = reductions.argmax(result[:, None] == in_dtype(others, dtype), 1)
+    else:
+        where_ = apply("searchsorted", in_dtype(others, dtype), result, right=False)
     return result, apply("take", at, kept, axis=0), apply("take", places, where_, axis=0)
 
 

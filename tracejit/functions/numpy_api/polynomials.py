@@ -19,6 +19,8 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import integer
 
+_numpy: Any = np  # whose functions answer for dlarrays
+
 
 def _coefficients(name: str, p: Any) -> dlarray:
     array = movement.relabel(movement.atleast_1d(as_array(p, name)), None)
@@ -168,13 +170,6 @@ def polyfit(
     places = movement.relabel(as_array(x, name), None) + 0.0
     values = movement.relabel(as_array(y, name), None) + 0.0
     order = integer(name, "deg", deg) + 1
-    if "c" in places.dtype.kind + values.dtype.kind:
-        refuse(
-            name,
-            "complex points need complex factors, which dlarrays do not have; fit real and imaginary parts",
-        )
-    if full or rcond is not None:
-        refuse(name, "full= and rcond= need the singular values of the system, which dlarrays do not have")
     fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0
     if not fits:
         refuse(
@@ -187,8 +182,17 @@ def polyfit(
     if w is not None:
         weights = movement.reshape(as_array(w, name, "w") + 0.0, (-1, 1))
         lhs, rhs = lhs * weights, rhs * weights
-    scale = elementwise.sqrt(reductions.sum(lhs * lhs, 0))
-    solution, inverse = _least_squares(lhs / scale, rhs)
+    is_complex = "c" in places.dtype.kind + values.dtype.kind
+    scale = elementwise.sqrt(reductions.sum(reductions.square_magnitude(lhs), 0))
+    if is_complex or full or rcond is not None:
+        rcond = places.size * np.finfo(places.dtype).eps if rcond is None else rcond
+        solution, residuals, rank, sizes = _numpy.linalg.lstsq(lhs / scale, rhs, rcond)
+        if full:
+            c = solution / scale[:, None]
+            return c if values.ndim == 2 else c[:, 0], residuals, rank, sizes, rcond
+        inverse = _numpy.linalg.pinv(lhs / scale) if cov else None
+    else:
+        solution, inverse = _least_squares(lhs / scale, rhs)
     c = solution / scale[:, None]
     c = c if values.ndim == 2 else c[:, 0]
     if not cov:

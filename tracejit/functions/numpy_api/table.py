@@ -173,6 +173,10 @@ def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
 
 
 def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
+    value: Any = kwargs.get("constant_values")
+    if recorder.is_array(value) and not value._data.ndim and is_option(mode, ("constant",)):
+        inside = padding.pad(np.ones(as_array(x).shape, bool), pad_width, mode)
+        return elementwise.where(inside, padding.pad(x, pad_width, mode), value)
     if kwargs.keys() <= {"constant_values"} and is_option(
         mode, ("constant", "edge", "symmetric", "wrap", "reflect")
     ):

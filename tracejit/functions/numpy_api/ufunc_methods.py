@@ -117,7 +117,7 @@ def _reduced_axis(
         if ufunc.identity is None:
             refuse(_name(ufunc, "reduce"), "the axis is empty, and the ufunc has no identity; pass initial=")
         shape = (*x._data.shape[:axis], *x._data.shape[axis + 1 :])
-        dtype = np.dtype(bool) if ufunc is np.logical_xor else _loop_dtype(ufunc, x.dtype)
+        dtype = np.dtype(bool) if ufunc == np.logical_xor else _loop_dtype(ufunc, x.dtype)
         result: dlarray = as_array(np.full(shape, _identity(ufunc, dtype)))
         return movement.expand_dims(result, axis) if keepdims else result
     if len(rows) == 1 and ufunc.identity is not None:  # from which NumPy starts
@@ -138,16 +138,16 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
     name = _name(ufunc, "accumulate")
     x = as_array(array, name)
     axis = normalize_axis(name, x, axis)
-    if ufunc is np.add:
+    if ufunc == np.add:
         return reductions.cumsum(x, axis, dtype=dtype)
     if dtype is not None:
         x = in_dtype(x, wanted_dtype(name, dtype))
-    if ufunc is np.multiply:
+    if ufunc == np.multiply:
         return in_dtype(
             apply("cumprod", x, axis=axis), x.dtype if dtype else apply("cumprod", x, axis=axis).dtype
         )
-    if ufunc in (np.maximum, np.minimum):
-        places = apply("place_of_maximum" if ufunc is np.maximum else "place_of_minimum", x, axis=axis)
+    if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
+        places = apply("place_of_maximum" if ufunc == np.maximum else "place_of_minimum", x, axis=axis)
         return apply("take_along_axis", x, movement.relabel(places, None), axis=axis)
     count = x._data.shape[axis]
     _check_steps(ufunc, "accumulate", count)

@@ -170,12 +170,12 @@ def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
 def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> None:
     """Answer np.add.at and np.subtract.at: add at places of an array, at repeated ones as often as they occur."""
     target = _destination(f"{name}.at", "a", array, (key, value))
-    if ufunc is np.add and target.dtype == bool:  # whose sum is their or
+    if ufunc == np.add and target.dtype == bool:  # whose sum is their or
         counts = elementwise.cast(target, np.int64)
         given = elementwise.cast(elementwise.cast(as_array(value, f"{name}.at"), np.bool_), np.int64)
         views.store(target, elementwise.not_equal(indexing.setitem(counts, key, given, add=True), 0))
         return
-    if ufunc is np.subtract:
+    if ufunc == np.subtract:
         given = as_array(value, f"{name}.at")
         value = elementwise.negative(elementwise.cast(given, target.dtype) if given.dtype == bool else given)
     views.store(target, indexing.setitem(target, key, value, add=True))

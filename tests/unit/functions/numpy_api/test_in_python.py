@@ -45,15 +45,15 @@ def test_results_have_no_labels():
 
 
 def test_nobody_differentiates_them():
-    roots = np.emath.sqrt
-
     def fun(x):
-        loss = (roots(x) * 0).sum().real + (x**2).sum()
+        loss = (np.fft.fftfreq(6) * np.linalg.svd(x.reshape(2, 3) * 1j)[0][0, 0]).real.sum() + (x**2).sum()
         return tj.dlgradient(loss, x)
 
-    with pytest.raises(GradientError, match=r"np\.lib\.scimath\.sqrt.*custom_gradient"):
+    with pytest.raises(GradientError, match=r"np\.linalg\.svd.*custom_gradient"):
         tj.dlfeval(fun, X + 3)
-    slope = tj.dlfeval(lambda x: tj.dlgradient((roots(x).real > 0).sum() + x.sum(), x), X + 3)
+    slope = tj.dlfeval(
+        lambda x: tj.dlgradient((np.linalg.svd(x.reshape(2, 3) * 1j)[1] > 0).sum() + x.sum(), x), X + 3
+    )
     assert slope.tolist() == [1.0] * 6
 
 
@@ -118,7 +118,6 @@ def test_an_error_of_numpy():
         lambda x: np.frompyfunc(abs, 1, 1)(x),
         lambda x: np.shares_memory(x, x),
         lambda x: np.array2string(x),
-        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3),  # a view
     ],
 )
 def test_what_stays_refused(call):
