@@ -45,6 +45,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
+from tracejit.codegen.target import vector_bytes
 from tracejit.compile.llvm import OF_TILES, LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.compile.operations import UnsupportedError
@@ -61,7 +62,7 @@ from tracejit.util.uninterrupted import is_of_handler
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
 _TRANSFORMS = "= winograd_"
-"""Words that only kernels of Winograd's method have, whose short loops transform tiles (Note [hidden counters])."""
+"""Words that only kernels of Winograd's method have, whose loops transform tiles (Note [hidden counters])."""
 _ONLY_TILES = (_TRANSFORMS, "column_of = ")
 """Words that only kernels of tiles have (Note [few passes])."""
 
@@ -323,9 +324,11 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         whole = parted(definition)
         # Of what one walk writes, LLVM makes kernels for devices that take half as many registers again.
         is_of_tiles = any(words in kernel.text for words in _ONLY_TILES)
-        hidden = _short_loops(whole) if _TRANSFORMS in kernel.text else frozenset[ast.AST]()
         source = FunctionSource(
-            None if further else whole, names, lambda: _defined(tree, kernel.name, names), hidden
+            None if further else whole,
+            names,
+            lambda: _defined(tree, kernel.name, names),
+            _hidden_loops(kernel, whole),
         )
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
@@ -338,16 +341,11 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         ) from error
 
 
-def _short_loops(definition: ast.FunctionDef) -> frozenset[ast.AST]:
-    """Return the loops of a constant number of turns."""
-    return frozenset(
-        node
-        for node in ast.walk(definition)
-        if isinstance(node, ast.For)
-        and isinstance(node.iter, ast.Call)
-        and len(node.iter.args) == 1
-        and isinstance(node.iter.args[0], ast.Constant)
-    )
+def _hidden_loops(kernel: Kernel, definition: ast.FunctionDef) -> frozenset[ast.AST]:
+    """Return the loops of a kernel whose counters LLVM is not to see (Note [hidden counters])."""
+    if _TRANSFORMS not in kernel.text or f"add_outer_f32x{vector_bytes() // 4}(" in kernel.text:
+        return frozenset()
+    return frozenset(node for node in ast.walk(definition) if isinstance(node, ast.For))
 
 
 def _defined(tree: ast.Module, name: str, names: dict[str, Any]) -> Any:
