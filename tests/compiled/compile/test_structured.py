@@ -14,8 +14,8 @@ from op_cases import CASES, draw, graph_of
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.codegen.names import DTYPES
-from tracejit.codegen.templates.convolution import _windows
 from tracejit.codegen.target import vector_bytes
+from tracejit.codegen.templates.convolution import _windows
 from tracejit.compile import numba_target
 from tracejit.compile.objects import load, new_engine
 from tracejit.compile.operations import UnsupportedError
