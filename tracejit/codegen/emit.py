@@ -19,6 +19,7 @@ from tracejit.ops import Kind
 from tracejit.ops.op import HANDLED, PythonCall, UserLoop
 from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.products import Product
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import (
     Argument,
@@ -205,19 +206,23 @@ def _kernel(launch: KernelLaunch) -> Kernel:
     ):
         return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
+    if launch.name == "transpose":
+        return gemm.transpose(dtype)
+    if isinstance(launch.whole, Product):
+        return _product(launch, launch.whole)
+    return by_op.kernel(launch) or _adapter(launch)
+
+
+def _product(launch: KernelLaunch, whole: Product) -> Kernel:
+    """Return the kernel of a product, or of a part of it: of all its parts, the empty ones too, it is the same."""
+    dtype = launch.pointers[-1].dtype
     if launch.name == "product":
-        _, m, n, *_ = launch.numbers
-        return gemm.product(dtype, m, n)
+        return gemm.product(dtype, whole.m, whole.n)
     if launch.name == "panels":
         return gemm.panels(dtype)
     if launch.name == "columns":
-        _, m, n, *_ = launch.numbers
-        return gemm.columns(dtype, m, n, near=launch.numbers[8] == 1)
-    if launch.name == "dots":
-        return gemm.dots(dtype, launch.numbers[2])
-    if launch.name == "transpose":
-        return gemm.transpose(dtype)
-    return by_op.kernel(launch) or _adapter(launch)
+        return gemm.columns(dtype, whole.m, whole.n, near=whole.y.column == 1)
+    return gemm.dots(dtype, whole.n)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:

@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -70,16 +71,7 @@ class _ModuleWriter:
     def define(self, function: Any, symbol: str | None = None) -> str:
         """Define a Python function, once; return its LLVM name. Without a symbol it is internal to the module."""
         if function not in self._names:
-            try:
-                source = inspect.getsource(function)
-            except OSError as error:
-                where = f"{function.__module__}.{function.__name__}"
-                raise CodegenError(
-                    f"{where} cannot be compiled: its source file is not installed. Install tracejit with its source "
-                    "files (*.py), or set TRACEJIT_BACKEND=python."
-                ) from error
-            text = textwrap.dedent(source)
-            tree = _checked(function, text)
+            tree = _definition(function)
             name = self._names[function] = f"@{symbol or function.__name__}"
             names = [argument.arg for argument in tree.args.args]
             linkage = "internal " if symbol is None else ""
@@ -315,6 +307,20 @@ class _FunctionWriter:
             truth = self._new(f"icmp {_SELECTIONS[name]} i64 {words[0]}, {words[1]}")
             return self._select(truth, words[0], words[1])
         raise self._refuse(node)
+
+
+@cache  # several modules have the same functions
+def _definition(function: Any) -> ast.FunctionDef:
+    """Return the definition of a function, from its file."""
+    try:
+        source = inspect.getsource(function)
+    except OSError as error:
+        where = f"{function.__module__}.{function.__name__}"
+        raise CodegenError(
+            f"{where} cannot be compiled: its source file is not installed. Install tracejit with its source "
+            "files (*.py), or set TRACEJIT_BACKEND=python."
+        ) from error
+    return _checked(function, textwrap.dedent(source))
 
 
 def _checked(function: Any, text: str) -> ast.FunctionDef:

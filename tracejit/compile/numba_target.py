@@ -45,6 +45,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
+from tracejit.codegen.target import vector_bytes
 from tracejit.compile.llvm import OF_TILES, LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.compile.operations import UnsupportedError
@@ -60,7 +61,9 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
-_ONLY_TILES = ("= winograd_", "column_of = ")
+_TRANSFORMS = "= winograd_"
+"""Words that only kernels of Winograd's method have, whose loops transform tiles (Note [hidden counters])."""
+_ONLY_TILES = (_TRANSFORMS, "column_of = ")
 """Words that only kernels of tiles have (Note [few passes])."""
 
 
@@ -276,7 +279,7 @@ _descriptor = _register()
 
 @cache
 def namespace() -> dict[str, Any]:
-    """Return the names that emitted source may use, as functions and types that Numba compiles."""
+    """Return the names that emitted source may use, as functions and types that Numba compiles, but those of loops."""
     names: dict[str, Any] = {}
     for suffix, dtype in DTYPES.items():
         names[suffix] = bool if dtype.kind == "b" else dtype.type
@@ -287,9 +290,19 @@ def namespace() -> dict[str, Any]:
     names.update(pairs.FUNCTIONS)
     names.update(transforms.FUNCTIONS)
     names.update(ufunc_loops.FUNCTIONS)
-    for name, function in {**loop_functions(), **blas.FUNCTIONS}.items():
-        names[name] = _callable(function)
     return names
+
+
+@cache
+def _loops() -> dict[str, Any]:
+    """Return the functions of kernels/ that emitted source may call, as Python has them."""
+    return {**loop_functions(), **blas.FUNCTIONS}
+
+
+@cache
+def _loop(name: str) -> Any:
+    """Return one of these functions as one that Numba compiles: that takes a millisecond, and a kernel calls few."""
+    return _callable(_loops()[name])
 
 
 def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> LlvmFunction:
@@ -302,16 +315,22 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
     Raises:
         CodegenError: if Python or Numba refuses the source.
     """
-    names = {**namespace(), **further}
     try:
         tree = ast.parse(kernel.text)
+        mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names = {**namespace(), **{name: _loop(name) for name in mentioned & _loops().keys()}, **further}
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef)
         whole = parted(definition)
         # Of what one walk writes, LLVM makes kernels for devices that take half as many registers again.
-        source = FunctionSource(None if further else whole, names, lambda: _defined(tree, kernel.name, names))
-        lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         is_of_tiles = any(words in kernel.text for words in _ONLY_TILES)
+        source = FunctionSource(
+            None if further else whole,
+            names,
+            lambda: _defined(tree, kernel.name, names),
+            _hidden_loops(kernel, whole),
+        )
+        lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
         return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
     except Exception as error:
         if is_of_handler(error):
@@ -320,6 +339,13 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
             f"the emitted kernel {kernel.name} could not be compiled. This is a defect of tracejit; please report it "
             f"with this source:\n{kernel.text}"
         ) from error
+
+
+def _hidden_loops(kernel: Kernel, definition: ast.FunctionDef) -> frozenset[ast.AST]:
+    """Return the loops of a kernel whose counters LLVM is not to see (Note [hidden counters])."""
+    if _TRANSFORMS not in kernel.text or f"add_outer_f32x{vector_bytes() // 4}(" in kernel.text:
+        return frozenset()
+    return frozenset(node for node in ast.walk(definition) if isinstance(node, ast.For))
 
 
 def _defined(tree: ast.Module, name: str, names: dict[str, Any]) -> Any:
@@ -334,11 +360,13 @@ class FunctionSource(NamedTuple):
     definition      its definition; None if there is none
     names           what the names mean that it does not assign
     function        returns the function
+    hidden          the loops whose counters LLVM is not to see
     """
 
     definition: ast.FunctionDef | None
     names: Mapping[str, Any]
     function: Callable[[], Any]
+    hidden: frozenset[ast.AST] = frozenset()
 
     @classmethod
     def of(cls, function: Any) -> "FunctionSource":
@@ -370,7 +398,9 @@ def _compiled(source: FunctionSource, arguments: tuple[Any, ...], result: Any) -
     context.refresh()
     with suppress(UnsupportedError, errors.NumbaError):
         context = compiler._make_subtarget(context, flags)
-        library, described = write_function(context, source.definition, source.names, arguments, result)
+        library, described = write_function(
+            context, source.definition, source.names, arguments, result, source.hidden
+        )
         context.insert_user_function(described, described, [library])
         return compiler.compile_result(
             typing_context=typing_context, target_context=context, entry_point=described, library=library,

@@ -32,11 +32,12 @@ def parted(definition: ast.FunctionDef) -> ast.FunctionDef:
     for name in names:
         mentions.setdefault(name.id, []).append(name)
     assigned = Counter(name.id for node in nodes if isinstance(node, ast.Assign) for name in _assigned(node))
+    find = _Mentions()
     for variable, times in assigned.items():
         if times < 2:
             continue
         found = mentions[variable]
-        parts = [*_parts(definition.body, variable)]
+        parts = [*find.parts(definition.body, variable)]
         if len(parts) < 2 or sum(map(len, parts)) < len(found):
             continue
         for number, part in enumerate(parts[1:], 1):
@@ -49,42 +50,68 @@ def parted(definition: ast.FunctionDef) -> ast.FunctionDef:
     return definition
 
 
-def _parts(block: Sequence[ast.stmt], variable: str) -> Iterator[list[ast.Name]]:
-    """Yield the parts of a variable in a block; what is in none of them is left out."""
-    part: list[ast.Name] | None = None
-    for statement in block:
-        if _assigns(statement, variable):
-            if part is not None:
-                yield part
-            part = []
-        if part is not None:
-            part += _mentioned(statement, variable)
-        elif (
-            isinstance(statement, ast.For) and not statement.orelse and _mentioned(statement.target, variable)
-        ):
-            # Each turn of the loop begins with a value of its own.
-            if not _mentioned(statement.iter, variable):
-                yield _mentioned(statement, variable)
-        elif isinstance(statement, ast.For | ast.While | ast.If):
-            yield from _parts(statement.body, variable)
-            yield from _parts(statement.orelse, variable)
-    if part is not None:
-        yield part
-
-
-def _assigns(statement: ast.stmt, variable: str) -> bool:
-    """Return whether a statement gives a variable a value that does not come from its former one."""
-    if not isinstance(statement, ast.Assign):
-        return False
-    times = sum(name.id == variable for name in _assigned(statement))
-    return times > 0 and times == len(_mentioned(statement, variable))
-
-
 def _assigned(statement: ast.Assign) -> list[ast.Name]:
     """Return the variables that an assignment sets."""
     parts = [part for target in statement.targets for part in (getattr(target, "elts", None) or [target])]
     return [part for part in parts if isinstance(part, ast.Name)]
 
 
-def _mentioned(node: ast.AST, variable: str) -> list[ast.Name]:
-    return [part for part in ast.walk(node) if isinstance(part, ast.Name) and part.id == variable]
+class _Mentions:
+    """Finds where variables are mentioned; each node is searched once, for all of them."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[ast.AST, dict[str, list[ast.Name]]] = {}
+
+    def of(self, node: ast.AST, variable: str) -> Sequence[ast.Name]:
+        """Return the mentions of a variable in a node, by the name that it has in the text."""
+        return self._names(node).get(variable, ())
+
+    def _names(self, node: ast.AST) -> dict[str, list[ast.Name]]:
+        names = self._by_node.get(node)
+        if names is None:
+            names = self._by_node[node] = {}
+            if isinstance(node, ast.Name):
+                names[node.id] = [node]
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.stmt):
+                    for name, mentions in self._names(child).items():
+                        names.setdefault(name, []).extend(mentions)
+                else:
+                    for part in ast.walk(child):
+                        if isinstance(part, ast.Name):
+                            names.setdefault(part.id, []).append(part)
+        return names
+
+    def parts(self, block: Sequence[ast.stmt], variable: str) -> Iterator[list[ast.Name]]:
+        """Yield the parts of a variable in a block; what is in none of them is left out."""
+        part: list[ast.Name] | None = None
+        for statement in block:
+            mentioned = self.of(statement, variable)
+            if not mentioned:
+                continue
+            if self._assigns(statement, variable):
+                if part is not None:
+                    yield part
+                part = []
+            if part is not None:
+                part += mentioned
+            elif (
+                isinstance(statement, ast.For)
+                and not statement.orelse
+                and self.of(statement.target, variable)
+            ):
+                # Each turn of the loop begins with a value of its own.
+                if not self.of(statement.iter, variable):
+                    yield [*mentioned]
+            elif isinstance(statement, ast.For | ast.While | ast.If):
+                yield from self.parts(statement.body, variable)
+                yield from self.parts(statement.orelse, variable)
+        if part is not None:
+            yield part
+
+    def _assigns(self, statement: ast.stmt, variable: str) -> bool:
+        """Return whether a statement gives a variable a value that does not come from its former one."""
+        if not isinstance(statement, ast.Assign):
+            return False
+        times = sum(name.id == variable for name in _assigned(statement))
+        return times > 0 and times == len(self.of(statement, variable))

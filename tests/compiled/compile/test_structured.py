@@ -14,6 +14,7 @@ from op_cases import CASES, draw, graph_of
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.codegen.names import DTYPES
+from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import _windows
 from tracejit.compile import numba_target
 from tracejit.compile.objects import load, new_engine
@@ -257,3 +258,16 @@ def test_much_scratch_memory_is_probed(count: int, is_probed: bool) -> None:
     text = f"def f(args):\n    s = scratch_f32({count})\n    o = write_f32(args[0], 0)\n    o[1] = s[0]\n"
     texts = numba_target.lower(Kernel("f", text)).texts
     assert any("probe-stack" in module for module in texts) == is_probed
+
+
+def test_loops_of_winograds_method_hide_their_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM does not rewrite their addresses; the result is the same."""
+    text = "def f(args):\n    out = write_f64(args[0], 0)\n" + (
+        "    for i in range(4):\n        for j in range(args[1]):\n            out[4 * i + j] = 10 * i + j\n"
+    )
+    plain = numba_target.lower(Kernel("f", text))
+    monkeypatch.setattr(numba_target, "_TRANSFORMS", "10 * i")
+    hidden = numba_target.lower(Kernel("f", text))
+    narrow = numba_target.lower(Kernel("f", f"# add_outer_f32x{vector_bytes() // 4}(\n{text}"))
+    assert [lowered.texts[-1].count("asm") for lowered in (plain, hidden, narrow)] == [0, 2, 0]
+    assert run(text, 4) == run(text.replace("10 * i", "i * 10"), 4)

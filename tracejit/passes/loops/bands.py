@@ -86,23 +86,25 @@ def span_of(nest: Nest, access: Access, is_written: bool) -> RowSpan | None:
     return row_span(access, extents[0], strides[0], is_written, *zip(extents[1:], strides[1:], strict=True))
 
 
-def cuts_of_product(product: Product, panels: bool, writers: int) -> Iterator[RowCut]:
+def cuts_of_product(product: Product, kernel: str, writers: int) -> Iterator[RowCut]:
     """Give the ways to cut a product, the best one first.
 
     Args:
         product: the product.
-        panels: whether it is multiplied by panels.
+        kernel: the kernel that multiplies.
         writers: how many launches add to the same result.
     """
     _, m, n, k, x, y, out, _ = product
     if product.batch > 1:
         yield _cut_of_batch(product)
         return
-    if panels:
+    if kernel == "panels":
         is_far = k * n * product.itemsize >= multiplier.PANELS_BYTES
         least = products.PANELS_PART_ROWS if is_far else multiplier.TURNING_ROWS
     else:
         least = BAND_ROWS if m >= 2 * BAND_ROWS else LEAST_ROWS
+        if kernel == "columns" and m >= 2 * products.WIDE_BYTES // product.itemsize:
+            least = products.WIDE_BYTES // product.itemsize  # the lanes of a tile
         is_whole = out.row == n and out.access.offset == 0 and out.access.root.aval.size == m * n
         # Cut in any other way, bands read what other bands have written, which is more than they sum here.
         if is_whole and 2 * MOST_BANDS * m * n <= writers * k * (m + n):
@@ -116,7 +118,8 @@ def cuts_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
         row_span(out.access, m, out.row, True, (n, out.column)),
     )
     yield RowCut(m, least, m // least, spans, frozenset([y.access.root]), product, "rows")
-    least = max(1, products.WIDE_BYTES // product.itemsize)
+    # Tiles of few rows are twice as wide.
+    least = max(1, (2 if m <= LEAST_ROWS // 2 else 1) * products.WIDE_BYTES // product.itemsize)
     spans = (
         row_span(y.access, n, y.column, False, (k, y.row)),
         row_span(out.access, n, out.column, True, (m, out.row)),
@@ -181,7 +184,7 @@ def bands_of_product(launch: KernelLaunch, cut: RowCut, ranges: list[tuple[int, 
     if cut.axis != "rows":
         take = product.columns if cut.axis == "columns" else product.slice
         pieces = [take(start, stop) if start < stop else product.rows(0, 0) for start, stop in ranges]
-        return [product_launch(piece, launch.name, launch.node) for piece in pieces]
+        return [product_launch(piece, launch.name, launch.node, product) for piece in pieces]
     # Most products are cut this way, and a long loop has thousands of bands: only what differs is computed.
     batch, _, *others = launch.numbers
     x, y, out = launch.pointers
@@ -192,6 +195,7 @@ def bands_of_product(launch: KernelLaunch, cut: RowCut, ranges: list[tuple[int, 
             (x.moved(start * product.x.row), y, out.moved(start * product.out.row)),
             1,
             launch.node,
+            whole=product,
         )
         for start, stop in map(_start_in_memory, ranges)
     ]
@@ -214,6 +218,7 @@ def sums_of_product(
             ),
             1,
             launch.node,
+            whole=product,
         )
         for band, (start, stop) in enumerate(map(_start_in_memory, ranges))
     ]

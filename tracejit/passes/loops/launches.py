@@ -75,7 +75,9 @@ class KernelLaunch(NamedTuple):
     written: int  # the number of pointers, at the end, that are written
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
-    whole: Product | Cut | RangeCut | Blocks | None = None  # how it can be cut into parts
+    whole: Product | Cut | RangeCut | Blocks | None = (
+        None  # how it can be cut into parts; of a part, what was cut
+    )
     epilogue: Epilogue | None = None  # with one, the result is not in memory
 
     @property
@@ -191,9 +193,18 @@ def row_count(launch: Launch) -> int:
     return len(launch.body.rows) if isinstance(launch, LoopLaunch) else 1
 
 
-def product_launch(product: Product, kernel: str, node: Node | None) -> KernelLaunch:
-    """Return the launch of a product by one of our kernels, such as "panels"."""
+def product_launch(
+    product: Product, kernel: str, node: Node | None, whole: Product | None = None
+) -> KernelLaunch:
+    """Return the launch of a product by one of our kernels, such as "panels".
+
+    Args:
+        product: what is computed.
+        kernel: the name of the kernel.
+        node: the matrix product.
+        whole: the product that this one is a part of, whose sizes choose among kernels of that name; itself by default.
+    """
     count, m, n, k, x, y, out, add = product
     y_strides = (y.row, y.batch) if kernel == "product" else (y.row, y.column, y.batch)
     numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
-    return KernelLaunch(kernel, numbers, (x.access, y.access, out.access), 1, node, whole=product)
+    return KernelLaunch(kernel, numbers, (x.access, y.access, out.access), 1, node, whole=whole or product)

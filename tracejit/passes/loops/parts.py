@@ -209,6 +209,8 @@ def outer_joined(nest: Nest, wanted: int) -> Nest:
         accesses = [*nest.reads, *nest.writes]
         if nest.extents[0] > 1 and any(a.strides[0] != a.strides[1] * inner for a in accesses):
             break
+        if all(isinstance(line, Load | Accumulate) for line in nest.lines):
+            break  # a sum over one row: the sum over more, which cannot be joined, is to be the same kernel
         nest = nest._replace(
             extents=(nest.extents[0] * inner, *nest.extents[2:]),
             split=nest.split - 1 if nest.split else nest.split,

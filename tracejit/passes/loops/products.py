@@ -101,16 +101,19 @@ class Product(NamedTuple):
         return self.y.column == 1 or self.n == 1 or self.k == 0
 
 
-def parts_of(product: Product, panels: bool) -> list[Product]:
+def parts_of(product: Product, kernel: str) -> list[Product]:
     """Return a product in parts, one if it does not take long: ranges of its batch, or of its rows or columns.
 
-    Every part copies its panels itself, so it has many rows or many columns.
+    Args:
+        product: the product.
+        kernel: the kernel that multiplies. If it does so by panels, every part copies these itself, so it has many
+            rows or many columns.
     """
     batch, m, n, itemsize = product.batch, product.m, product.n, product.itemsize
     take, extent, unit, most = product.rows, m, ROWS, m // (2 * ROWS)
     if batch > 1:
         take, extent, unit, most = product.slice, batch, 1, batch // 2
-    elif panels:
+    elif kernel == "panels":
         # Blocks of x are copied once for each part.
         unit_bytes = WIDE_BYTES * (4 if product.x.row == 1 else 1)
         most = m // PANELS_PART_ROWS

@@ -122,7 +122,7 @@ class _Scheduler:
         if not isinstance(product, Product):
             return Candidate(launch, *cuts_by_images(launch))
         writers = self.writers[product.out.access.root]
-        return Candidate(launch, product.ns, cuts_of_product(product, launch.name == "panels", writers))
+        return Candidate(launch, product.ns, cuts_of_product(product, launch.name, writers))
 
     def scratch(self, nest: Nest) -> set[Value]:
         """Return the roots of memory that holds one row at a time."""
@@ -139,8 +139,8 @@ class _Scheduler:
         if isinstance(launch, LoopLaunch):
             return [launch]
         if isinstance(launch.whole, Product):
-            parts_of = products.parts_of(launch.whole, launch.name == "panels")
-            pieces = [product_launch(part, launch.name, launch.node) for part in parts_of]
+            parts_of = products.parts_of(launch.whole, launch.name)
+            pieces = [product_launch(part, launch.name, launch.node, launch.whole) for part in parts_of]
         elif isinstance(launch.whole, Blocks):
             pieces = _parts_of_blocks(launch, launch.whole)
         elif launch.whole is not None:
