@@ -27,7 +27,7 @@ from tracejit.functions.movement import reshaped, sliced
 from tracejit.util.named_tuples import NamedTuple
 
 _ROW = 65536  # elements of a row that stays in the second cache
-_SHORT = 272  # elements of a row from which two passes are faster
+_SHORT = 64  # elements of a row from which two passes are faster
 _NEIGHBOURS = 4096  # that are summed in float32, as parts that vectors add
 _APART = 256  # elements that are summed in float32 one after the other
 _FEW = 32  # elements whose mean is subtracted from all
