@@ -431,7 +431,7 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
     if is_long_row(split, axes):
         rows, mean, variance = moved_rows(members, axes)
         factor = apply("mul", apply("reciprocal", apply("sqrt", apply("add", variance, epsilon))), scales)
-        start = apply("sub", offsets, apply("mul", mean, factor))
+        start = apply("add", offsets, apply("mul", apply("neg", mean), factor))
         y = apply("add", apply("mul", rows, factor), start)
     else:
         y = _scaled(members, statistics_of(members, axes), epsilon, offsets, scales, at + 1)
