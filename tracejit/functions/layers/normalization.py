@@ -7,7 +7,13 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.halves import in_single
-from tracejit.functions.layers.statistics import Statistics, is_long_row, mean_over, moved_rows, statistics_of
+from tracejit.functions.layers.statistics import (
+    Statistics,
+    mean_over,
+    moved_rows,
+    statistics_of,
+    takes_two_passes,
+)
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
@@ -428,7 +434,7 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
         return reshaped(numbers, tuple(ones), None)
 
     offsets, scales = by_member("offset", offset), by_member("scale", scale)
-    if is_long_row(split, axes):
+    if takes_two_passes(split, axes):
         rows, mean, variance = moved_rows(members, axes)
         factor = apply("mul", apply("reciprocal", apply("sqrt", apply("add", variance, epsilon))), scales)
         start = apply("add", offsets, apply("mul", apply("neg", mean), factor))

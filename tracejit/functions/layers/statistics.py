@@ -14,7 +14,8 @@ Rows of groups with the channels first leave the nearest cache. With a number k 
 (x - k) f + h, where f and h follow from the sums of x - k and (x - k)**2; and what a gradient needs of the row are the
 sums of ct and ct (x - k). So one pass takes all sums before the mean is known, and another writes the result and the
 gradient; by way of the mean there were four. The variance loses as much precision as the square of (k - mean) is larger
-than it. As the middle one of three elements, k is far from the mean only if two of these are.
+than it. As the middle one of three elements, k is far from the mean only if two of these are. Rows that stay in the
+nearest cache are read from memory once by four passes, and more than once by two, which are loops of their own.
 """
 
 import math
@@ -27,7 +28,8 @@ from tracejit.functions.movement import reshaped, sliced
 from tracejit.util.named_tuples import NamedTuple
 
 _ROW = 65536  # elements of a row that stays in the second cache
-_SHORT = 64  # elements of a row from which two passes are faster
+_NEAR_ROW = 2048  # of one that stays, with its cotangent, in the nearest cache
+_SHORT_LINE = 64  # side by side, with a scale of their own: a loop over them takes more than the work in it
 _NEIGHBOURS = 4096  # that are summed in float32, as parts that vectors add
 _APART = 256  # elements that are summed in float32 one after the other
 _FEW = 32  # elements whose mean is subtracted from all
@@ -88,10 +90,12 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, gro
     return Statistics(rounded, in_dtype(rest, dtype), variance)
 
 
-def is_long_row(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Return whether statistics over axes are of rows of memory that are too long for passes one after the other."""
-    is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
-    return is_row and 0 not in shape and _SHORT <= math.prod([shape[axis] for axis in axes]) <= _ROW
+def takes_two_passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Return whether two passes over rows of memory, along axes, are faster than four (Note [rows in two passes])."""
+    if axes != tuple(range(len(shape) - len(axes), len(shape))) or 0 in shape:
+        return False
+    count, line = math.prod(shape[axes[0] :]), math.prod(shape[axes[0] + 1 :])
+    return _NEAR_ROW < count <= _ROW or (line <= _SHORT_LINE <= count)
 
 
 class Moved(NamedTuple):
