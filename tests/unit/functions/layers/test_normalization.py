@@ -213,6 +213,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow
 def test_derivatives_of_long_rows() -> None:
     x, (offset, scale) = RNG.normal(size=(1, 4, 8, 8)), parameters()
     weights = dlarray(RNG.normal(size=x.shape), "BCSS")
