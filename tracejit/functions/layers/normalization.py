@@ -7,7 +7,13 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.halves import in_single
-from tracejit.functions.layers.statistics import Statistics, mean_over, statistics_of
+from tracejit.functions.layers.statistics import (
+    Statistics,
+    mean_over,
+    moved_rows,
+    statistics_of,
+    takes_two_passes,
+)
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
@@ -419,7 +425,6 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
     split = (*shape[:at], groups, given.channels // groups, *shape[at + 1 :])
     members = reshaped(given.array, split, None)
     axes = tuple(sorted([at + 1, *(axis + (axis > at) for axis in given.axes("BC"))]))
-    found = statistics_of(members, axes)
 
     def by_member(argument: str, value: Any) -> dlarray:
         numbers = given.by_channel(argument, value)
@@ -428,7 +433,14 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
             ones[at : at + 2] = split[at : at + 2]
         return reshaped(numbers, tuple(ones), None)
 
-    y = _scaled(members, found, epsilon, by_member("offset", offset), by_member("scale", scale), at + 1)
+    offsets, scales = by_member("offset", offset), by_member("scale", scale)
+    if takes_two_passes(split, axes):
+        rows, mean, variance = moved_rows(members, axes)
+        factor = apply("mul", apply("reciprocal", apply("sqrt", apply("add", variance, epsilon))), scales)
+        start = apply("add", offsets, apply("mul", apply("neg", mean), factor))
+        y = apply("add", apply("mul", rows, factor), start)
+    else:
+        y = _scaled(members, statistics_of(members, axes), epsilon, offsets, scales, at + 1)
     return given.result(reshaped(y, shape, None))
 
 

@@ -8,6 +8,14 @@ over images with the channels first, or over their rows, and these sums in float
 summed in float64. Rows of memory (layer normalisation with the channels last) are in a near cache when
 their mean is known: there the deviations are summed in a second pass. The mean that float32 holds may be off by much of
 a small deviation, so what it leaves out is subtracted too.
+
+Note [rows in two passes]
+Rows of groups with the channels first leave the nearest cache. With a number k near its mean a normalised row is
+(x - k) f + h, where f and h follow from the sums of x - k and (x - k)**2; and what a gradient needs of the row are the
+sums of ct and ct (x - k). So one pass takes all sums before the mean is known, and another writes the result and the
+gradient; by way of the mean there were four. The variance loses as much precision as the square of (k - mean) is larger
+than it. As the middle one of three elements, k is far from the mean only if two of these are. Rows that stay in the
+nearest cache are read from memory once by four passes, and more than once by two, which are loops of their own.
 """
 
 import math
@@ -20,6 +28,8 @@ from tracejit.functions.movement import reshaped, sliced
 from tracejit.util.named_tuples import NamedTuple
 
 _ROW = 65536  # elements of a row that stays in the second cache
+_NEAR_ROW = 2048  # of one that stays, with its cotangent, in the nearest cache
+_SHORT_LINE = 64  # side by side, with a scale of their own: a loop over them takes more than the work in it
 _NEIGHBOURS = 4096  # that are summed in float32, as parts that vectors add
 _APART = 256  # elements that are summed in float32 one after the other
 _FEW = 32  # elements whose mean is subtracted from all
@@ -71,13 +81,51 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, gro
     moved = apply("sub", array, k)
     shift = mean_of(moved)
     variance = apply("sub", mean_of(apply("square", moved)), apply("square", shift))
-    variance = in_dtype(apply("where", apply("less", variance, 0.0), 0.0, variance), dtype)
+    variance = in_dtype(_not_negative(variance), dtype)
     mean = apply("add", in_dtype(k, FLOAT64), shift)
     if dtype == FLOAT64:
         return Statistics(mean, None, variance)
     rounded = in_dtype(mean, dtype)
     rest = apply("stop_gradient", apply("sub", in_dtype(rounded, FLOAT64), mean))
     return Statistics(rounded, in_dtype(rest, dtype), variance)
+
+
+def takes_two_passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Return whether two passes over rows of memory, along axes, are faster than four (Note [rows in two passes])."""
+    if axes != tuple(range(len(shape) - len(axes), len(shape))) or 0 in shape:
+        return False
+    count, line = math.prod(shape[axes[0] :]), math.prod(shape[axes[0] + 1 :])
+    return _NEAR_ROW < count <= _ROW or (line <= _SHORT_LINE <= count)
+
+
+class Moved(NamedTuple):
+    """Rows less numbers near their means, the means that are left, and the variances (Note [rows in two passes])."""
+
+    rows: dlarray
+    mean: dlarray
+    variance: dlarray
+
+
+def moved_rows(array: dlarray, axes: tuple[int, ...]) -> Moved:
+    """Return rows along axes less a number near the mean of each: the middle one of three elements that lie apart."""
+    shape = array._data.shape
+
+    def element(numerator: int) -> dlarray:
+        starts = {axis: shape[axis] * numerator // 6 for axis in axes}
+        return sliced(array, {axis: slice(start, start + 1) for axis, start in starts.items()})
+
+    x, y, z = element(1), element(3), element(5)
+    low, high = apply("minimum", x, y), apply("maximum", x, y)
+    k = apply("stop_gradient", apply("maximum", low, apply("minimum", high, z)))
+    rows = apply("sub", array, k)
+    mean = mean_over(rows, axes)
+    variance = apply("sub", mean_over(apply("square", rows), axes), apply("square", mean))
+    return Moved(rows, mean, _not_negative(variance))
+
+
+def _not_negative(variance: dlarray) -> dlarray:
+    """Return a variance with 0 where rounding has made it negative."""
+    return apply("where", apply("less", variance, 0.0), 0.0, variance)
 
 
 def _near(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -181,6 +181,24 @@ def test_the_first_element_may_be_far_from_all_others() -> None:
     )
 
 
+@pytest.mark.parametrize("place", [1, 3, 5])
+def test_an_element_of_a_group_may_be_far_from_all_others(place: int) -> None:
+    """Rows of groups are first moved by an element near their mean (Note [rows in two passes])."""
+    x = np.random.default_rng(1).normal(100.0, 1.0, (2, 6, 30, 30)).astype(np.float32)
+    for first in (0, 3):
+        x[:, first + 3 * place // 6, 5 * place, 5 * place] = 0
+    m, v = by_group(x, "BCSS", 2)
+    y = extract(tj.groupnorm(dlarray(x, "BCSS"), 2, 0, 1))
+    np.testing.assert_allclose(y, (x - m) / np.sqrt(v + 1e-5), rtol=1e-5, atol=1e-6)
+
+
+def test_groups_of_constants_and_nan() -> None:
+    x = np.full((1, 3, 60, 60), 7.3, np.float32)
+    x[0, 2, 4, 4] = np.nan
+    y = extract(tj.groupnorm(dlarray(x, "BCSS"), 3, 0, 1))
+    assert (y[:, :2] == 0).all() and np.isnan(y[:, 2]).all()
+
+
 FUNCTIONS = {
     "batchnorm": lambda x, o, s: tj.batchnorm(x, o, s)[0],
     "mean and variance": lambda x, o, s: tj.batchnorm(x, o, s)[1:],
@@ -193,6 +211,17 @@ FUNCTIONS = {
     "instancenorm": lambda x, o, s: tj.instancenorm(x, o, s),
     "crosschannelnorm": lambda x, o, s: tj.crosschannelnorm(x, 3, alpha=0.5),
 }
+
+
+@pytest.mark.slow
+def test_derivatives_of_long_rows() -> None:
+    x, (offset, scale) = RNG.normal(size=(1, 4, 8, 8)), parameters()
+    weights = dlarray(RNG.normal(size=x.shape), "BCSS")
+    for function in (tj.groupnorm, lambda x, _, o, s: tj.instancenorm(x, o, s)):
+        tj.testing.check_gradients(
+            lambda x, o, s, function=function: (function(x, 2, o, s) * weights).sum(),
+            dlarray(x, "BCSS"), dlarray(offset), dlarray(scale + 0.5), order=2, rtol=1e-5,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize("format", effort.sweep(("BCS", "BSC"), ("BCS", "BSC", "SCB", "CBT", "BCSS")))
