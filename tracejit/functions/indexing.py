@@ -263,7 +263,8 @@ def as_value(array: dlarray, value: Any, function: str = "setitem", argument: st
                 )
         try:
             with np.errstate(all="ignore"):
-                return _as_constant(as_array(np.asarray(value).astype(dtype)))
+                constant: dlarray = _as_constant(as_array(np.asarray(value).astype(dtype)))
+            return constant
         except OverflowError:
             raise too_large(value, function, argument) from None
     given = as_array(value, function, argument)

@@ -117,8 +117,9 @@ class StepWatch:
         private = {id(root) for root, _ in self._private}
 
         def is_own(write: Written) -> bool:
-            before = write.before
-            return before.node in nodes if before is not None else write.was_private and id(write.root) not in private
+            if write.before is not None:
+                return write.before.node in nodes
+            return write.was_private and id(write.root) not in private
 
         written[:] = [write for write in written if not is_own(write)]
         return Step(

@@ -10,8 +10,6 @@ from loops import agree, array, loops_of
 
 import tracejit as tj
 
-WEIGHTS = np.arange(3.0) + 0.5
-
 
 def copied(x: Any) -> Any:
     y = np.copy(x)
@@ -34,12 +32,6 @@ def filled(x: Any) -> Any:
     return y
 
 
-def of_another_array(x: Any) -> Any:
-    y = np.copy(WEIGHTS)
-    y *= x
-    return y
-
-
 def in_a_loop_inside(x: Any) -> Any:
     def step(c: Any, part: Any) -> Any:
         y = np.copy(x)
@@ -47,7 +39,7 @@ def in_a_loop_inside(x: Any) -> Any:
         c[0] = part
         return c + y, y
 
-    last, _ = tj.dlscan(step, x, np.arange(4.0))
+    last, _ = tj.dlscan(step, x, x * 2.0)
     return np.tanh(last)
 
 
@@ -61,7 +53,7 @@ def in_a_map(x: Any) -> Any:
     return tj.dlmap(one, over=0)(x)
 
 
-WRITERS = [copied, with_a_written_view, filled, of_another_array, in_a_loop_inside, in_a_map]
+WRITERS = [copied, with_a_written_view, filled, in_a_loop_inside, in_a_map]
 
 
 @pytest.mark.parametrize("writer", WRITERS)

@@ -165,7 +165,6 @@ class TestAgainstALoop:
 
         np.testing.assert_allclose(dlmap(fun, over=0)(X), X.sum(1) + 1, rtol=1e-12)
 
-
     @pytest.mark.parametrize("axis", [0, 1])
     def test_gradients_by_what_the_observations_were_taken_from(self, axis):
         """Each reaches its own observation of the array around the map, in its own place."""

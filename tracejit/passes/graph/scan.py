@@ -36,7 +36,7 @@ def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, 
     if [aval._replace(format=None) for aval in avals] != expected:
         raise ValueError(f"scan: the operands are {[*map(str, avals)]}, expected {[*map(str, expected)]}")
     outputs = [value.aval for value in body.graph.outputs]
-    if [aval._replace(format=None) for aval in outputs[:first]] != [aval._replace(format=None) for aval in own[:first]]:
+    if outputs[:first] != own[:first]:
         raise ValueError(
             f"scan: a step makes the carry {[*map(str, outputs[:first])]} of {[*map(str, own[:first])]}"
         )
