@@ -29,7 +29,7 @@ from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
 from tracejit.record import monitor
 from tracejit.record.guards import same
-from tracejit.record.memory import Private, Written
+from tracejit.record.memory import BegunWrite, Private
 from tracejit.record.recorder import Recorder, user_location
 from tracejit.record.views import LateValue
 from tracejit.util.memory import collector_paused
@@ -110,13 +110,13 @@ class StepWatch:
             if type(view._value) is LateValue:
                 assert view._value.aval
 
-    def step(self, written: list[Written]) -> Step:
+    def step(self, written: list[BegunWrite]) -> Step:
         """Return the step, given the arrays that it wrote, of which it takes out those that are its own."""
         graph = self.recorder.graph
         nodes = set(graph.nodes[self.first :])
         private = {id(root) for root, _ in self._private}
 
-        def is_own(write: Written) -> bool:
+        def is_own(write: BegunWrite) -> bool:
             if write.before is not None:
                 return write.before.node in nodes
             return write.was_private and id(write.root) not in private
@@ -127,7 +127,7 @@ class StepWatch:
             self._hindrance(nodes, written), self._made,
         )  # fmt: skip
 
-    def _hindrance(self, nodes: set[Node], foreign: Sequence[Written]) -> str | None:
+    def _hindrance(self, nodes: set[Node], foreign: Sequence[BegunWrite]) -> str | None:
         recorder = self.recorder
         for guard in recorder.guards[self._guards :]:
             if guard.value.node in nodes:

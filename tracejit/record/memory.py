@@ -58,7 +58,7 @@ class Change(NamedTuple):
     result: Any = None
 
 
-class Written(NamedTuple):
+class BegunWrite(NamedTuple):
     """A write, as it begins.
 
     root          the array that owns the elements
@@ -128,7 +128,7 @@ class Memories:
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
-        self.begun: list[Written] | None = None
+        self.begun: list[BegunWrite] | None = None
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
         """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""

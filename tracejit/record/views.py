@@ -11,7 +11,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import Change, Written, is_ndarray, is_private, is_same_memory, root_of
+from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, is_same_memory, root_of
 from tracejit.util.devices import OnDevice, may_share_memory
 
 
@@ -226,7 +226,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
         path.append(path[-1]._view[0])
     root = path[-1]
     if current.memories.begun is not None:
-        current.memories.begun.append(Written(root, root._value, root._view is not None))
+        current.memories.begun.append(BegunWrite(root, root._value, root._view is not None))
     if current.maps:
         current.maps[-1].check_write(root)
     _begin(root, current)
