@@ -72,6 +72,13 @@ def body() -> Body:
     return Body(b.graph, 1, 0)
 
 
+def narrowing() -> Body:
+    """Return a step that changes the dtype of its carry."""
+    b = Builder(Graph())
+    b.graph.outputs = [b.cast(b.input(Aval((), None, np.dtype(np.float64))), dtype=np.dtype(np.float32))]
+    return Body(b.graph, 1, 0)
+
+
 def selected_without_bodies() -> Selection:
     """Select the launches of a graph with a loop, without a function that builds its body."""
     b = Builder(Graph())
@@ -266,6 +273,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ),
         ValueError,
         "scan: the operands are ['2 float64'], expected ['scalar float64']",
+    ),
+    (
+        lambda: Builder(Graph()).apply(
+            SCAN, [np.float64(1)], {"body": narrowing(), "length": 2, "reverse": False, "save": True}
+        ),
+        ValueError,
+        "scan: a step makes the carry ['scalar float32'] of ['scalar float64']",
     ),
     (
         selected_without_bodies,

@@ -55,6 +55,16 @@ class SeenArray:
         """True if the array holds what it held when it entered."""
         return self.copy is self.data or self.copy.tobytes() == self.data.tobytes()
 
+    def is_left(self, noted: Mapping[int, np.ndarray]) -> bool:
+        """Return whether nobody has the array any more, nor its memory, but for what the recorder has noted."""
+        data, base = self.data, self.data.base
+        if _references(self) > _ALONE + 1 + (id(data) in noted):  # one is the variable
+            return False
+        is_owned = (
+            type(base) is np.ndarray and base.flags.owndata and _references_to_owner(self) <= _ONE_VIEW + 1
+        )
+        return data.flags.owndata or is_owned
+
 
 def _references(seen: SeenArray) -> int:
     return sys.getrefcount(seen.data)

@@ -2,7 +2,7 @@
 """The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -104,6 +104,11 @@ class CapturedState(State):
     def elements(self, value: Value) -> np.ndarray | None:
         """Return the elements of the captured array that an input of the graph stands for."""
         return next((seen.data for seen in self._seen if seen.value is value), None)
+
+    def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
+        """Return whether an input stands for an array that nobody has any more, but for what the recorder has noted."""
+        seen = next((seen for seen in self._seen if seen.value is value), None)
+        return seen is not None and seen.array is None and seen.is_left(noted)
 
     def take_entered(self) -> dict[Value, np.ndarray]:
         """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""

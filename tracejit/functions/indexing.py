@@ -185,7 +185,7 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     if parsed is None or parsed.order is not None:
         if recorder.recorder() is not None:  # a constant stays one
             key = tuple(map(_as_constant, key)) if isinstance(key, tuple) else _as_constant(key)
-            value = _as_constant(as_value(array, value)) if type(value) in (int, float, bool) else value
+            value = as_value(array, value) if type(value) in (int, float, bool) else value
         views.store(array, setitem(array, key, value))
         return
     given = _fitted(array, as_value(array, value), parsed.result, parsed.result_format)
@@ -198,14 +198,16 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
 
 
 def _as_constant(x: Any) -> Any:
-    """Return an untraced number, or integers in a list or a range, as an array that is private to the recording."""
+    """Return an untraced number, or integers in a list or a range, as an array that is private to a recording."""
     if isinstance(x, list) and x and all(type(part) in (int, bool) for part in x):
         x = as_array(np.asarray(x))
     elif isinstance(x, range) and len(x):
         x = as_array(np.asarray(x, INT64))
     elif type(x) is not dlarray or x._value is not None or x._data.ndim or x._view is not None:
         return x
-    recorder.recorder().memories.private(x, is_ndarray=True)  # type: ignore[union-attr]
+    current = recorder.recorder()
+    if current is not None:
+        current.memories.private(x, is_ndarray=True)
     return x
 
 
@@ -261,7 +263,8 @@ def as_value(array: dlarray, value: Any, function: str = "setitem", argument: st
                 )
         try:
             with np.errstate(all="ignore"):
-                return as_array(np.asarray(value).astype(dtype))
+                constant: dlarray = _as_constant(as_array(np.asarray(value).astype(dtype)))
+            return constant
         except OverflowError:
             raise too_large(value, function, argument) from None
     given = as_array(value, function, argument)

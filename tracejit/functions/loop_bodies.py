@@ -29,7 +29,7 @@ from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
 from tracejit.record import monitor
 from tracejit.record.guards import same
-from tracejit.record.memory import Private
+from tracejit.record.memory import BegunWrite, Private
 from tracejit.record.recorder import Recorder, user_location
 from tracejit.record.views import LateValue
 from tracejit.util.memory import collector_paused
@@ -110,28 +110,29 @@ class StepWatch:
             if type(view._value) is LateValue:
                 assert view._value.aval
 
-    def step(self, written: Sequence[tuple[Any, Value | None]]) -> Step:
-        """Return the step, given the arrays that it wrote with their Values from before."""
+    def step(self, written: list[BegunWrite]) -> Step:
+        """Return the step, given the arrays that it wrote, of which it takes out those that are its own."""
         graph = self.recorder.graph
         nodes = set(graph.nodes[self.first :])
+        private = {id(root) for root, _ in self._private}
+
+        def is_own(write: BegunWrite) -> bool:
+            if write.before is not None:
+                return write.before.node in nodes
+            return write.was_private and id(write.root) not in private
+
+        written[:] = [write for write in written if not is_own(write)]
         return Step(
             self.first, self.start, len(graph.nodes), self.inputs, self.outputs, self._bases, _drawn(self.recorder),
             self._hindrance(nodes, written), self._made,
         )  # fmt: skip
 
-    def _hindrance(self, nodes: set[Node], written: Sequence[tuple[Any, Value | None]]) -> str | None:
+    def _hindrance(self, nodes: set[Node], foreign: Sequence[BegunWrite]) -> str | None:
         recorder = self.recorder
         for guard in recorder.guards[self._guards :]:
             if guard.value.node in nodes:
                 return f"{guard.what} lets a value of the step decide what Python does"
-        private = {id(root) for root, _ in self._private}
-        for root, before in written:
-            own = (
-                before.node in nodes if before is not None else id(root) not in private and _is_private(root)
-            )
-            if not own:
-                return WRITES
-        if any(not same(root._data, before) for root, before in self._private):
+        if foreign or any(not same(root._data, before) for root, before in self._private):
             return WRITES
         if any(not same(each.advance(0), state) for each, state in self._made):
             return "the step draws from a generator that was made outside it"
@@ -143,10 +144,6 @@ class StepWatch:
 def _drawn(recorder: Recorder) -> dict[Generator, int]:
     """Return how many blocks were drawn from each generator."""
     return {generator: draw.blocks for generator, draw in recorder.draws.items() if draw is not None}
-
-
-def _is_private(root: Any) -> bool:
-    return type(root._view) is Private
 
 
 @contextmanager
@@ -252,13 +249,19 @@ def why_not_kept(recorder: Recorder, steps: Sequence[Step], carries: int) -> str
     first, second = (_Taker(recorder, step, carries, True).run() for step in steps)
     if repr(first.body) != repr(second.body) or len(first.constants) != len(second.constants):
         return "the second step recorded other operations than the first"
-    if not all(map(_alike, first.constants, second.constants)):
+    pairs = [pair for pair in zip(first.constants, second.constants, strict=True) if pair[0] is not pair[1]]
+    if pairs:
+        recorder.memories.forget_all()
+    if not all(_alike(recorder, *pair) for pair in pairs):
         return "the second step read other arrays than the first"
     return None
 
 
-def _alike(one: Value, other: Value) -> bool:
-    return one is other or bool(one.is_constant and other.is_constant and same(one.data, other.data))
+def _alike(recorder: Recorder, one: Value, other: Value) -> bool:
+    """Return whether two steps read what is no array from outside, but made of the same elements by each of them."""
+    noted = recorder.memories.read
+    is_made = all(each.is_constant or recorder.state.is_left(each, noted) for each in (one, other))
+    return is_made and same(one.data, other.data)
 
 
 def give_back_draws(recorder: Recorder, step: Step) -> None:

@@ -110,9 +110,10 @@ def _mapped(fun: Callable[..., Any], over: Any, args: tuple[Any, ...], kwargs: d
     with monitor.paused():
         operands = _operands(b, leaves, _overs(over, args, kwargs))
         count = _count(operands)
-        firsts = {number: _first(b, operand) for number, operand in operands.items()}
+        place = b.constant(np.zeros(1, np.int64))  # of the observation; a derivative inside may go through it
+        firsts = {number: _first(b, operand, place) for number, operand in operands.items()}
     inputs = [value_of(array) for array in firsts.values()]
-    mapping = Mapping(name_of(fun), recorder, inputs, count)
+    mapping = Mapping(name_of(fun), recorder, [*inputs, place], count)
     args, kwargs = tree.unflatten(treedef, [firsts.get(number, leaf) for number, leaf in enumerate(leaves)])
     recorder.maps.append(mapping)
     try:
@@ -124,6 +125,7 @@ def _mapped(fun: Callable[..., Any], over: Any, args: tuple[Any, ...], kwargs: d
     nodes = mapping.nodes()
     demands = [value_of(demanded.condition) for demanded in mapping.demands]
     known = dict(zip(inputs, [operand.value for operand in operands.values()], strict=True))
+    known[place] = b.constant(np.arange(count).reshape(count, 1))
     b.location = recorders.user_location()
     with monitor.paused():
         found = batch(b, nodes, [*values, *demands], known, count, "dlmap")
@@ -191,11 +193,10 @@ def _count(operands: dict[int, _Operand]) -> int:
     return count
 
 
-def _first(b: Builder, operand: _Operand) -> dlarray:
-    """Return the first observation."""
+def _first(b: Builder, operand: _Operand, place: Value) -> dlarray:
+    """Return the first observation, as the one at a place."""
     value, format = operand.value, operand.array.format
-    starts, stops = (0,) * value.ndim, (1, *value.shape[1:])
-    part = b.slice(value, starts=starts, stops=stops, steps=(1,) * value.ndim)
+    part = b.take(value, place, axis=0)
     first = b.reshape(part, shape=value.shape[1:])
     label = None if format is None else format[: operand.axis] + format[operand.axis + 1 :]
     return dlarray._wrap(first.data, label or None, first)

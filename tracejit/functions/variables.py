@@ -19,7 +19,7 @@ from tracejit.util.memory import collector_paused
 def is_array(leaf: Any) -> bool:
     """Return whether an argument is an array, which is traced; arrays of strings or objects are other data."""
     if isinstance(leaf, np.ndarray):
-        return leaf.dtype.kind not in "OSUVMmT"
+        return leaf.dtype.kind not in "OSUVMmT" or leaf.dtype.name == "bfloat16"
     return hasattr(type(leaf), "__dlpack__")
 
 

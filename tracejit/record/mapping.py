@@ -57,6 +57,7 @@ class Mapping:
         self.demands: list[Demand] = []
         self.closed = False
         self._before = recorder.memories.views[:]
+        self._writes = len(recorder.memories.begun or ())
 
     @staticmethod
     def around() -> type[_Around]:
@@ -96,6 +97,9 @@ class Mapping:
         stop = self.start + len(nodes)
         kept = [node for node in nodes if different.isdisjoint(node.outputs)]
         self.recorder.graph.nodes[self.start : stop] = kept
+        begun = self.recorder.memories.begun
+        if begun is not None:  # a step of a loop around it: the function writes into arrays of its own only
+            del begun[self._writes :]
         views = self.recorder.memories.views
         for view in views:
             if view._value in different:

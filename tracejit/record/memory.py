@@ -58,6 +58,19 @@ class Change(NamedTuple):
     result: Any = None
 
 
+class BegunWrite(NamedTuple):
+    """A write, as it begins.
+
+    root          the array that owns the elements
+    before        its Value
+    was_private   whether it was private to the recording
+    """
+
+    root: Any
+    before: Any
+    was_private: bool
+
+
 class Private:
     """The mark of private arrays of a recording."""
 
@@ -85,7 +98,7 @@ class Memories:
         writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
         most_views: the number of views from which on those that nobody has are looked for.
-        begun: the arrays that are written, each with its Value from before, while a step of a loop is recorded.
+        begun: the writes so far of a step of a loop that is recorded.
     """
 
     __slots__ = (
@@ -115,7 +128,7 @@ class Memories:
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
-        self.begun: list[tuple[Any, Any]] | None = None
+        self.begun: list[BegunWrite] | None = None
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
         """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""
@@ -132,6 +145,13 @@ class Memories:
         """Release the views that nobody has."""
         self.views[:] = [view for view in self.views if sys.getrefcount(view) > HELD]
         self.most_views = 2 * len(self.views) + _FEW_VIEWS
+
+    def forget_all(self) -> None:
+        """Release the views that nobody has, and those that only they have."""
+        count = len(self.views) + 1
+        while len(self.views) < count:
+            count = len(self.views)
+            self.forget()
 
     def unlink(self, view: Any, array: Any) -> bool:
         """Undo the link of the newest view, which nobody has, and of what is between it and an array.

@@ -76,6 +76,10 @@ class State:
         """Return the elements of the captured array that an input of the graph stands for."""
         return None
 
+    def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
+        """Return whether an input stands for an array that nobody has any more, but for what the recorder has noted."""
+        return False
+
     def number(self, number: Any) -> None:
         """Note that a number of Python's or NumPy's is an operand, and a constant of the trace."""
 

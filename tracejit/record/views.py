@@ -11,7 +11,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import Change, is_ndarray, is_private, is_same_memory, root_of
+from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, is_same_memory, root_of
 from tracejit.util.devices import OnDevice, may_share_memory
 
 
@@ -61,9 +61,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         if order == "C" and not data.flags.c_contiguous:
             data = np.empty(data.shape, data.dtype)
             value = _laid_out(value, data, current)
-        elif (
-            derived.is_of_ndarray(array, current) or current.maps
-        ):  # which NumPy's code, or a mapped function, may write
+        elif derived.is_of_ndarray(array, current) or current.maps or current.memories.begun is not None:
+            # NumPy's code, a mapped function or a step may write it, as an array of its own
             data = _empty(data)
             value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
@@ -227,7 +226,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
         path.append(path[-1]._view[0])
     root = path[-1]
     if current.memories.begun is not None:
-        current.memories.begun.append((root, root._value))
+        current.memories.begun.append(BegunWrite(root, root._value, root._view is not None))
     if current.maps:
         current.maps[-1].check_write(root)
     _begin(root, current)

@@ -193,3 +193,32 @@ class TestBounds:
                 last, slope = accelerated(tj.dlarray([x]))
                 assert last["n"].item() == steps and slope.tolist() == [0.5**steps]
         assert accelerated.stats.programs == 1
+
+
+SHORT: dict[str, Callable[[Any, Any], Any]] = {
+    "scan": lambda w, x: tj.dlscan(lambda c, a: (tj.tanh(c * w + a), None), x[0], x)[0],
+    "product": lambda w, x: tj.dlscan(lambda c, a: (tj.tanh(c @ (w * x[:3]) + a), None), x[0], x)[0],
+    "checkpoint": lambda w, x: tj.dlcheckpoint(lambda x: tj.tanh(x * w))(x),
+    "cond": lambda w, x: tj.dlcond(w.sum() > -100, lambda: tj.tanh(x * w), lambda: x),
+    "while": lambda w, x: tj.dlwhile(
+        lambda c: c[1] < 3, lambda c: (tj.tanh(c[0] * w), c[1] + 1), (x, 0), max_steps=5
+    )[0],
+    "map": lambda w, x: tj.dlmap(lambda a: tj.tanh(a * w), 0)(x),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_gradients_of_16_bits(name: str) -> None:
+    """The cotangents of what all steps read are added in float32, in replays too."""
+    loop = SHORT[name]
+    fun = lambda w, x: tj.dlgradient(loop(w, x).sum(), (w, x))
+    w, x = (tj.dlarray(np.asarray(array, np.float16)) for array in (W, XS))
+    wide = tj.dlfeval(fun, *(array.astype(np.float64) for array in (w, x)))
+    accelerated = tj.dlaccelerate(fun)
+    for _ in range(3):
+        for found, expected in zip(accelerated(w, x), wide, strict=True):
+            assert found.dtype == np.float16
+            np.testing.assert_allclose(
+                np.asarray(found).astype(float), np.asarray(expected), rtol=0.02, atol=0.01
+            )
+    assert accelerated.stats.hits == 1

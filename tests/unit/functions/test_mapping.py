@@ -165,6 +165,28 @@ class TestAgainstALoop:
 
         np.testing.assert_allclose(dlmap(fun, over=0)(X), X.sum(1) + 1, rtol=1e-12)
 
+    @pytest.mark.parametrize("axis", [0, 1])
+    def test_gradients_by_what_the_observations_were_taken_from(self, axis):
+        """Each reaches its own observation of the array around the map, in its own place."""
+
+        def fun(x):
+            y = x * 2.0
+            one = lambda a: dlgradient((a**2 * x[0, 0]).sum(), (x, y))
+            return dlmap(one, over=axis)(y), one, y
+
+        accelerated = dlaccelerate(lambda x: fun(x)[0])
+        for _ in range(3):
+            found = accelerated(X)
+
+        def looped(x):
+            _, one, y = fun(x)
+            return [one(y[i] if axis == 0 else y[:, i]) for i in range(y.shape[axis])]
+
+        each = dlfeval(looped, X)
+        expected = [np.stack([np.asarray(part) for part in parts], axis) for parts in zip(*each, strict=True)]
+        equal(found, expected)
+        equal(dlfeval(lambda x: fun(x)[0], X), expected)
+
 
 class TestAxes:
     def test_labels(self):

@@ -113,3 +113,11 @@ def test_derivatives(brain: np.dtype) -> None:
         assert have.dtype == brain
         want = tj.extractdata(want)
         np.testing.assert_allclose(tj.extractdata(have).astype(float), want, atol=3e-2 * np.abs(want).max())
+
+
+def test_an_ndarray_is_an_argument_of_every_evaluation(brain: np.dtype) -> None:
+    x = np.array([0.5, 2.0], np.float32).astype(brain)
+    slope = lambda x: tj.dlgradient((x * x).sum(), x)
+    for fun in (lambda x: tj.dlfeval(slope, x), dlaccelerate(slope)):
+        for _ in range(3):
+            assert fun(x).astype(np.float32).tolist() == [1.0, 4.0]

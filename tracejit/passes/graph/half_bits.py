@@ -13,6 +13,8 @@ import numpy as np
 
 from tracejit.aval import FLOAT16, FLOAT32, FLOAT64, Aval, is_half
 from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ops import Kind
+from tracejit.passes.graph.bodies import Body
 
 _BITS = np.dtype(np.uint16)
 
@@ -20,7 +22,7 @@ _BITS = np.dtype(np.uint16)
 def half_bits(graph: Graph) -> Graph:
     """Return an equivalent graph in which inputs and outputs of 16-bit numbers are the integers of their bits.
 
-    A graph without such numbers is returned as it is. The body of a loop is a graph of its own, and is built as one.
+    A graph without such numbers is returned as it is. Bodies of loops become bodies of the same integers.
     """
     values = [*graph.inputs, *graph.constants, *(v for node in graph.nodes for v in node.outputs)]
     if not any(is_half(value.aval.dtype) for value in values):
@@ -58,6 +60,8 @@ class _Replacement:
         if node.op.name == "pad" and any(halves):
             value = np.asarray(params["value"], node.output.dtype).view(_BITS)
             params = {**params, "value": int(value)}
+        if node.op.kind is Kind.LOOP and any(halves):
+            params = {name: _body(x) if type(x) is Body else x for name, x in params.items()}
         avals: Any = tuple([_aval(value) for value in node.outputs])
         found = self.b.node(node.op, operands, params, avals[0] if len(avals) == 1 else avals)
         return (found,) if len(avals) == 1 else tuple(found)
@@ -83,6 +87,10 @@ class _Replacement:
             bits = b.cast(b.brain_bits(rounded), dtype=_BITS)
         self.wide[bits] = b.cast(rounded, dtype=FLOAT32)
         return bits
+
+
+def _body(body: Body) -> Body:
+    return Body(half_bits(body.graph), body.carries, body.slices)
 
 
 def _aval(value: Value) -> Aval:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import FLOAT32, Aval, is_half
 from tracejit.ir import Builder, Graph, Node, Value, evaluate
 from tracejit.ops import Kind, Op
 from tracejit.passes.graph.bodies import Body, run_as_program, zeros
@@ -36,6 +36,10 @@ def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, 
     if [aval._replace(format=None) for aval in avals] != expected:
         raise ValueError(f"scan: the operands are {[*map(str, avals)]}, expected {[*map(str, expected)]}")
     outputs = [value.aval for value in body.graph.outputs]
+    if outputs[:first] != own[:first]:
+        raise ValueError(
+            f"scan: a step makes the carry {[*map(str, outputs[:first])]} of {[*map(str, own[:first])]}"
+        )
     return (
         *outputs[:first],
         *[aval._replace(shape=(length, *aval.shape)) for aval in outputs[first:]],
@@ -125,6 +129,18 @@ def _written_adjoint(body: Body, given: tuple[bool, ...], save: bool) -> _Adjoin
     return writer.run(body if is_same else Body(forward, first, body.slices, body.origin))
 
 
+def _total_aval(aval: Aval) -> Aval:
+    """Return the aval of a sum of the cotangents of a constant, of which those of 16 bits are added in float32."""
+    return aval._replace(dtype=FLOAT32) if is_half(aval.dtype) else aval
+
+
+def _total(b: Builder, constant: Value) -> Value:
+    """Return the sum of the cotangents of a constant before the first step."""
+    found = zeros(b, constant)
+    dtype = _total_aval(constant.aval).dtype
+    return found if found.dtype == dtype else b.cast(found, dtype=dtype)
+
+
 class _AdjointWriter:
     """The construction of the body of the adjoint from the halves of the joint graph of a body."""
 
@@ -146,7 +162,7 @@ class _AdjointWriter:
         parts = [i for i in range(first, last) if halves.by_input[i] is not None]
         for i in carries:
             self.stand(by_output[i])
-        totals = {i: b.input(body.graph.inputs[i].aval) for i in constants}
+        totals = {i: b.input(_total_aval(body.graph.inputs[i].aval)) for i in constants}
         for value in self.stands:
             self.stand(value)
         for i, value in by_output.items():
@@ -192,6 +208,8 @@ class _AdjointWriter:
 
     def added(self, total: Value, value: Value) -> Value:
         """Return a sum; a product is added to it where it lies."""
+        if value.dtype != total.dtype:
+            value = self.b.cast(value, dtype=total.dtype)
         node = value.node
         is_product = node is not None and node.op.name == "matmul" and value.dtype.kind == "f"
         inputs = [v for other in self.b.graph.nodes for v in other.inputs]
@@ -219,7 +237,7 @@ def _vjp(b: Builder, node: Node, ct: Any) -> list[Value | None]:
         outputs = b.apply(SCAN, node.inputs, {**params, "body": adjoint.forward})
     sources = {"input": node.inputs, "output": outputs, "cotangent": cts}
     inputs = [cts[i] if cts[i] is not None else zeros(b, node.outputs[i]) for i in adjoint.carries]
-    inputs += [zeros(b, node.inputs[i]) for i in adjoint.constants]
+    inputs += [_total(b, node.inputs[i]) for i in adjoint.constants]
     inputs += [sources[kind][number] for kind, number in adjoint.slices]
     inputs += [node.inputs[i] for i in adjoint.reads]
     cotangents = b.apply(SCAN, inputs, {**params, "body": adjoint.body, "reverse": not params["reverse"]})
