@@ -242,7 +242,7 @@ class _Selector:
         symbol, operands = None, node.inputs
         if emit.routine is not None:
             symbol = emit.routine(*[v.aval for v in node.inputs])
-        if emit.routine is not None or emit.is_aligned:
+        if emit.is_aligned:
             operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
             avals[1:] = [v.aval for v in operands]
         numbers = list(emit.numbers(*avals, **node.params))
