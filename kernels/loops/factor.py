@@ -91,19 +91,30 @@ def lu_solve(
                 begin = 0 if turn < n else i + 1
                 end = i if turn < n else n
                 row = at + i * n
-                s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0 * out[first]
-                for j in range(begin, end - 7, 8):
-                    s0 += factors[row + j] * out[first + j]
-                    s1 += factors[row + j + 1] * out[first + j + 1]
-                    s2 += factors[row + j + 2] * out[first + j + 2]
-                    s3 += factors[row + j + 3] * out[first + j + 3]
-                    s4 += factors[row + j + 4] * out[first + j + 4]
-                    s5 += factors[row + j + 5] * out[first + j + 5]
-                    s6 += factors[row + j + 6] * out[first + j + 6]
-                    s7 += factors[row + j + 7] * out[first + j + 7]
-                for j in range(end - (end - begin) % 8, end):
-                    s0 += factors[row + j] * out[first + j]
-                rest = out[first + i] - (((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7)))
+                rest = out[first + i]
+                whole = begin
+                if end - begin >= 8:
+                    s0 = factors[row + begin] * out[first + begin]
+                    s1 = factors[row + begin + 1] * out[first + begin + 1]
+                    s2 = factors[row + begin + 2] * out[first + begin + 2]
+                    s3 = factors[row + begin + 3] * out[first + begin + 3]
+                    s4 = factors[row + begin + 4] * out[first + begin + 4]
+                    s5 = factors[row + begin + 5] * out[first + begin + 5]
+                    s6 = factors[row + begin + 6] * out[first + begin + 6]
+                    s7 = factors[row + begin + 7] * out[first + begin + 7]
+                    for j in range(begin + 8, end - 7, 8):
+                        s0 += factors[row + j] * out[first + j]
+                        s1 += factors[row + j + 1] * out[first + j + 1]
+                        s2 += factors[row + j + 2] * out[first + j + 2]
+                        s3 += factors[row + j + 3] * out[first + j + 3]
+                        s4 += factors[row + j + 4] * out[first + j + 4]
+                        s5 += factors[row + j + 5] * out[first + j + 5]
+                        s6 += factors[row + j + 6] * out[first + j + 6]
+                        s7 += factors[row + j + 7] * out[first + j + 7]
+                    rest -= ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+                    whole = end - (end - begin) % 8
+                for j in range(whole, end):
+                    rest -= factors[row + j] * out[first + j]
                 if turn >= n:
                     pivot = factors[row + i]
                     rest = rest / pivot if pivot != 0.0 else math.nan
