@@ -84,76 +84,40 @@ def lu_solve(
                     kept = out[first + step * k + c]
                     out[first + step * k + c] = out[first + other * k + c]
                     out[first + other * k + c] = kept
-        if k == 1 and not transposed:
-            # Sums of eight interleaved parts: one sum would wait for each addition.
+        # Eight rows are subtracted together, from 64 columns at a time, which stay in the near cache.
+        down = n if transposed else 1
+        along = 1 if transposed else n
+        for left in range(0, k, 64):
+            right = min(left + 64, k)
             for turn in range(2 * n):
                 i = turn if turn < n else 2 * n - 1 - turn
                 begin = 0 if turn < n else i + 1
                 end = i if turn < n else n
-                row = at + i * n
-                rest = out[first + i]
-                whole = begin
-                if end - begin >= 8:
-                    s0 = factors[row + begin] * out[first + begin]
-                    s1 = factors[row + begin + 1] * out[first + begin + 1]
-                    s2 = factors[row + begin + 2] * out[first + begin + 2]
-                    s3 = factors[row + begin + 3] * out[first + begin + 3]
-                    s4 = factors[row + begin + 4] * out[first + begin + 4]
-                    s5 = factors[row + begin + 5] * out[first + begin + 5]
-                    s6 = factors[row + begin + 6] * out[first + begin + 6]
-                    s7 = factors[row + begin + 7] * out[first + begin + 7]
-                    for j in range(begin + 8, end - 7, 8):
-                        s0 += factors[row + j] * out[first + j]
-                        s1 += factors[row + j + 1] * out[first + j + 1]
-                        s2 += factors[row + j + 2] * out[first + j + 2]
-                        s3 += factors[row + j + 3] * out[first + j + 3]
-                        s4 += factors[row + j + 4] * out[first + j + 4]
-                        s5 += factors[row + j + 5] * out[first + j + 5]
-                        s6 += factors[row + j + 6] * out[first + j + 6]
-                        s7 += factors[row + j + 7] * out[first + j + 7]
-                    rest -= ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
-                    whole = end - (end - begin) % 8
-                for j in range(whole, end):
-                    rest -= factors[row + j] * out[first + j]
-                if turn >= n:
-                    pivot = factors[row + i]
-                    rest = rest / pivot if pivot != 0.0 else math.nan
-                out[first + i] = rest
-        else:
-            # Eight rows are subtracted together, from 64 columns at a time, which stay in the near cache.
-            down = n if transposed else 1
-            along = 1 if transposed else n
-            for left in range(0, k, 64):
-                right = min(left + 64, k)
-                for turn in range(2 * n):
-                    i = turn if turn < n else 2 * n - 1 - turn
-                    begin = 0 if turn < n else i + 1
-                    end = i if turn < n else n
-                    row = at + i * along
-                    to = first + i * k
-                    for j in range(begin, end - 7, 8):
-                        f0 = factors[row + j * down]
-                        f1 = factors[row + (j + 1) * down]
-                        f2 = factors[row + (j + 2) * down]
-                        f3 = factors[row + (j + 3) * down]
-                        f4 = factors[row + (j + 4) * down]
-                        f5 = factors[row + (j + 5) * down]
-                        f6 = factors[row + (j + 6) * down]
-                        f7 = factors[row + (j + 7) * down]
-                        of = first + j * k
-                        for c in range(left, right):
-                            rest = out[to + c] - f0 * out[of + c] - f1 * out[of + k + c]
-                            rest = rest - f2 * out[of + 2 * k + c] - f3 * out[of + 3 * k + c]
-                            rest = rest - f4 * out[of + 4 * k + c] - f5 * out[of + 5 * k + c]
-                            out[to + c] = rest - f6 * out[of + 6 * k + c] - f7 * out[of + 7 * k + c]
-                    for j in range(end - (end - begin) % 8, end):
-                        factor = factors[row + j * down]
-                        for c in range(left, right):
-                            out[to + c] -= factor * out[first + j * k + c]
-                    if (turn < n) == (transposed != 0):
-                        pivot = factors[at + i * n + i]
-                        for c in range(left, right):
-                            out[to + c] = out[to + c] / pivot if pivot != 0.0 else math.nan
+                row = at + i * along
+                to = first + i * k
+                for j in range(begin, end - 7, 8):
+                    f0 = factors[row + j * down]
+                    f1 = factors[row + (j + 1) * down]
+                    f2 = factors[row + (j + 2) * down]
+                    f3 = factors[row + (j + 3) * down]
+                    f4 = factors[row + (j + 4) * down]
+                    f5 = factors[row + (j + 5) * down]
+                    f6 = factors[row + (j + 6) * down]
+                    f7 = factors[row + (j + 7) * down]
+                    of = first + j * k
+                    for c in range(left, right):
+                        rest = out[to + c] - f0 * out[of + c] - f1 * out[of + k + c]
+                        rest = rest - f2 * out[of + 2 * k + c] - f3 * out[of + 3 * k + c]
+                        rest = rest - f4 * out[of + 4 * k + c] - f5 * out[of + 5 * k + c]
+                        out[to + c] = rest - f6 * out[of + 6 * k + c] - f7 * out[of + 7 * k + c]
+                for j in range(end - (end - begin) % 8, end):
+                    factor = factors[row + j * down]
+                    for c in range(left, right):
+                        out[to + c] -= factor * out[first + j * k + c]
+                if (turn < n) == (transposed != 0):
+                    pivot = factors[at + i * n + i]
+                    for c in range(left, right):
+                        out[to + c] = out[to + c] / pivot if pivot != 0.0 else math.nan
         for back in range(n):
             step = n - 1 - back
             other = places[matrix * n + step]
@@ -162,6 +126,59 @@ def lu_solve(
                     kept = out[first + step * k + c]
                     out[first + step * k + c] = out[first + other * k + c]
                     out[first + other * k + c] = kept
+
+
+def lu_solve_vector(
+    count: int, n: int, k: int, transposed: int, a: Any, factors: Any, places: Any, b: Any, out: Any
+) -> None:
+    """Do what lu_solve does for one right side of matrices that are not transposed.
+
+    Sums have eight interleaved parts, because one sum would wait for each addition.
+    """
+    for matrix in range(count):
+        at = matrix * n * n
+        first = matrix * n
+        for i in range(first, first + n):
+            out[i] = b[i]
+        for step in range(n):
+            other = places[first + step]
+            if other != step:
+                kept = out[first + step]
+                out[first + step] = out[first + other]
+                out[first + other] = kept
+        for turn in range(2 * n):
+            i = turn if turn < n else 2 * n - 1 - turn
+            begin = 0 if turn < n else i + 1
+            end = i if turn < n else n
+            row = at + i * n
+            rest = out[first + i]
+            whole = begin
+            if end - begin >= 8:
+                s0 = factors[row + begin] * out[first + begin]
+                s1 = factors[row + begin + 1] * out[first + begin + 1]
+                s2 = factors[row + begin + 2] * out[first + begin + 2]
+                s3 = factors[row + begin + 3] * out[first + begin + 3]
+                s4 = factors[row + begin + 4] * out[first + begin + 4]
+                s5 = factors[row + begin + 5] * out[first + begin + 5]
+                s6 = factors[row + begin + 6] * out[first + begin + 6]
+                s7 = factors[row + begin + 7] * out[first + begin + 7]
+                for j in range(begin + 8, end - 7, 8):
+                    s0 += factors[row + j] * out[first + j]
+                    s1 += factors[row + j + 1] * out[first + j + 1]
+                    s2 += factors[row + j + 2] * out[first + j + 2]
+                    s3 += factors[row + j + 3] * out[first + j + 3]
+                    s4 += factors[row + j + 4] * out[first + j + 4]
+                    s5 += factors[row + j + 5] * out[first + j + 5]
+                    s6 += factors[row + j + 6] * out[first + j + 6]
+                    s7 += factors[row + j + 7] * out[first + j + 7]
+                rest -= ((s0 + s4) + (s1 + s5)) + ((s2 + s6) + (s3 + s7))
+                whole = end - (end - begin) % 8
+            for j in range(whole, end):
+                rest -= factors[row + j] * out[first + j]
+            if turn >= n:
+                pivot = factors[row + i]
+                rest = rest / pivot if pivot != 0.0 else math.nan
+            out[first + i] = rest
 
 
 def lu_logdet(

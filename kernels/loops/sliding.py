@@ -13,8 +13,7 @@ def sliding_sums(start: int, stop: int, taps: int, n: int, before: int, x: Any, 
     """
     if stop - start < 16:
         for i in range(start, stop):
-            low = max(0, before - i)
-            high = min(taps, n + before - i)
+            low, high = max(0, before - i), min(taps, n + before - i)
             at = i - before
             whole = low
             out[i] = 0
