@@ -7,7 +7,7 @@ are arrays. A loop that stores all of them lets LLVM store vectors.
 
 from collections.abc import Sequence
 
-from tracejit.aval import is_half, part_dtype
+from tracejit.aval import part_dtype
 from tracejit.ir import Node
 from tracejit.ops.op import Layout, Piece, RangeCut, contiguous
 from tracejit.passes.loops.builder import LaunchBuilder
@@ -28,7 +28,7 @@ def interleaved(builder: LaunchBuilder, node: Node, pieces: Sequence[tuple[Piece
     """
     out, count = node.output, len(pieces)
     dtype = part_dtype(out.dtype)
-    if builder.for_device or not 2 <= count <= _MOST or not out.aval.size or is_half(dtype):
+    if builder.for_device or not 2 <= count <= _MOST or not out.aval.size:
         return False
     if node.op.name not in ("concatenate", "complex_of"):
         return False
