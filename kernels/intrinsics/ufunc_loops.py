@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of the inner loop of a ufunc, the C function that NumPy runs for operands of some dtypes."""
+"""Calls of the inner loop of a ufunc, the C function that NumPy runs for operands of some dtypes.
+
+Those of numpy.linalg are loops over matrices: after the number of matrices the loop gets the sizes of one, and after
+the steps from matrix to matrix the steps within one.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,32 +18,63 @@ from .pointers import TypedPointer
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 MOST = 8  # operands and results of a ufunc
+MATRICES = {
+    "eigh_lo": ("nn", "n", "nn"),
+    "eigvalsh_lo": ("nn", "n"),
+    "svd_s": ("mn", "mk", "k", "kn"),
+    "svd": ("mn", "k"),
+}
+"""The axes of one matrix of each operand and result, by ufunc of numpy.linalg."""
 
 
-def _emit(builder: ir.IRBuilder, count: int, args: Any) -> None:
-    """Emit loop(addresses, &elements, steps, data), with addresses moved on to the first element."""
-    routine, start, stop = args[:3]
-    steps, arrays = args[3 : 3 + count], args[3 + count :]
+def _emit(builder: ir.IRBuilder, args: Any, sizes: Any, steps: Any, arrays: Any) -> None:
+    """Emit loop(addresses, sizes, steps, data), with addresses moved on to the first element.
+
+    Args:
+        builder: where to.
+        args: the routine, the first element and the one after the last.
+        sizes: of one element, if it is a matrix.
+        steps: from element to element, of each array, and then those within an element.
+        arrays: pointers to operands and results.
+    """
+    routine, start, stop = args
     byte = _BYTE.as_pointer()
     pair = builder.inttoptr(routine, byte.as_pointer())
-    words = ir.ArrayType(_WORD, count)
-    addresses = cgutils.alloca_once(builder, ir.ArrayType(byte, count))
-    extents = cgutils.alloca_once(builder, _WORD)
-    strides = cgutils.alloca_once(builder, words)
     zero = ir.Constant(ir.IntType(32), 0)
-    for i, (step, array) in enumerate(zip(steps, arrays, strict=True)):
-        place = [zero, ir.Constant(ir.IntType(32), i)]
-        first = builder.gep(builder.bitcast(array, byte), [builder.mul(start, step)])
-        builder.store(first, builder.gep(addresses, place))
-        builder.store(step, builder.gep(strides, place))
-    builder.store(builder.sub(stop, start), extents)
+
+    def listed(kind: Any, values: Any) -> Any:
+        slot = cgutils.alloca_once(builder, ir.ArrayType(kind, len(values)))
+        for i, value in enumerate(values):
+            builder.store(value, builder.gep(slot, [zero, ir.Constant(ir.IntType(32), i)]))
+        return builder.gep(slot, [zero, zero])
+
+    moved = [
+        builder.gep(builder.bitcast(array, byte), [builder.mul(start, step)])
+        for array, step in zip(arrays, steps, strict=False)
+    ]
+    numbers = listed(byte, moved), listed(_WORD, [builder.sub(stop, start), *sizes]), listed(_WORD, steps)
     kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), _WORD.as_pointer(), _WORD.as_pointer(), byte])
     loop = builder.bitcast(builder.load(pair), kind.as_pointer())
     data = builder.load(builder.gep(pair, [ir.Constant(ir.IntType(32), 1)]))
-    first_address = builder.gep(addresses, [zero, zero])
     control = _keep_denormals(builder)
-    builder.call(loop, [first_address, extents, builder.gep(strides, [zero, zero]), data])
+    builder.call(loop, [*numbers, data])
     _set_control(builder, control)
+
+
+def _of_matrices(builder: ir.IRBuilder, axes: tuple[str, ...], args: Any, widths: list[int]) -> None:
+    """Emit the call of a loop over matrices that lie one after the other, each row by row."""
+    letters = "".join(dict.fromkeys("".join(axes)))
+    sizes = dict(zip(letters, args[3:], strict=False))
+    outer, inner = [], []
+    for part, width in zip(axes, widths, strict=True):
+        step = ir.Constant(_WORD, width)
+        within = []
+        for letter in reversed(part):
+            within.append(step)
+            step = builder.mul(step, sizes[letter])
+        outer.append(step)
+        inner += reversed(within)
+    _emit(builder, args[:3], [*sizes.values()], [*outer, *inner], args[3 + len(sizes) :])
 
 
 def _keep_denormals(builder: ir.IRBuilder) -> Any:
@@ -77,29 +112,56 @@ def _set_control(builder: ir.IRBuilder, control: Any) -> None:
     _routine(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), builder.bitcast(slot, _BYTE.as_pointer()))
 
 
-def _define(count: int) -> Any:
-    """Return ufunc_loop_{count}(routine, start, stop, *steps, *arrays)."""
+def _define(name: str, words: int, count: int, emit: Callable[..., None]) -> Any:
+    """Return name(*words, *arrays).
+
+    Args:
+        name: of the function.
+        words: how many integers it takes.
+        count: how many arrays.
+        emit: emits its code from the builder, the arguments, and the bytes of an element of each array.
+    """
 
     def typed(context: Any, *arguments: Any) -> Any:
-        words, arrays = arguments[: 3 + count], arguments[3 + count :]
+        arrays = arguments[words:]
         if not all(isinstance(array, TypedPointer) for array in arrays):
             return None
 
         def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            _emit(builder, count, args)
+            widths = [getattr(array.dtype, "bitwidth", 8) // 8 for array in arrays]  # a bool has none
+            emit(builder, args, widths)
             return context.get_dummy_value()
 
-        return signature(types.none, *[types.intp] * len(words), *arrays), code
+        return signature(types.none, *[types.intp] * words, *arrays), code
 
     # Numba reads the names of parameters.
-    names = [f"word{i}" for i in range(3 + count)] + [f"array{i}" for i in range(count)]
+    names = [f"word{i}" for i in range(words)] + [f"array{i}" for i in range(count)]
     source = f"lambda context, {', '.join(names)}: typed(context, {', '.join(names)})"
     function: Callable[..., Any] = eval(source, {"typed": typed})
-    function.__name__ = function.__qualname__ = f"ufunc_loop_{count}"
+    function.__name__ = function.__qualname__ = name
     return intrinsic(function)
 
 
-FUNCTIONS = {f"ufunc_loop_{count}": _define(count) for count in range(2, MOST + 1)}
-"""(routine, start, stop, *steps, *arrays): the elements from start to stop.
+def _of_elements(count: int) -> Any:
+    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
+        _emit(builder, args[:3], [], args[3 : 3 + count], args[3 + count :])
 
-`routine` is the address of two words, the loop and its data. Steps are in bytes, 0 where one element serves all."""
+    return _define(f"ufunc_loop_{count}", 3 + count, count, emit)
+
+
+def _over_matrices(name: str, axes: tuple[str, ...]) -> Any:
+    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
+        _of_matrices(builder, axes, args, widths)
+
+    return _define(f"matrix_loop_{name}", 3 + len({*"".join(axes)}), len(axes), emit)
+
+
+FUNCTIONS = {
+    **{f"ufunc_loop_{count}": _of_elements(count) for count in range(2, MOST + 1)},
+    **{f"matrix_loop_{name}": _over_matrices(name, axes) for name, axes in MATRICES.items()},
+}
+"""ufunc_loop_n(routine, start, stop, *steps, *arrays): the elements from start to stop.
+
+`routine` is the address of two words, the loop and its data. Steps are in bytes, 0 where one element serves all.
+matrix_loop_name(routine, start, stop, *sizes, *arrays): the matrices from start to stop, of sizes in the order in which
+MATRICES names them."""

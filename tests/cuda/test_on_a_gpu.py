@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree, run_case
-from op_cases import CASES, draw, graph_of
+from op_cases import ON_DEVICES, draw, graph_of
 
 import tracejit as tj
 from tracejit.errors import BoundsError, DeviceError, DeviceMemoryError
@@ -32,7 +32,7 @@ def fixture_device() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
-    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(ON_DEVICES)]
 )
 def test_ops(op: Op, sample: Sample, dtype: str) -> None:
     def make(b: Builder, *values: Any) -> list[Any]:

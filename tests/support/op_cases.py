@@ -10,7 +10,7 @@ from tracejit.aval import Aval
 from tracejit.errors import DTypeError
 from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS, Kind, Op, special
-from tracejit.ops.op import Sample, Scalar
+from tracejit.ops.op import KernelCall, Sample, Scalar
 
 OF_SCIPY = special.OPS
 """The functions that SciPy's loops compute, which have a test of their own."""
@@ -20,6 +20,8 @@ CASES = [
     if op.kind is not Kind.HOST and op not in OF_SCIPY
     for sample in op.samples
 ]
+ON_DEVICES = [case for case in CASES if not (isinstance(case[0].emit, KernelCall) and case[0].emit.routine)]
+"""Those that need no routine of the CPU."""
 ELEMENTWISE = [
     op
     for op in OPS.values()

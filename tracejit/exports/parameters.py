@@ -20,7 +20,8 @@ from tracejit.util.named_tuples import NamedTuple
 _ROUTINES = {"gemm_f32": "sgemm", "gemm_f64": "dgemm"}  # by the function that calls it
 _MATRICES = 3  # addresses that the routine takes: two factors and the product
 _CALLS = re.compile(rf"\b({'|'.join(_ROUTINES)})\(\s*args\[0\]")
-_LOOP = re.compile(r"\bufunc_loop_\d\(\s*args\[0\]")
+_LOOP = re.compile(r"\b(?:ufunc_loop_\d|matrix_loop_(\w+))\(\s*args\[0\]")
+_OF_MATRICES = "numpy.linalg."  # whose loops take other integers than those over elements
 _WORD = re.compile(r"\bargs\b(?:\[(\d+)\])?")
 _TYPED = re.compile(r"\b(read|write|number)_(\w+)\(args\[(\d+)\]")
 
@@ -55,7 +56,9 @@ class Parameter(NamedTuple):
         if self.kind == "number":
             return isinstance(argument, ScalarArgument) and argument.dtype == self.dtype
         if self.kind == "symbol":
-            return isinstance(argument, Symbol) and argument.name.endswith(self.routine)
+            if not isinstance(argument, Symbol) or not argument.name.endswith(self.routine):
+                return False
+            return _OF_MATRICES in self.routine or _OF_MATRICES not in argument.name
         return type(argument) is int
 
 
@@ -83,12 +86,14 @@ def parameters(kernel: Kernel) -> tuple[Parameter, ...]:
             Parameter("read", dtype),
             Parameter("write", dtype),
         ]
-    if _LOOP.search(body) is not None:
+    loop = _LOOP.search(body)
+    if loop is not None:
         kinds = {
             kind: "".join(p.dtype.char for p in signature if p.kind == kind and p.dtype)
             for kind in ("read", "write")
         }
-        signature[0] = Parameter("symbol", routine=f"/{kinds['read']}->{kinds['write']}")
+        name = f"{_OF_MATRICES}{loop[1]}" if loop[1] else ""
+        signature[0] = Parameter("symbol", routine=f"{name}/{kinds['read']}->{kinds['write']}")
     return tuple(signature)
 
 

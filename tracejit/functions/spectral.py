@@ -32,6 +32,9 @@ from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
+# Columns of a matrix that rotations serve; of more LAPACK computes the values (ops/spectral.py).
+_FEW = 3
+_FEW_OF_VALUES = 2  # where no vectors are wanted
 _NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"
 
 
@@ -73,11 +76,28 @@ def _signs(v: dlarray) -> dlarray:
     return elementwise.where(negative, v.dtype.type(-1), v.dtype.type(1))
 
 
-def _eigh(function: str, a: Any, lower: Any) -> tuple[dlarray, dlarray]:
+def _by_lapack(function: str, op: str, values: int, x: dlarray) -> tuple[dlarray, ...]:
+    """Return the results of an op that LAPACK computes, in float64 as NumPy does; `values` is the number of the values.
+
+    Raises:
+        numpy.linalg.LinAlgError: if they are not finite.
+    """
+    found = apply(op, in_dtype(x, np.dtype(np.float64)))
+    results = found if isinstance(found, tuple) else (found,)
+    require(elementwise.isfinite(results[values]), function, _NO_VALUES)
+    return tuple([in_dtype(result, x.dtype) for result in results])
+
+
+def _eigh(function: str, a: Any, lower: Any, vectors: bool) -> tuple[dlarray, dlarray]:
+    """Return eigenvalues in order, and if they are wanted the vectors."""
     x = matrices(function, "a", a)
     if not is_option(lower, ("L", "l", "U", "u")):
         refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}")
-    w, v, _ = apply("eigh", transposed(x) if lower in ("U", "u") else x)
+    x = transposed(x) if lower in ("U", "u") else x
+    if x.shape[-1] > (_FEW if vectors else _FEW_OF_VALUES):
+        found = _by_lapack(function, "eigh_in_order" if vectors else "eigvalsh_in_order", 0, x)
+        return found[0], found[-1]
+    w, v, _ = apply("eigh", x)
     require(elementwise.isfinite(w), function, _NO_VALUES)
     if not x.size:
         return w, v
@@ -87,13 +107,13 @@ def _eigh(function: str, a: Any, lower: Any) -> tuple[dlarray, dlarray]:
 
 def eigh(a: Any, UPLO: Any = "L") -> EighResult:  # noqa: N803 (NumPy's name)
     """Return the eigenvalues and eigenvectors of symmetric matrices."""
-    w, v = _eigh("eigh", a, UPLO)
+    w, v = _eigh("eigh", a, UPLO, True)
     return EighResult(w, v * _signs(v) if v.size else v)
 
 
 def eigvalsh(a: Any, UPLO: Any = "L") -> dlarray:  # noqa: N803 (NumPy's name)
     """Return the eigenvalues of symmetric matrices, in order."""
-    return _eigh("eigvalsh", a, UPLO)[0]
+    return _eigh("eigvalsh", a, UPLO, False)[0]
 
 
 def _scaled(x: dlarray) -> tuple[dlarray, dlarray]:
@@ -114,6 +134,9 @@ def _svd(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
     """Return U, S and V of matrices with no more columns than rows, the largest value first."""
     if not x.size:
         return _svd_of_usual(function, x)
+    if x.shape[-1] > _FEW:
+        u, s, v = _by_lapack(function, "svd_in_order", 1, x)
+        return u, s, transposed(v)
     scaled, scale = _scaled(x)
     u, s, v = _svd_of_usual(function, scaled)
     return u, s * movement.squeeze(scale, -1), v
@@ -145,16 +168,20 @@ def _values(function: str, x: dlarray) -> dlarray:
     if x.dtype.kind == "c":
         values: Any = np.linalg.svd(x, compute_uv=False)
         return values  # type: ignore[no-any-return]
-    return _factors(function, x)[1]
+    array = matrices(function, "a", x, square=False)
+    if min(array.shape[-2:]) <= _FEW:
+        return _factors(function, array)[1]
+    tall = array if array.shape[-2] >= array.shape[-1] else transposed(array)
+    return _by_lapack(function, "svdvals_in_order", 0, tall)[0]
 
 
 def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
     """Return the singular value decomposition U S Vh of matrices, or the values alone if not `compute_uv`."""
     if flag("svd", "hermitian", hermitian):
         refuse("svd", "hermitian=True is not supported; use np.linalg.eigh")
-    u, s, v = _factors("svd", a)
     if not flag("svd", "compute_uv", compute_uv):
-        return s
+        return _values("svd", matrices("svd", "a", a, square=False))
+    u, s, v = _factors("svd", a)
     full = flag("svd", "full_matrices", full_matrices)
     signs = _signs(v) if v.size and u.size else None
     if signs is not None:
@@ -185,7 +212,7 @@ def _completed(u: dlarray) -> dlarray:
 
 def svdvals(x: Any) -> dlarray:
     """Return the singular values of matrices, the largest first."""
-    return _factors("svdvals", x)[1]
+    return _values("svdvals", matrices("svdvals", "x", x, square=False))
 
 
 def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
@@ -216,7 +243,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     array = as_array(A, "matrix_rank")
     if array.ndim < 2:
         return reductions.any(array != 0).astype(np.int64)
-    s = svdvals(A)
+    s = _values("matrix_rank", matrices("matrix_rank", "A", A, square=False))
     if not s.size:
         return reductions.sum(s > 0, -1)
     if tol is not None:

@@ -20,6 +20,7 @@ OPS = Table(
         "bits",
         "half_bits",
         "order",
+        "sliding",
         "ctc",
         "linalg",
         "spectral",

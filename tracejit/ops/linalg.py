@@ -177,8 +177,11 @@ OPS = (
     Op(name="lu_solve", doc="X of A X = B, or of A' X = B, by the factors of A; C = A'^-1 ct for B and -C X' for A",
        kind=Kind.KERNEL, infer=lambda a, factors, places, y, *, transposed: Aval(y.shape, None, y.dtype),
        numpy=_numpy_lu_solve, vjp=_vjp_lu_solve, analytic=False,
-       batch=batch.rows, emit=KernelCall("lu_solve", lambda out, a, factors, places, y, *, transposed: (
-           _count(y), y.shape[-2], y.shape[-1], int(transposed))),
+       batch=batch.rows, emit=KernelCall(
+           "lu_solve", lambda out, a, factors, places, y, *, transposed: (
+               _count(y), y.shape[-2], y.shape[-1], int(transposed)),
+           variant=lambda out, a, factors, places, y, *, transposed: (
+               "lu_solve_vector" if y.shape[-1] == 1 and not transposed else "lu_solve")),
        samples=(Sample(((3, 3), (3, 3), (3,), (3, 2)), {"transposed": False}, 0.5, 2.0, (_F8, _F8, _I8, _F8), 3),
                 Sample(((2, 3, 3), (2, 3, 3), (2, 3), (2, 3, 1)), {"transposed": True}, 0.5, 2.0,
                        (_F8, _F8, _I8, _F8), 3))),

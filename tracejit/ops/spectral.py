@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ops of eigenvalues and singular values. Results are in no order and of any sign; public functions put them in order.
+"""Ops of eigenvalues and singular values.
+
+Those with a loop of their own serve small matrices and GPUs: results are in no order and of any sign, and public
+functions put them in order. Larger matrices are left to LAPACK, by the ufuncs of numpy.linalg, whose results are in
+order: rotations of Jacobi take ten times as long for 32 columns, and a hundred times for 256.
 
 The adjoint divides by the differences of values. Where two are equal, up to rounding, it takes 0 in place of the
 quotient: that is the derivative of functions of the values, and of the spaces that vectors of equal values span. It
 lacks a part for f(A) = V diag(f(w)) V', whose limit f'(w) cannot be told from cotangents of V and w.
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -15,6 +20,7 @@ from tracejit.aval import Aval
 from tracejit.ops import batch
 from tracejit.ops.linalg import symmetric, transposed
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
+from tracejit.ops.ufunc_loops import matrix_call, matrix_ufunc
 
 
 def _numpy_eigh(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -85,7 +91,7 @@ def _eye(b: Any, w: Any) -> Any:
 
 def _vjp_eigh(b: Any, node: Any, ct: Any) -> Any:
     # V (diag(ct_w) + F (V' ct_V)) V' with F_ij = 1 / (w_j - w_i).
-    w, v, _ = node.outputs
+    w, v, *_ = node.outputs
     if not w.aval.size:
         return (None,)
     inner = None
@@ -104,12 +110,34 @@ def _skew(b: Any, x: Any) -> Any:
     return b.sub(x, transposed(b, x))
 
 
+def _vjp_eigvalsh(b: Any, node: Any, ct: Any) -> Any:
+    # V diag(ct) V'.
+    _, v = b.eigh_in_order(node.inputs[0])
+    return (symmetric(b, b.matmul(b.mul(v, _row(b, ct)), transposed(b, v))),)
+
+
 def _vjp_svd(b: Any, node: Any, ct: Any) -> Any:
+    u, s, v = node.outputs
+    return (_svd_adjoint(b, u, s, v, ct), None, None, None)
+
+
+def _vjp_svd_in_order(b: Any, node: Any, ct: Any) -> Any:
+    u, s, v = node.outputs
+    by_columns = None if ct[2] is None else transposed(b, ct[2])
+    return (_svd_adjoint(b, u, s, transposed(b, v), (*ct[:2], by_columns)),)
+
+
+def _vjp_svdvals(b: Any, node: Any, ct: Any) -> Any:
+    # U diag(ct) V'.
+    u, _, v = b.svd_in_order(node.inputs[0])
+    return (b.matmul(b.mul(u, _row(b, ct)), v),)
+
+
+def _svd_adjoint(b: Any, u: Any, s: Any, v: Any, ct: Any) -> Any:
     # U [F (U' ct_U - ct_U' U) S + S F (V' ct_V - ct_V' V) + diag(ct_s)] V' + (1 - U U') ct_U S^-1 V',
     # F_ij = 1 / (s_j^2 - s_i^2).
-    u, s, v = node.outputs
     if not s.aval.size:
-        return (None, None, None, None)
+        return None
     row, column, scale = _row(b, s), _column(b, s), _largest(b, s)
     sums = _reciprocal(b, b.add(row, column), scale)
     factors = b.mul(sums, _reciprocal(b, b.sub(row, column), scale))
@@ -121,7 +149,7 @@ def _vjp_svd(b: Any, node: Any, ct: Any) -> Any:
     if ct[2] is not None:
         parts.append(b.mul(column, b.mul(factors, _skew(b, b.matmul(transposed(b, v), ct[2])))))
     if not parts:
-        return (None, None, None, None)
+        return None
     inner = parts[0]
     for part in parts[1:]:
         inner = b.add(inner, part)
@@ -129,7 +157,7 @@ def _vjp_svd(b: Any, node: Any, ct: Any) -> Any:
     if ct[0] is not None and u.shape[-2] != u.shape[-1]:
         beside = b.sub(ct[0], b.matmul(u, b.matmul(transposed(b, u), ct[0])))
         total = b.add(total, b.mul(beside, _reciprocal(b, row, scale)))
-    return (b.matmul(total, transposed(b, v)), None, None, None)
+    return b.matmul(total, transposed(b, v))
 
 
 def _infer_columns(x: Aval) -> tuple[Aval, ...]:
@@ -149,6 +177,32 @@ def _single(x: Aval) -> int:
     return int(x.dtype == np.float32)
 
 
+def _by_lapack(name: str, x: np.ndarray) -> Any:
+    """Return what a ufunc of numpy.linalg makes of matrices; NaN where it does not converge."""
+    with np.errstate(all="ignore"):
+        return matrix_ufunc(name)(x)
+
+
+def _eigh_ns(sizes: Sequence[int]) -> float:
+    """Return about how long a matrix takes, 0 if it is large: LAPACK has threads of its own then."""
+    return 0.0 if max(sizes) > _ONE_THREAD else 1000.0 + 10.0 * prod(sizes) * max(sizes)
+
+
+def _sizes(x: Aval) -> tuple[int, int, int]:
+    m, n = x.shape[-2:]
+    return (m, n, min(m, n))
+
+
+def _infer_vectors(x: Aval) -> tuple[Aval, Aval, Aval]:
+    lead, (m, n, k) = x.shape[:-2], _sizes(x)
+    return (
+        Aval((*lead, m, k), None, x.dtype),
+        Aval((*lead, k), None, x.dtype),
+        Aval((*lead, k, n), None, x.dtype),
+    )
+
+
+_ONE_THREAD = 64
 _F8 = "float64"
 
 OPS = (
@@ -170,4 +224,29 @@ OPS = (
        emit=KernelCall("svd", lambda out, x, columns, sizes, turns: (*_numbers(x), _single(x))),
        samples=(Sample(((3, 2), (3, 2), (2,), (2, 2)), dtypes=(_F8, _F8, _F8, _F8)),
                 Sample(((2, 2, 1), (2, 2, 1), (2, 1), (2, 1, 1)), dtypes=(_F8, _F8, _F8, _F8)))),
+    Op(name="eigh_in_order", doc="eigenvalues of symmetric matrices, whose lower half is read, in order, and vectors; "
+       "NaN where they are not finite; the symmetric V (diag(ct_w) + F (V' ct_V)) V', F_ij = 1 / (w_j - w_i)",
+       kind=Kind.KERNEL, numpy=lambda x: tuple(_by_lapack("eigh_lo", x)), vjp=_vjp_eigh, analytic=False,
+       infer=lambda x: (Aval(x.shape[:-1], None, x.dtype), Aval(x.shape, None, x.dtype)),
+       batch=batch.rows, emit=matrix_call("eigh_lo", lambda x: x.shape[-1:], _eigh_ns),
+       samples=(Sample(((1, 1),), dtypes=(_F8,)), Sample(((3, 1, 1),), dtypes=("float32",)))),
+    Op(name="eigvalsh_in_order", doc="eigenvalues of symmetric matrices, whose lower half is read, in order; NaN where "
+       "they are not finite; the symmetric V diag(ct) V'",
+       kind=Kind.KERNEL, numpy=lambda x: _by_lapack("eigvalsh_lo", x), vjp=_vjp_eigvalsh, analytic=False,
+       infer=lambda x: Aval(x.shape[:-1], None, x.dtype),
+       batch=batch.rows, emit=matrix_call("eigvalsh_lo", lambda x: x.shape[-1:], _eigh_ns),
+       samples=(Sample(((1, 1),), dtypes=(_F8,)), Sample(((3, 1, 1),), dtypes=("float32",)))),
+    Op(name="svd_in_order", doc="singular vectors U, values S, the largest first, and vectors V', of matrices with no "
+       "more columns than rows; NaN where they are not finite; F_ij = 1 / (s_j^2 - s_i^2) in U [F (U' ct_U - ct_U' U) "
+       "S + S F (V' ct_V - ct_V' V) + diag(ct_s)] V' + (1 - U U') ct_U S^-1 V'",
+       kind=Kind.KERNEL, numpy=lambda x: tuple(_by_lapack("svd_s", x)), vjp=_vjp_svd_in_order, analytic=False,
+       infer=_infer_vectors, domain=(0.5, 2.0),
+       batch=batch.rows, emit=matrix_call("svd_s", _sizes, _eigh_ns),
+       samples=(Sample(((1, 1),), dtypes=(_F8,)), Sample(((3, 2, 1),), dtypes=("float32",)))),
+    Op(name="svdvals_in_order", doc="singular values of matrices with no more columns than rows, the largest first; "
+       "NaN where they are not finite; U diag(ct) V'",
+       kind=Kind.KERNEL, numpy=lambda x: _by_lapack("svd", x), vjp=_vjp_svdvals, analytic=False,
+       infer=lambda x: _infer_vectors(x)[1], domain=(0.5, 2.0),
+       batch=batch.rows, emit=matrix_call("svd", _sizes, _eigh_ns),
+       samples=(Sample(((3, 2),), dtypes=(_F8,)), Sample(((2, 2, 2),), dtypes=("float32",)))),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from tracejit.kernels.loops import functions as loop_functions
 from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
+from tracejit.ops.ufunc_loops import MATRIX_UFUNCS
 from tracejit.program import HostCall, Program
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime import ufunc_loops
@@ -168,6 +169,7 @@ def namespace() -> dict[str, Any]:
     names.update(_lanes())
     for count in range(2, ufunc_loops.MOST + 1):
         names[f"ufunc_loop_{count}"] = ufunc_loops.run
+    names |= {f"matrix_loop_{name}": ufunc_loops.run_matrices for name in MATRIX_UFUNCS}
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

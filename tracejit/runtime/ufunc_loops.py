@@ -10,16 +10,18 @@ tells in Python first.
 
 import ctypes
 import re
+from collections.abc import Callable
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tracejit.errors import CodegenError
-from tracejit.ops.ufunc_loops import ufunc_of
+from tracejit.ops.ufunc_loops import matrix_ufunc, ufunc_of
 
 MOST = 8  # operands and results of a ufunc
-NAME = re.compile(r"(numpy|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
+NAME = re.compile(r"(numpy|numpy\.linalg|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
 
 
 class Head(ctypes.Structure):
@@ -39,12 +41,19 @@ class Head(ctypes.Structure):
     )
 
 
+_FINDERS: dict[str, Callable[[str], Any]] = {
+    "numpy": lambda name: getattr(np, name, None),
+    "numpy.linalg": matrix_ufunc,
+    "scipy.special": ufunc_of,
+}
+
+
 def _parts(name: str) -> tuple[np.ufunc, str]:
     """Return the ufunc, and the dtypes of the loop, that a name is of."""
     found = NAME.fullmatch(name)
     if found is None:
         raise CodegenError(f"there is no routine named {name!r:.80}")
-    ufunc = getattr(np, found[2], None) if found[1] == "numpy" else ufunc_of(found[2])
+    ufunc = _FINDERS[found[1]](found[2])
     ufunc = getattr(ufunc, "__wrapped__", ufunc)  # while something is recorded, another object stands for it
     if not isinstance(ufunc, np.ufunc):
         raise CodegenError(f"there is no routine named {name!r:.80}")
@@ -100,3 +109,21 @@ def run(name: str, start: int, stop: int, *steps_and_pointers: Any) -> None:
     results = ufunc(*operands)
     for pointer, result in zip(pointers[ufunc.nin :], results if ufunc.nout > 1 else (results,), strict=True):
         pointer.span(start, stop - start)[:] = result
+
+
+def run_matrices(name: str, start: int, stop: int, *sizes_and_pointers: Any) -> None:
+    """Run a loop over matrices on the pointers of the Python back end, as kernels/intrinsics/ufunc_loops.py does."""
+    ufunc, _ = _parts(name)
+    pointers = sizes_and_pointers[-ufunc.nargs :]
+    axes = [re.findall(r"\w+", part) for part in re.findall(r"\(([^)]*)\)", ufunc.signature or "")]
+    sizes = dict(zip(dict.fromkeys(axis for part in axes for axis in part), sizes_and_pointers, strict=False))
+    if start >= stop:
+        return
+    shapes = [(stop - start, *[sizes[axis] for axis in part]) for part in axes]
+    views = [
+        pointer.span(start * prod(shape[1:]), prod(shape)).reshape(shape) if prod(shape) else np.zeros(shape)
+        for pointer, shape in zip(pointers, shapes, strict=True)
+    ]
+    results = ufunc(*views[: ufunc.nin])
+    for view, result in zip(views[ufunc.nin :], results if ufunc.nout > 1 else (results,), strict=True):
+        view[...] = result

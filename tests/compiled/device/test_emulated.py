@@ -16,7 +16,7 @@ from effort import sweep
 from graphs import random_case
 from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
-from op_cases import CASES, draw, graph_of
+from op_cases import ON_DEVICES, draw, graph_of
 from ptx_emulator import Kernel as PtxKernel
 from ptx_emulator import PtxError
 
@@ -57,7 +57,7 @@ def results(b: Builder, op: Op, values: Sequence[Value], sample: Sample) -> list
     ("op", "sample"),
     [
         pytest.param(*case, id=f"{case[0].name}-{i}", marks=[pytest.mark.slow] if LOOPS(case[0].name) else [])
-        for i, case in enumerate(CASES)
+        for i, case in enumerate(ON_DEVICES)
     ],
 )
 @pytest.mark.sampled(by=lambda case: case["op"].name)

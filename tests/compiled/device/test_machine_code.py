@@ -17,7 +17,7 @@ import pytest
 from device_programs import PROGRAMS
 from effort import EFFORT, Effort
 from on_device import program_of
-from op_cases import CASES, draw, graph_of
+from op_cases import ON_DEVICES, draw, graph_of
 
 import tracejit as tj
 from tracejit.codegen.device import product_tiles
@@ -59,7 +59,7 @@ def built(kernel: Kernel, capability: Capability) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
-    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(ON_DEVICES)]
 )
 @pytest.mark.sampled(by=lambda case: case["op"].name)
 @pytest.mark.slow

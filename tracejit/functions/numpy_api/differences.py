@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, wanted_dtype
+from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, is_half, wanted_dtype
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
@@ -23,7 +23,7 @@ from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
 _NOT_GIVEN = np._NoValue
-_SHORT_KERNEL = 16  # elements: shorter kernels of a convolution are sums of shifted operands, which fuse
+_SHORT_KERNEL = 4  # elements: shorter kernels of a convolution are sums of shifted operands, which fuse
 
 
 def along(array: dlarray, axis: int, start: int | None, stop: int | None) -> dlarray:
@@ -251,19 +251,37 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return movement.relabel(in_dtype(result, wide), given._format)
 
 
-def _full(a: dlarray, v: dlarray) -> dlarray:
-    """Return the full convolution of two vectors, the first at least as long as the second."""
+def _part_of(name: str, n: int, m: int, mode: Any) -> tuple[int, int]:
+    """Return where the part of a full convolution of n and m elements begins that a mode is, and its size; n >= m."""
+    if not is_option(mode, ("full", "same", "valid")):
+        refuse(name, f"mode must be 'full', 'same' or 'valid', not {brief(mode)}")
+    return {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
+
+
+def _convolved(name: str, a: dlarray, v: dlarray, mode: Any) -> dlarray:
+    """Return part of the convolution of two vectors, the first at least as long as the second."""
     n, m = a.size, v.size
+    start, size = _part_of(name, n, m, mode)
     if m <= _SHORT_KERNEL:
         total: Any = None
         for j in range(m):
             term = apply("pad", v[j] * a, widths=((j, m - 1 - j),), value=0)
             total = term if total is None else total + term
-        return total  # type: ignore[no-any-return]
-    # Rows of products, each of them one place further to the right: a row longer by one than the rows it is cut into.
-    rows = apply("pad", v[:, None] * a, widths=((0, 0), (0, m)), value=0)
-    skewed = movement.reshape(movement.reshape(rows, (-1,))[: m * (n + m - 1)], (m, n + m - 1))
-    return reductions.sum(skewed, 0, dtype=a.dtype)
+        return total if size == n + m - 1 else total[start : start + size]  # type: ignore[no-any-return]
+    zeros = {"before": m - 1 - start, "behind": start + size - n}
+    if a.dtype.kind != "c":
+        return _sliding(a, movement.flip(v), zeros)
+    x, y = [[apply(part, z) for part in ("real", "imag")] for z in (a, movement.flip(v))]
+    (rr, ri), (ir, ii) = [[_sliding(left, right, zeros) for right in y] for left in x]
+    return apply("complex_of", rr - ii, ri + ir)
+
+
+def _sliding(x: dlarray, w: dlarray, zeros: dict[str, int]) -> dlarray:
+    """Return the sums of the products of `w` with all places of `x`, which has zeros around it, in their dtype."""
+    if is_half(x.dtype):  # as sums of 16 bits are: in 32 bits, rounded at the end
+        return in_dtype(_sliding(in_dtype(x, FLOAT32), in_dtype(w, FLOAT32), zeros), x.dtype)
+    found = apply("sliding_sums", x, w, **zeros)
+    return found != 0 if x.dtype.kind == "b" else found
 
 
 def convolve(a: Any, v: Any, mode: Any = "full") -> dlarray:
@@ -271,7 +289,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> dlarray:
     first, second = _vectors("np.convolve", a, v)
     if second.size > first.size:
         first, second = second, first
-    return _trimmed("np.convolve", _full(first, second), first.size, second.size, mode)
+    return _convolved("np.convolve", first, second, mode)
 
 
 def correlate(a: Any, v: Any, mode: Any = "valid") -> dlarray:
@@ -279,9 +297,8 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> dlarray:
     first, second = _vectors("np.correlate", a, v)
     second = linear.conjugated(second)
     if second.size > first.size:
-        result = _full(second, movement.flip(first))
-        return movement.flip(_trimmed("np.correlate", result, second.size, first.size, mode))
-    return _trimmed("np.correlate", _full(first, movement.flip(second)), first.size, second.size, mode)
+        return movement.flip(_convolved("np.correlate", second, movement.flip(first), mode))
+    return _convolved("np.correlate", first, movement.flip(second), mode)
 
 
 def _vectors(name: str, a: Any, v: Any) -> list[dlarray]:
@@ -293,17 +310,6 @@ def _vectors(name: str, a: Any, v: Any) -> list[dlarray]:
         )
     dtype = np.result_type(*(x.dtype for x in found))
     return [in_dtype(x, dtype) for x in found]
-
-
-def _trimmed(name: str, full: dlarray, n: int, m: int, mode: Any) -> dlarray:
-    if not is_option(mode, ("full", "same", "valid")):
-        refuse(name, f"mode must be 'full', 'same' or 'valid', not {brief(mode)}")
-    if mode == "full":
-        return full
-    if mode == "valid":
-        return full[m - 1 : n]  # type: ignore[no-any-return]
-    start = (m - 1) // 2
-    return full[start : start + n]  # type: ignore[no-any-return]
 
 
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.pi) -> dlarray:

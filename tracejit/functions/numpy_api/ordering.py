@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import COMPLEX64, COMPLEX128
+from tracejit.aval import COMPLEX64, COMPLEX128, INT64
 from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
@@ -27,13 +27,27 @@ from tracejit.util.arguments import is_option
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
+_MOST_BITS = 16  # of a dtype whose values are counted
+
 
 def places_in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
     """Return the places that sort an array along an axis."""
     if descending:
         last = array.shape[axis] - 1
         return last - movement.flip(places_in_order(movement.flip(array, axis), axis), axis)
+    if array.dtype.kind in "iub" and array.dtype.itemsize <= 4 and array.size:
+        return movement.relabel(_places_of_narrow(array, axis), array._format)
     return movement.relabel(apply("order", array, axis=axis)[0], array._format)
+
+
+def _places_of_narrow(array: dlarray, axis: int) -> dlarray:
+    """Return the places that sort narrow integers: each is the last bits of a wider integer, and these are sorted."""
+    n = array.shape[axis]
+    shift = (n - 1).bit_length()
+    dtype = np.dtype(np.int32 if 8 * array.dtype.itemsize + shift < 32 else np.int64)
+    places = np.arange(n, dtype=dtype).reshape([n if i == axis else 1 for i in range(array.ndim)])
+    keys = in_dtype(movement.relabel(array, None), dtype) * dtype.type(1 << shift) + as_array(places)
+    return in_dtype(in_order(keys, axis) & dtype.type((1 << shift) - 1), INT64)
 
 
 def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
@@ -185,19 +199,52 @@ def _distinct(array: dlarray, equal_nan: bool) -> UniqueAll:
         columns = [array[:, i] for i in reversed(range(array.shape[1]))]
         places = lexsort(columns) if columns else as_array(np.arange(n))
     ordered = apply("take", array, places, axis=0)
+    first, starts, counts = _groups(ordered, equal_nan)
+    number = reductions.cumsum(first) - 1
+    inverse = apply("put", as_array(np.zeros(n, np.int64)), places, number, axis=0)
+    values = apply("take", ordered, starts, axis=0)
+    return UniqueAll(values, apply("take", places, starts, axis=0), inverse, counts)
+
+
+def _groups(ordered: dlarray, equal_nan: bool) -> tuple[dlarray, dlarray, dlarray]:
+    """Return which elements (or rows) in order differ from those before, where they stand, and how many equal each."""
+    n = ordered.shape[0]
     late, early = ordered[1:], ordered[:-1]
     differs = late != early
-    if array.ndim > 1:
+    if ordered.ndim > 1:
         differs = reductions.any(differs, 1)
-    elif equal_nan and array.dtype.kind in "fc":
+    elif equal_nan and ordered.dtype.kind in "fc":
         differs = differs & ~(elementwise.isnan(late) & elementwise.isnan(early))
     first = joining.concatenate([as_array(np.ones(min(n, 1), bool)), differs])
     starts = taking.nonzero(first)[0]
     ends = joining.concatenate([starts[1:], as_array(np.array([n] * min(starts.size, 1), np.int64))])
-    number = reductions.cumsum(first) - 1
-    inverse = apply("put", as_array(np.zeros(n, np.int64)), places, number, axis=0)
-    values = apply("take", ordered, starts, axis=0)
-    return UniqueAll(values, apply("take", places, starts, axis=0), inverse, ends - starts)
+    return first, starts, ends - starts
+
+
+def _values_and_counts(array: dlarray, equal_nan: bool) -> tuple[dlarray, dlarray]:
+    """Return the values of a vector in order, and how often each occurs, which needs no places."""
+    if is_narrow(array):
+        every, counts = occurrences(array)
+        at = taking.nonzero(counts != 0)[0]
+        return in_dtype(at - every, array.dtype), apply("take", counts, at, axis=0)
+    ordered = in_order(array, 0)
+    _, starts, counts = _groups(ordered, equal_nan)
+    return apply("take", ordered, starts, axis=0), counts
+
+
+def is_narrow(array: dlarray) -> bool:
+    """Return whether counting all values of a dtype takes less time than putting elements in order."""
+    bits = 8 * array.dtype.itemsize
+    return array.dtype.kind in "iub" and bits <= _MOST_BITS and array.size >= 1 << (bits - 1)
+
+
+def occurrences(array: dlarray) -> tuple[int, dlarray]:
+    """Return how often each value of a narrow dtype occurs, from the lowest on, and the place of 0."""
+    zero = 1 << (8 * array.dtype.itemsize - 1) if array.dtype.kind == "i" else 0
+    size = 2 if array.dtype.kind == "b" else 1 << (8 * array.dtype.itemsize)
+    places = in_dtype(movement.ravel(array), INT64) + zero
+    ones = movement.broadcast_to(as_array(np.ones((), np.int64)), places.shape)
+    return zero, apply("scatter_add", as_array(np.zeros(size, np.int64)), places, ones, axis=0)
 
 
 def unique(
@@ -214,6 +261,9 @@ def unique(
     array = movement.relabel(as_array(ar, "np.unique"), None)
     if axis is not None:
         axis = normalize_axis("np.unique", array, axis)
+    if (axis is None or array.ndim == 1) and not (return_index or return_inverse):
+        values, counts = _values_and_counts(movement.ravel(array), bool(equal_nan))
+        return (values, counts) if return_counts else values
     if axis is None or array.ndim == 1:
         found = _distinct(movement.ravel(array), bool(equal_nan))
         values, inverse = found.values, movement.reshape(found.inverse_indices, array.shape)
@@ -269,6 +319,9 @@ def isin(
         found = elementwise.not_equal(values, values) & False
     elif dtype.kind == "c":  # in whose order no place can be searched
         found = reductions.any(values[..., None] == in_dtype(others, dtype), -1)
+    elif array.dtype == others.dtype and is_narrow(array):
+        zero, counts = occurrences(others)
+        found = apply("take", counts != 0, in_dtype(movement.relabel(values, None), INT64) + zero, axis=0)
     else:
         ordered = in_order(in_dtype(others, dtype), 0)
         at = apply("searchsorted", ordered, movement.relabel(values, None), right=False)

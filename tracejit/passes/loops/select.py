@@ -20,6 +20,7 @@ from tracejit.passes.loops import tiles
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolution_epilogues import join_convolutions
+from tracejit.passes.loops.interleaving import interleaved
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Line, Literal, Load, Nest, Store, copy_nest
@@ -242,7 +243,7 @@ class _Selector:
         symbol, operands = None, node.inputs
         if emit.routine is not None:
             symbol = emit.routine(*[v.aval for v in node.inputs])
-        if emit.routine is not None or emit.is_aligned:
+        if emit.is_aligned:
             operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
             avals[1:] = [v.aval for v in operands]
         numbers = list(emit.numbers(*avals, **node.params))
@@ -277,9 +278,12 @@ class _Selector:
 
     def assemble(self, node: Node) -> None:
         """Copy the pieces that are not yet where they belong."""
-        out = node.output
-        nests = []
-        for number, (piece, target) in enumerate(self.assemblies.pieces[node]):
+        out, pieces = node.output, self.assemblies.pieces[node]
+        nests: list[Nest] = []
+        is_whole = not any((node, number) in self.assemblies.in_place for number in range(len(pieces)))
+        if is_whole and interleaved(self.builder, node, pieces):
+            return
+        for number, (piece, target) in enumerate(pieces):
             if (node, number) in self.assemblies.in_place:
                 continue
             if piece.fill:
