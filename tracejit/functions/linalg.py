@@ -292,9 +292,9 @@ def solve_triangular(
     """Return the solution X of A X = B for triangular A, as ``scipy.linalg.solve_triangular``.
 
     Args:
-        a: triangular matrices, (..., n, n); the other half is not read.
+        a: triangular matrices, (..., n, n), real or complex; the other half is not read.
         b: a vector (n,), or right sides (..., n, k). Axes before the last two are broadcast with those of `a`.
-        trans: 0 or "N" for A X = B, 1 or "T" for A' X = B.
+        trans: 0 or "N" for A X = B, 1 or "T" for A' X = B, 2 or "C" for the conjugate transpose.
         lower: `a` is lower triangular.
         unit_diagonal: the diagonal is taken as 1 and not read.
 
@@ -310,20 +310,35 @@ def solve_triangular(
     >>> tj.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
     [1.0, 2.0]
     """
-    x, y, is_vector = _system("solve_triangular", a, b)
-    if not is_option(trans, ("N", "T")) and not (type(trans) is int and trans in (0, 1)):
-        refuse("solve_triangular", f"trans must be 0, 1, 'N' or 'T', not {brief(trans)}")
-    lower = flag("solve_triangular", "lower", lower)
-    if flag("solve_triangular", "unit_diagonal", unit_diagonal):
-        x = elementwise.where(np.eye(x.shape[-1], dtype=bool), 1, x)
-    require(
-        elementwise.not_equal(diagonals(x), 0),
-        "solve_triangular",
-        "a diagonal has a 0: the matrix is singular",
+    if not is_option(trans, ("N", "T", "C")) and not (type(trans) is int and trans in (0, 1, 2)):
+        refuse("solve_triangular", f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {brief(trans)}")
+    lower, unit = (
+        flag("solve_triangular", name, x) for name, x in (("lower", lower), ("unit_diagonal", unit_diagonal))
     )
-    if trans in (1, "T"):
+    if _is_complex(a) or _is_complex(b):
+        return _triangular_of_complex(a, b, trans, lower, unit)
+    x, y, is_vector = _system("solve_triangular", a, b)
+    x = _checked_triangle(x, unit)
+    if trans not in (0, "N"):
         x, lower = transposed(x), not lower
     return _solution(apply("solve_triangular", x, y, lower=lower), is_vector)
+
+
+def _checked_triangle(x: dlarray, unit: bool) -> dlarray:
+    if unit:
+        x = elementwise.where(np.eye(x.shape[-1], dtype=bool), 1, x)
+    nonzero = elementwise.not_equal(diagonals(x), 0)
+    require(nonzero, "solve_triangular", "a diagonal has a 0: the matrix is singular")
+    return x
+
+
+def _triangular_of_complex(a: Any, b: Any, trans: Any, lower: bool, unit: bool) -> dlarray:
+    x = _checked_triangle(of_any_numbers("solve_triangular", "a", a), unit)
+    ones = np.ones(x.shape[-2:], bool)
+    x = elementwise.where(np.tril(ones) if lower else np.triu(ones), x, 0)
+    if trans not in (0, "N"):
+        x = transposed(x if trans in (1, "T") else linear.conjugated(x))
+    return _solved_by_parts(x, b)
 
 
 def matrix_power(a: Any, n: Any) -> dlarray:

@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
-from tracejit.xp import creation, elementwise, fft, functions, linalg  # noqa: F401
 from tracejit import special  # noqa: F401
+from tracejit.xp import creation, elementwise, fft, functions, linalg  # noqa: F401
 from tracejit.xp.info import __array_namespace_info__, named_dtypes  # noqa: F401
 
 __array_api_version__ = "2025.12"
