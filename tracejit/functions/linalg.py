@@ -5,6 +5,7 @@ Labels: results have none.
 """
 
 from collections.abc import Callable
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
 from tracejit.record.demands import demand
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.named_tuples import NamedTuple
@@ -242,7 +244,9 @@ def det(a: Any) -> dlarray:
         a: square matrices, (..., n, n).
 
     Returns:
-        dlarray without labels; 0 for a singular matrix, where the derivative is NaN.
+        dlarray without labels. Derivatives of a singular matrix, or of one that is nearly so, are those of the
+        determinant of what is left beside its larger singular values; how many there are is guarded in a trace. In
+        a mapped function they are NaN where a matrix is singular.
 
     Raises:
         DimsError: if the matrices are not square.
@@ -251,8 +255,71 @@ def det(a: Any) -> dlarray:
     >>> round(float(tj.det([[1.0, 2.0], [3.0, 4.0]])), 4)
     -2.0
     """
-    sign, size = _signs_and_sizes(matrices("det", "a", a))
+    x = matrices("det", "a", a)
+    factors, places = apply("lu", x)
+    sizes = elementwise.abs(diagonals(factors))
+    current = recorder.thread.recorder
+    if x.size and not (current is not None and current.maps):
+        largest = reductions.max(sizes, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
+        if recorder.need_value(elementwise.stop_gradient(reductions.any(sizes <= largest)), "det"):
+            found = _det_of_singular(x)
+            sign, size = apply("lu_logdet", elementwise.stop_gradient(x), factors, places, elementwise.log(sizes))
+            value = elementwise.stop_gradient(sign * elementwise.exp(size))
+            return value + (found - elementwise.stop_gradient(found))
+    sign, size = apply("lu_logdet", x, factors, places, elementwise.log(sizes))
     return sign * elementwise.exp(size)
+
+
+def _det_of_singular(x: dlarray) -> dlarray:
+    """Return the determinants of matrices of which one is singular.
+
+    With constants U and V from the singular value decomposition, U' A V is a regular block beside a small one, whose
+    Schur complement has a determinant without a division. That is a function with derivatives of any order.
+    """
+    data = elementwise.stop_gradient(x)
+    u, s, vh = (as_array(part) for part in np.linalg.svd(data))  # type: ignore[call-overload]
+    turned = linear.matmul(linear.matmul(transposed(u), x), transposed(vh))
+    n = x.shape[-1]
+    limit = reductions.max(s, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
+    counts = reductions.sum(in_dtype(s > limit, np.dtype(np.int64)), -1)
+    rank = int(recorder.need_value(elementwise.stop_gradient(reductions.min(counts)), "det"))
+
+    def block(rows: slice, columns: slice) -> dlarray:
+        return movement.sliced(turned, {x.ndim - 2: rows, x.ndim - 1: columns})
+
+    first, rest = slice(0, rank), slice(rank, n)
+    small = block(rest, rest)
+    whole = elementwise.stop_gradient(_sign(u) * _sign(vh))
+    if rank:
+        small = small - linear.matmul(block(rest, first), solve(block(first, first), block(first, rest)))
+        sign, size = _signs_and_sizes(block(first, first))
+        whole = whole * sign * elementwise.exp(size)
+    return whole * _expanded(small)
+
+
+def _sign(x: dlarray) -> dlarray:
+    return _signs_and_sizes(x)[0]
+
+
+_MOST = 8  # rows of a small block: derivatives of the determinant of a larger one are 0 up to this order
+
+
+def _expanded(x: dlarray) -> dlarray:
+    """Return determinants as sums of products, row by row: the minor of each set of columns is needed once."""
+    n = x.shape[-1]
+    if n > _MOST:
+        return prod(x[..., i, i] for i in range(_MOST)) * 0  # type: ignore[no-any-return, arg-type]
+    minors: dict[frozenset[int], Any] = {frozenset(): 1.0}
+    for row in range(n):
+        found: dict[frozenset[int], Any] = {}
+        for columns in map(frozenset, combinations(range(n), row + 1)):
+            terms = [
+                x[..., row, column] * minors[columns - {column}] * (-1.0) ** (sum(c > column for c in columns))
+                for column in sorted(columns)
+            ]
+            found[columns] = sum(terms[1:], terms[0])
+        minors = found
+    return minors[frozenset(range(n))]  # type: ignore[no-any-return]
 
 
 def cholesky(a: Any, upper: bool = False) -> dlarray:
