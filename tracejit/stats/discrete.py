@@ -8,6 +8,7 @@ from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.stats.continuous import s
 from tracejit.stats.distribution import Distribution
+from tracejit.stats.saddle import log_binomial, log_poisson
 from tracejit.stats.tails import log1mexp, log_betainc, log_gammainc, log_gammaincc
 
 
@@ -38,14 +39,14 @@ def _binom_logarithm(k: Any, n: Any, p: Any, upper: bool) -> Any:
 
 poisson = Distribution(
     name="poisson", shapes=("mu",), low=0.0, inner=1.0, is_discrete=True, valid=lambda m: (m >= 0,), formulas={
-    "logpmf": lambda k, m: s.xlogy(k, m) - s.gammaln(k + 1.0) - m,
+    "logpmf": log_poisson,
     "cdf": s.pdtr, "sf": s.pdtrc,
     "logcdf": lambda k, m: log_gammaincc(k + 1.0, m), "logsf": lambda k, m: log_gammainc(k + 1.0, m),
 })  # fmt: skip
 binom = Distribution(
     name="binom", shapes=("n", "p"), low=0.0, high=lambda n, p: n, inner=0.0, is_discrete=True,
     valid=lambda n, p: (n >= 0, *_share(p)), formulas={
-    "logpmf": lambda k, n, p: _choices(n, k) + s.xlogy(k, p) + s.xlog1py(n - k, -p),
+    "logpmf": lambda k, n, p: log_binomial(k, n, p, 1.0 - p),
     "cdf": lambda k, n, p: _binom_cdf(k, n, p, False), "sf": lambda k, n, p: _binom_cdf(k, n, p, True),
     "logcdf": lambda k, n, p: _binom_logarithm(k, n, p, False),
     "logsf": lambda k, n, p: _binom_logarithm(k, n, p, True),
@@ -58,8 +59,7 @@ bernoulli = Distribution(
 nbinom = Distribution(
     name="nbinom", shapes=("n", "p"), low=0.0, inner=1.0, is_discrete=True,
     valid=lambda n, p: (n > 0, p > 0, p <= 1), formulas={
-    "logpmf": lambda k, n, p: (
-        s.gammaln(n + k) - s.gammaln(k + 1.0) - s.gammaln(n) + s.xlogy(n, p) + s.xlog1py(k, -p)),
+    "logpmf": lambda k, n, p: log_binomial(n + 0.0 * k, n + k, p, 1.0 - p) - e.log1p(k / n),
     "cdf": lambda k, n, p: s.betainc(n, k + 1.0, p), "sf": lambda k, n, p: s.betaincc(n, k + 1.0, p),
     "logcdf": lambda k, n, p: log_betainc(n, k + 1.0, p, 1.0 - p),
     "logsf": lambda k, n, p: log_betainc(k + 1.0, n, 1.0 - p, p),
