@@ -263,7 +263,9 @@ def det(a: Any) -> dlarray:
         largest = reductions.max(sizes, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
         if recorder.need_value(elementwise.stop_gradient(reductions.any(sizes <= largest)), "det"):
             found = _det_of_singular(x)
-            sign, size = apply("lu_logdet", elementwise.stop_gradient(x), factors, places, elementwise.log(sizes))
+            sign, size = apply(
+                "lu_logdet", elementwise.stop_gradient(x), factors, places, elementwise.log(sizes)
+            )
             value = elementwise.stop_gradient(sign * elementwise.exp(size))
             return value + (found - elementwise.stop_gradient(found))
     sign, size = apply("lu_logdet", x, factors, places, elementwise.log(sizes))
@@ -277,7 +279,7 @@ def _det_of_singular(x: dlarray) -> dlarray:
     Schur complement has a determinant without a division. That is a function with derivatives of any order.
     """
     data = elementwise.stop_gradient(x)
-    u, s, vh = (as_array(part) for part in np.linalg.svd(data))  # type: ignore[call-overload]
+    u, s, vh = (as_array(part) for part in np.linalg.svd(data))
     turned = linear.matmul(linear.matmul(transposed(u), x), transposed(vh))
     n = x.shape[-1]
     limit = reductions.max(s, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
@@ -308,13 +310,15 @@ def _expanded(x: dlarray) -> dlarray:
     """Return determinants as sums of products, row by row: the minor of each set of columns is needed once."""
     n = x.shape[-1]
     if n > _MOST:
-        return prod(x[..., i, i] for i in range(_MOST)) * 0  # type: ignore[no-any-return, arg-type]
+        return prod(x[..., i, i] for i in range(_MOST)) * 0  # type: ignore[no-any-return]
     minors: dict[frozenset[int], Any] = {frozenset(): 1.0}
     for row in range(n):
         found: dict[frozenset[int], Any] = {}
         for columns in map(frozenset, combinations(range(n), row + 1)):
             terms = [
-                x[..., row, column] * minors[columns - {column}] * (-1.0) ** (sum(c > column for c in columns))
+                x[..., row, column]
+                * minors[columns - {column}]
+                * (-1.0) ** (sum(c > column for c in columns))
                 for column in sorted(columns)
             ]
             found[columns] = sum(terms[1:], terms[0])

@@ -8,7 +8,7 @@ they follow from the definition.
 """
 
 from collections.abc import Callable
-from math import log, pi, sqrt
+from math import log, nan, pi, sqrt
 from typing import Any
 
 from tracejit.ops import incomplete_rules
@@ -205,6 +205,32 @@ def _powm1_by_p(f: Any, x: Any, p: Any, y: Any) -> Any:
     return f.pow(x, p) * f.log(safe)
 
 
+_TERMS = 12  # of the sum, from where on it is an integral and corrections
+_BERNOULLI = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+)  # fmt: skip
+
+
+def _zeta_by_s(f: Any, s: Any, q: Any) -> Any:
+    """Return the derivative of Hurwitz' zeta function by s > 0: Euler's and Maclaurin's formula (DLMF 25.11.5)."""
+    beyond = f.less_equal(s, 0.0)
+    s = f.where(beyond, 2.0, s)
+    total = 0.0 * q
+    for k in range(_TERMS):
+        total = total - f.log(q + k) * f.pow(q + k, -s)
+    x = q + _TERMS
+    log_x, power = f.log(x), f.pow(x, -s)
+    total = total - power * x * (log_x / (s - 1.0) + 1.0 / f.square(s - 1.0)) - 0.5 * log_x * power
+    rising, slope, factor = s, 1.0 / s, 0.5  # s (s + 1) ..., the derivative of its logarithm, 1 / (2 j)!
+    power = power / x
+    for j, number in enumerate(_BERNOULLI, 1):
+        total = total + number * factor * rising * power * (slope - log_x)
+        for i in (2 * j - 1, 2 * j):
+            rising, slope = rising * (s + i), slope + 1.0 / (s + i)
+        factor, power = factor / ((2 * j + 1) * (2 * j + 2)), power / (x * x)
+    return f.where(beyond, nan, total)
+
+
 ONE: dict[str, Rule] = {
     "bei": lambda f, x, y: f.beip(x),
     "beip": lambda f, x, y: f.ber(x) - _over(f, y, x, 0.5),
@@ -265,8 +291,8 @@ ONE: dict[str, Rule] = {
     "entr": lambda f, x, y: -f.log(x) - 1.0,
     "spence": lambda f, x, y: -_over(f, f.log(x), x - 1.0, 1.0),
     "wrightomega": lambda f, x, y: y / (1.0 + y),
-    "zetac": UNKNOWN,
-    "_riemann_zeta": UNKNOWN,
+    "zetac": lambda f, s, y: _zeta_by_s(f, s, 1.0 + 0.0 * s),
+    "_riemann_zeta": lambda f, s, y: _zeta_by_s(f, s, 1.0 + 0.0 * s),
 }
 """Of functions of one operand."""
 
@@ -391,7 +417,7 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, -1.0)), 0.0, f.log1p(p)),
         lambda f, x, p, y: x / f.where(f.equal(x, 0.0), 1.0, p + 1.0),
     ),
-    "_zeta": (UNKNOWN, lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
+    "_zeta": (lambda f, s, q, y: _zeta_by_s(f, s, q), lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
     # two operands, several results
     "ellipj": (
         lambda f, u, m, y: _ellipj(y[0], y[1], y[2], y[2], m, 0.0 * u),

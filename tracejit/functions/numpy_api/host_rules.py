@@ -89,10 +89,23 @@ def _lambert(b: Any, node: Any, ct: Any) -> Any:
     return (b.cast(slope if z.dtype.kind == "c" else b.real(slope), dtype=z.dtype),)
 
 
+def quantile(name: str, method: str, *given: np.ndarray) -> np.ndarray:
+    """Return quantiles of a distribution of scipy.stats."""
+    import scipy.stats
+
+    with np.errstate(all="ignore"):
+        return np.asarray(getattr(getattr(scipy.stats, name), method)(*given))
+
+
+def _of_steps(b: Any, node: Any, ct: Any) -> Any:
+    return (None,) * len(node.inputs)
+
+
 RULES: dict[Callable[..., Any], Rule] = {
     **MATRIX_RULES,
     **SCIPY_RULES,
     np.roots: _roots,
     lu_factors: _lu,
     lambert: _lambert,
+    quantile: _of_steps,
 }
