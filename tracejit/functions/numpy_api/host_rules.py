@@ -89,6 +89,22 @@ def _lambert(b: Any, node: Any, ct: Any) -> Any:
     return (b.cast(slope if z.dtype.kind == "c" else b.real(slope), dtype=z.dtype),)
 
 
+def faddeeva(z: np.ndarray) -> np.ndarray:
+    """Return Faddeeva's function exp(-z^2) erfc(-i z)."""
+    return np.asarray(ufunc_of("wofz")(z))
+
+
+def _faddeeva(b: Any, node: Any, ct: Any) -> Any:
+    # w' = 2 i / sqrt(pi) - 2 z w (DLMF 7.10.2).
+    (z,), (w,) = node.inputs, node.outputs
+    slope = b.sub(
+        b.constant(w.dtype.type(2j / np.sqrt(np.pi))),
+        b.mul(b.constant(w.dtype.type(2)), b.mul(w, b.cast(z, dtype=w.dtype))),
+    )
+    found = b.mul(ct, slope)
+    return (b.cast(found if z.dtype.kind == "c" else b.real(found), dtype=z.dtype),)
+
+
 def quantile(name: str, method: str, *given: np.ndarray) -> np.ndarray:
     """Return quantiles of a distribution of scipy.stats."""
     import scipy.stats
@@ -107,5 +123,6 @@ RULES: dict[Callable[..., Any], Rule] = {
     np.roots: _roots,
     lu_factors: _lu,
     lambert: _lambert,
+    faddeeva: _faddeeva,
     quantile: _of_steps,
 }
