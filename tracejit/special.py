@@ -32,8 +32,9 @@ from tracejit.functions.numpy_api.host_rules import faddeeva, lambert
 from tracejit.util.arguments import flag, integer
 
 __all__ = list(special_ufuncs.NAMES) + [  # noqa: RUF005
-    "comb", "factorial", "hankel1", "hankel2", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma",
-    "sinc", "softmax", "sph_harm_y", "wofz", "softplus", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
+    "comb", "factorial", "hankel1", "hankel2", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp",
+    "multigammaln", "perm", "polygamma", "sinc", "softmax", "sph_harm_y", "wofz", "softplus", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 
 _DOC = """Return ``scipy.special.{name}`` of {operands}, element by element.
@@ -360,7 +361,7 @@ def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
         return first + second * sign  # type: ignore[no-any-return]
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return Hankel's function ``{name}`` of real operands, jv {"+" if sign.imag > 0 else "-"} i yv.
+    function.__doc__ = f"""Return Hankel's function ``{name}`` of real operands, jv and i yv added or subtracted.
 
     Args:
         v: the order: dlarray, ndarray or number.
