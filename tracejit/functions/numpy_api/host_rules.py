@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.functions.numpy_api.host_filters import recursive, recursive_rule
 from tracejit.functions.numpy_api.host_matrix_rules import MATRIX_RULES, Rule, is_complex, part, solved, zeros
 from tracejit.functions.numpy_api.scipy_matrix_rules import SCIPY_RULES
 from tracejit.ops.linalg import lower_half, lu_factors, transposed
@@ -124,5 +125,6 @@ RULES: dict[Callable[..., Any], Rule] = {
     lu_factors: _lu,
     lambert: _lambert,
     faddeeva: _faddeeva,
+    recursive: recursive_rule,
     quantile: _of_steps,
 }
