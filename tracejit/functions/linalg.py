@@ -5,7 +5,6 @@ Labels: results have none.
 """
 
 from collections.abc import Callable
-from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -15,6 +14,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
 from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
+from tracejit.functions.expansions import expanded, multiplied, splits
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
@@ -296,34 +296,11 @@ def _det_of_singular(x: dlarray) -> dlarray:
         small = small - linear.matmul(block(rest, first), solve(block(first, first), block(first, rest)))
         sign, size = _signs_and_sizes(block(first, first))
         whole = whole * sign * elementwise.exp(size)
-    return whole * _expanded(small)
+    return whole * expanded(small)
 
 
 def _sign(x: dlarray) -> dlarray:
     return _signs_and_sizes(x)[0]
-
-
-_MOST = 8  # rows of a small block: derivatives of the determinant of a larger one are 0 up to this order
-
-
-def _expanded(x: dlarray) -> dlarray:
-    """Return determinants as sums of products, row by row: the minor of each set of columns is needed once."""
-    n = x.shape[-1]
-    if n > _MOST:
-        return prod(x[..., i, i] for i in range(_MOST)) * 0  # type: ignore[no-any-return]
-    minors: dict[frozenset[int], Any] = {frozenset(): 1.0}
-    for row in range(n):
-        found: dict[frozenset[int], Any] = {}
-        for columns in map(frozenset, combinations(range(n), row + 1)):
-            terms = [
-                x[..., row, column]
-                * minors[columns - {column}]
-                * (-1.0) ** (sum(c > column for c in columns))
-                for column in sorted(columns)
-            ]
-            found[columns] = sum(terms[1:], terms[0])
-        minors = found
-    return minors[frozenset(range(n))]  # type: ignore[no-any-return]
 
 
 def cholesky(a: Any, upper: bool = False) -> dlarray:
@@ -443,7 +420,7 @@ def multi_dot(arrays: Any) -> dlarray:
     for number, x in enumerate(given):
         if x.ndim != 2 or (number and given[number - 1].shape[1] != x.shape[0]):
             refuse("multi_dot", f"array {number} has shape {x.shape}, which does not continue the product")
-    result = _product(given, _splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
+    result = multiplied(given, splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
     if ends[0]:
         result = movement.reshape(result, result.shape[1:])
     return movement.reshape(result, result.shape[:-1]) if ends[1] else result
@@ -481,27 +458,6 @@ def tensorinv(a: Any, ind: Any = 2) -> dlarray:
         refuse("np.linalg.tensorinv", f"ind is {count}, expected a positive number of axes")
     first, rest = x.shape[:count], x.shape[count:]
     return movement.reshape(inv(movement.reshape(x, (prod(rest), -1))), (*rest, *first))
-
-
-def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return after which matrix to split each product of matrices of some sizes."""
-    cost: dict[tuple[int, int], int] = {(i, i): 0 for i in range(len(sizes) - 1)}
-    split = {}
-    for length in range(1, len(sizes) - 1):
-        for i in range(len(sizes) - 1 - length):
-            j = i + length
-            choices = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
-            cost[i, j], split[i, j] = min(choices)
-    return split
-
-
-def _product(given: list[dlarray], split: dict[tuple[int, int], int], i: int, j: int) -> dlarray:
-    if i == j:
-        return given[i]
-    k = split[i, j]
-    return linear.matmul(_product(given, split, i, k), _product(given, split, k + 1, j))
 
 
 def _trace(x: Any, offset: Any = 0) -> dlarray:
