@@ -77,8 +77,9 @@ def section() -> list[str]:
         "GradientError. ",
         "",
         "`tj.special` has what SciPy writes in Python, too: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
-        "`multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, spherical Bessel functions, "
-        "`hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` of complex numbers.",
+        "`multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, spherical "
+        "Bessel functions, `hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` "
+        "of complex numbers.",
         "",
         "| function | operands | derivatives |",
         "|---|---|---|",
