@@ -281,17 +281,17 @@ def permuted(a: Any) -> Any:
     return total
 
 
-SINGULAR = {
+DEFECTIVE = {
     "rank 2": np.arange(1.0, 10.0).reshape(3, 3), "rank 1": np.array([[1.0, 2.0], [2.0, 4.0]]),
     "zero": np.zeros((3, 3)), "rank 2 of 4": np.diag([1.0, 0.0, 2.0, 0.0]), "nearly": np.diag([1.0, 1e-13, 1.0]),
     "regular": np.eye(3) + 0.3,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SINGULAR)
+@pytest.mark.parametrize("name", DEFECTIVE)
 def test_derivatives_of_determinants_of_singular_matrices(name: str) -> None:
     """They were NaN."""
-    a = SINGULAR[name]
+    a = DEFECTIVE[name]
     d, e = np.random.default_rng(0).normal(size=(2, *a.shape))
 
     def slopes(det: Any) -> Any:
@@ -315,9 +315,9 @@ def test_a_replay_of_a_regular_matrix_does_not_serve_a_singular_one() -> None:
         np.eye(3),
         np.eye(3) * 2,
         np.eye(3) * 3,
-        SINGULAR["rank 2"],
+        DEFECTIVE["rank 2"],
         np.eye(3) * 4,
-        SINGULAR["rank 2"] * 2,
+        DEFECTIVE["rank 2"] * 2,
     ):
         value, slope = step(a)
         np.testing.assert_allclose(tj.extractdata(value), np.linalg.det(a), atol=1e-13)

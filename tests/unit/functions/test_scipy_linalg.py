@@ -133,7 +133,8 @@ OF_COMPLEX = """
 expm(a) | cosm(a) | sinm(a) | tanhm(a) | logm(a) | sqrtm(p) | signm(a) | fractional_matrix_power(p, 0.3) | cholesky(p)
 cholesky(p, lower=True) | cho_solve(m.cho_factor(p), v) | solve_triangular(a, v) | solve_triangular(a, v, trans="C")
 solve_triangular(a, p, trans=1, lower=True) | lu(a)[1] | lu(a)[2]
-lu_solve(m.lu_factor(a), v, trans=2) | det(a) | inv(a) | solve(a, v) | solve(p, v, assume_a="pos") | solve(a, v, lower=True, assume_a="her") | polar(a)[0] | polar(a)[1]
+lu_solve(m.lu_factor(a), v, trans=2) | det(a) | inv(a) | solve(a, v)
+solve(p, v, assume_a="pos") | solve(a, v, lower=True, assume_a="her") | polar(a)[0] | polar(a)[1]
 solve_sylvester(p, p, a) | solve_discrete_lyapunov(a * 0.1, p) | solve_continuous_are(a, a[:, :2], p, p[:2, :2])
 solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v) | solveh_banded(p[:2] + 0j, v, lower=True)
 solve_toeplitz(v, v) | eigvals(p) | eigvalsh(p, p + p) | pinvh(p) | expm_frechet(a, p)[1]
