@@ -28,13 +28,14 @@ signm(a) | fractional_matrix_power(p, 0.3) | fractional_matrix_power(p, -1.5) | 
 polar(a)[0] | polar(a)[1] | polar(a, side="left")[1] | polar(a[:2])[0] | polar(a[:2])[1] | polar(a[:, :2])[0]
 polar(a[:, :2], side="left")[1] | solve_sylvester(p, p, a) | solve_sylvester(p[:2, :2], p, a[:2])
 solve_continuous_lyapunov(p, a) | solve_discrete_lyapunov(a * 0.1, p) | solve_continuous_are(a, a[:, :2], p, p[:2, :2])
-solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v) | solve_banded((0, 2), p[::-1], a)
-solve_banded((2, 0), p, v) | solveh_banded(p[1::-1], v) | solveh_banded(p[:2], a, lower=True)
-cholesky_banded(p[:2], lower=True) | cho_solve_banded((m.cholesky_banded(p[:2], lower=True), True), v)
-cholesky_banded(p[1::-1]) * np.array([[0, 1, 1], [1, 1, 1]]) | cho_solve_banded((m.cholesky_banded(p[1::-1]), False), v)
+solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v) | solve_banded((0, 2), p / 9 + D, a)
+solve_banded((2, 0), p / 9 + D[::-1], v) | solveh_banded(p[:2] / 50 + U, v) | solveh_banded(p[:2] / 50 + L, a, lower=True)
+cholesky_banded(p[:2] / 50 + L, lower=True) * M[::-1, ::-1] | cholesky_banded(p[:2] / 50 + U) * M
+cho_solve_banded((m.cholesky_banded(p[:2] / 50 + L, lower=True), True), v)
+cho_solve_banded((m.cholesky_banded(p[:2] / 50 + U), False), v)
 solve_toeplitz(v * v + 3, v) | solve_toeplitz((v, v[::-1] + 5), a)
 matmul_toeplitz((v, a[0]), p) | solve_circulant(v, a)
-eigvals(p) | eigvalsh(p) | eigvalsh(p, p + m.toeplitz(v * v)) | eigh(p, 2 * p, eigvals_only=True)
+abs(m.eigvals(p)) | eigvalsh(p) | eigvalsh(p, p + m.toeplitz(v * v)) | eigh(p, 2 * p, eigvals_only=True)
 eigvalsh(p, subset_by_index=(1, 2)) | eigvalsh(p, subset_by_value=(-1e9, 1e9)) | svdvals(a) | pinv(a[:2]) | pinvh(p)
 lstsq(a[:, :2], v)[0] | norm(a) | abs(m.qr(a)[1]) | abs(m.qr(a[:, :2], mode="economic")[1])
 m.orth(a[:, :2]) @ m.orth(a[:, :2]).T | m.null_space(a[:2]) @ m.null_space(a[:2]).T
@@ -42,9 +43,15 @@ m.orth(a[:, :2]) @ m.orth(a[:, :2]).T | m.null_space(a[:2]) @ m.null_space(a[:2]
 ROWS = [row.strip() for row in CALLS.replace("|", "\n").splitlines() if row.strip()]
 
 
+BANDS = {  # diagonals of positive definite matrices, and which elements of theirs are read
+    "L": np.array([[9.0], [0.1]], np.float32), "U": np.array([[0.1], [9.0]], np.float32),
+    "D": np.array([[0.0], [0.0], [9.0]], np.float32), "M": np.array([[0, 1, 1], [1, 1, 1]], np.float32),
+}  # fmt: skip
+
+
 def computed(row: str, package: Any, a: Any, p: Any, v: Any) -> Any:
     text = row if row.startswith(("m.", "abs(")) else f"m.{row}"
-    return eval(text, {"m": package, "a": a, "p": p, "v": v, "np": np})
+    return eval(text, {"m": package, "a": a, "p": p, "v": v, **BANDS})
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -136,7 +143,8 @@ solve_triangular(a, p, trans=1, lower=True) | lu(a)[1] | lu(a)[2]
 lu_solve(m.lu_factor(a), v, trans=2) | det(a) | inv(a) | solve(a, v)
 solve(p, v, assume_a="pos") | solve(a, v, lower=True, assume_a="her") | polar(a)[0] | polar(a)[1]
 solve_sylvester(p, p, a) | solve_discrete_lyapunov(a * 0.1, p) | solve_continuous_are(a, a[:, :2], p, p[:2, :2])
-solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v) | solveh_banded(p[:2] + 0j, v, lower=True)
+solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v)
+solveh_banded(abs(p[:2]) / 50 + L * (1 + 0j), v, lower=True)
 solve_toeplitz(v, v) | eigvals(p) | eigvalsh(p, p + p) | pinvh(p) | expm_frechet(a, p)[1]
 """
 
@@ -147,9 +155,7 @@ solve_toeplitz(v, v) | eigvals(p) | eigvalsh(p, p + p) | pinvh(p) | expm_frechet
 )
 def test_complex_matrices(row: str) -> None:
     """Values, gradients and second derivatives along a direction, uncompiled and in replays."""
-    h = np.array(H)
-    h[:2] += 0 if "solveh" not in row else np.diag([3.0, 0.0, 0.0])[:2]
-    v = V + 0.5j
+    h, v = H, V + 0.5j
     want = computed(row, scipy.linalg, C, h, v)
     step = dlaccelerate(lambda a, p, v: computed(row, tj.linalg, a, p, v))
     for have in (computed(row, tj.linalg, *map(tj.dlarray, (C, h, v))), *(step(C, h, v) for _ in range(3))):
