@@ -29,7 +29,8 @@ polar(a)[0] | polar(a)[1] | polar(a, side="left")[1] | polar(a[:2])[0] | polar(a
 polar(a[:, :2], side="left")[1] | solve_sylvester(p, p, a) | solve_sylvester(p[:2, :2], p, a[:2])
 solve_continuous_lyapunov(p, a) | solve_discrete_lyapunov(a * 0.1, p) | solve_continuous_are(a, a[:, :2], p, p[:2, :2])
 solve_discrete_are(a, a[:, :2], p, p[:2, :2]) | solve_banded((1, 1), p, v) | solve_banded((0, 2), p / 9 + D, a)
-solve_banded((2, 0), p / 9 + D[::-1], v) | solveh_banded(p[:2] / 50 + U, v) | solveh_banded(p[:2] / 50 + L, a, lower=True)
+solve_banded((2, 0), p / 9 + D[::-1], v) | solveh_banded(p[:2] / 50 + U, v)
+solveh_banded(p[:2] / 50 + L, a, lower=True)
 cholesky_banded(p[:2] / 50 + L, lower=True) * M[::-1, ::-1] | cholesky_banded(p[:2] / 50 + U) * M
 cho_solve_banded((m.cholesky_banded(p[:2] / 50 + L, lower=True), True), v)
 cho_solve_banded((m.cholesky_banded(p[:2] / 50 + U), False), v)
