@@ -393,8 +393,8 @@ def sph_harm_y(n: int, m: int, theta: Any, phi: Any) -> dlarray:
 
     Examples:
         >>> import tracejit as tj
-        >>> round(tj.special.sph_harm_y(1, 0, 0.0, 0.0).item().real, 6)
-        0.488603
+        >>> f"{tj.special.sph_harm_y(1, 0, 0.0, 0.0).item().real:.6f}"
+        '0.488603'
     """
     n, m = integer("special.sph_harm_y", "n", n), integer("special.sph_harm_y", "m", m)
     if n < 0:
