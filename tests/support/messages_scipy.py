@@ -238,4 +238,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "stats.multivariate_t.logpdf: x has 2 components, loc and shape 3; vectors lie along the last axis.",
     ),
+    (
+        lambda: tj.linalg.solveh_banded(np.ones((1, 2, 2)), np.ones(2)),
+        DimsError,
+        "linalg.solveh_banded: ab has shape (1, 2, 2), expected a matrix of diagonals.",
+    ),
 )
