@@ -346,6 +346,7 @@ __all__ = [
     "indexcrossentropy",
     "inner",
     "instancenorm",
+    "integrate",
     "interpolate",
     "inv",
     "invert",
@@ -479,7 +480,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import cache, interpolate, linalg, nn, signal, special, stats, testing, xp
+    from tracejit import cache, integrate, interpolate, linalg, nn, signal, special, stats, testing, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -611,7 +612,18 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("cache", "interpolate", "linalg", "nn", "signal", "special", "stats", "testing", "xp")
+    _NAMESPACES = (
+        "cache",
+        "integrate",
+        "interpolate",
+        "linalg",
+        "nn",
+        "signal",
+        "special",
+        "stats",
+        "testing",
+        "xp",
+    )
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -28,12 +28,13 @@ from tracejit.functions.layers.activations import logsoftmax_over, softmax_over
 from tracejit.functions.movement import relabel
 from tracejit.functions.numpy_api import in_python
 from tracejit.functions.numpy_api.elementary import sinc
-from tracejit.functions.numpy_api.host_rules import lambert
+from tracejit.functions.numpy_api.host_rules import faddeeva, lambert
 from tracejit.util.arguments import flag, integer
 
 __all__ = list(special_ufuncs.NAMES) + [  # noqa: RUF005
-    "comb", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp", "multigammaln", "perm", "polygamma",
-    "sinc", "softmax", "softplus", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
+    "comb", "factorial", "hankel1", "hankel2", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp",
+    "multigammaln", "perm", "polygamma", "sinc", "softmax", "sph_harm_y", "wofz", "softplus", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "yvp", "zeta",
 ]  # fmt: skip
 
 _DOC = """Return ``scipy.special.{name}`` of {operands}, element by element.
@@ -308,6 +309,107 @@ def perm(n: Any, k: Any, exact: bool = False) -> dlarray:
     n, k = as_array(n, "special.perm", "n"), as_array(k, "special.perm", "k")
     possible = (k <= n) & (n >= 0) & (k >= 0)
     return where(possible, special_ufuncs.call("poch", (n - k + 1, k)), 0.0)
+
+
+def factorial(n: Any, exact: bool = False) -> dlarray:
+    """Return n!, the gamma function at n + 1, and 0 for negative n.
+
+    Args:
+        n: dlarray of any format, ndarray or number.
+        exact: must be False: dlarrays hold no integers of more than 64 bits.
+
+    Returns:
+        dlarray of floating-point dtype.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.special.factorial([0, 3, -1]).tolist()
+        [1.0, 6.0, 0.0]
+    """
+    if flag("special.factorial", "exact", exact):
+        raise ArgumentError("special.factorial: exact=True is not supported on dlarrays; use math.factorial.")
+    number = floating("special.factorial", n)
+    negative = number < 0
+    return where(negative, 0.0, special_ufuncs.call("gamma", (where(negative, 0.0, number) + 1.0,)))
+
+
+def wofz(z: Any) -> dlarray:
+    """Return Faddeeva's function exp(-z^2) erfc(-i z), whose real part is Voigt's profile.
+
+    Args:
+        z: dlarray of any format, ndarray or number, real or complex.
+
+    Returns:
+        dlarray of complex numbers. SciPy's own function runs, in programs as a call of Python; derivatives of any order
+        are computed by the program.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.special.wofz(0.0).item()
+        (1+0j)
+    """
+    array = as_array(z, "special.wofz", "z")
+    if array.dtype.kind not in "fc":
+        array = in_dtype(array, FLOAT64)
+    found = in_python.call("special.wofz", faddeeva, (array,), {})
+    return relabel(found, array._format)
+
+
+def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
+    def function(v: Any, z: Any) -> dlarray:
+        first, second = (special_ufuncs.call(part, (v, z)) for part in ("jv", "yv"))
+        return first + second * sign  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return Hankel's function ``{name}`` of real operands, jv and i yv added or subtracted.
+
+    Args:
+        v: the order: dlarray, ndarray or number.
+        z: dlarray of any format, ndarray or number.
+
+    Returns:
+        dlarray of complex numbers, of the broadcast sizes.
+    """
+    return function
+
+
+hankel1, hankel2 = _hankel("hankel1", 1j), _hankel("hankel2", -1j)
+
+
+def sph_harm_y(n: int, m: int, theta: Any, phi: Any) -> dlarray:
+    """Return a spherical harmonic, with the sign of Condon and Shortley.
+
+    Args:
+        n: the degree, an integer of at least 0.
+        m: the order, an integer from -n to n; beyond that the result is 0.
+        theta: polar angles: dlarray of any format, ndarray or number.
+        phi: azimuths, likewise.
+
+    Returns:
+        dlarray of complex numbers, of the broadcast sizes. At the poles the derivative by `theta` is NaN.
+
+    Raises:
+        ArgumentError: if `n` is negative.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> f"{tj.special.sph_harm_y(1, 0, 0.0, 0.0).item().real:.6f}"
+        '0.488603'
+    """
+    n, m = integer("special.sph_harm_y", "n", n), integer("special.sph_harm_y", "m", m)
+    if n < 0:
+        raise ArgumentError(f"special.sph_harm_y: n is {n}, expected a degree of at least 0.")
+    theta, phi = floating("special.sph_harm_y", theta), floating("special.sph_harm_y", phi)
+    turn = elementwise.cos(m * phi) + elementwise.sin(m * phi) * 1j
+    order = abs(m)
+    if order > n:
+        return turn * theta * 0.0  # type: ignore[no-any-return]
+    size = math.exp((math.lgamma(n - order + 1) - math.lgamma(n + order + 1)) / 2) * math.sqrt(
+        (2 * n + 1) / (4 * math.pi)
+    )
+    size = size * (-1) ** order if m < 0 else size
+    values = special_ufuncs.call("lpmv", (float(order), float(n), elementwise.cos(theta)))
+    return values * size * turn  # type: ignore[no-any-return]
 
 
 def _bessel_derivative(name: str, phase: float) -> Callable[..., dlarray]:

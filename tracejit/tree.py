@@ -188,7 +188,7 @@ def _fields(kind: type) -> Any:
         return None
     if issubclass(kind, TreeNode):
         return _NODE
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+    if issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return tuple(kind._fields)
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))

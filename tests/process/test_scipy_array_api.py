@@ -7,6 +7,7 @@ import sys
 
 PROGRAM = """
 import numpy as np, scipy.special as special, scipy.stats as stats, scipy.signal as signal, tracejit as tj
+import scipy.integrate as integrate
 X = np.array([0.3, 0.7, 0.9, 0.45])
 CALLS = {
     "special.logsumexp": special.logsumexp, "special.softmax": special.softmax,
@@ -15,6 +16,10 @@ CALLS = {
     "special.betainc": lambda x: special.betainc(2.0, 3.0, x),
     "special.xlogy": lambda x: special.xlogy(x, x), "stats.skew": stats.skew, "stats.kurtosis": stats.kurtosis,
     "stats.gmean": stats.gmean, "stats.hmean": stats.hmean, "stats.zscore": stats.zscore, "stats.moment": stats.moment,
+    "stats.ttest_1samp": lambda x: stats.ttest_1samp(x, 0.0).pvalue,
+    "stats.pearsonr": lambda x: stats.pearsonr(x, x * x).statistic, "stats.entropy": stats.entropy,
+    "special.polygamma": lambda x: special.polygamma(1, x), "signal.hilbert": lambda x: signal.hilbert(x).imag,
+    "integrate.simpson": lambda x: integrate.cumulative_simpson(x, dx=0.1),
     "signal.detrend": signal.detrend, "signal.convolve": lambda x: signal.convolve(x, x, method="direct"),
 }
 for name, call in CALLS.items():
@@ -49,7 +54,8 @@ def outcomes() -> dict[str, str]:
 
 WORK = {
     "special.logsumexp", "special.softmax", "special.log_softmax", "special.xlogy", "stats.skew", "stats.kurtosis",
-    "stats.gmean", "stats.hmean", "stats.zscore", "stats.moment",
+    "stats.gmean", "stats.hmean", "stats.zscore", "stats.moment", "special.gammaln", "special.betainc",
+    "stats.ttest_1samp", "stats.pearsonr", "stats.entropy", "special.polygamma", "signal.hilbert", "integrate.simpson",
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ import messages_numpy
 import messages_ode
 import messages_ops
 import messages_record
+import messages_scipy
 import messages_sequences
 import messages_signal
 import messages_traces
@@ -99,6 +100,7 @@ TABLES = (
     messages_ops,
     messages_record,
     messages_sequences,
+    messages_scipy,
     messages_signal,
     messages_traces,
 )

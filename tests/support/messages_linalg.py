@@ -31,7 +31,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.linalg.sqrtm(-ONE - np.array([[0.0, 1.0], [0.0, 1.0]])),
         np.linalg.LinAlgError,
-        "linalg.sqrtm: the matrix, or one of the matrices, has no root without negative real parts.",
+        "linalg.sqrtm: the matrix, or one of the matrices, has no real root without negative real parts; a complex one "
+        "is that of a.astype(complex).",
     ),
     (
         lambda: tj.linalg.cho_solve(None, ONE),
@@ -99,9 +100,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "it.",
     ),
     (
-        lambda: tj.solve_triangular(ONE, np.ones(2), trans=2),
+        lambda: tj.solve_triangular(ONE, np.ones(2), trans=3),
         ArgumentError,
-        "solve_triangular: trans must be 0, 1, 'N' or 'T', not 2.",
+        "solve_triangular: trans must be 0, 1, 2, 'N', 'T' or 'C', not 3.",
     ),
     (
         lambda: tj.solve_triangular(ONES * 0, np.ones(2)),

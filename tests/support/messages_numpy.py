@@ -464,9 +464,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     # stats
     (
-        lambda: tj.stats.vonmises.cdf(X, 1.0),
+        lambda: tj.stats.zipf.cdf(X, 3.0),
         ArgumentError,
-        "stats.vonmises.cdf: there is no formula for it; there are those of logpdf.",
+        "stats.zipf.cdf: there is no formula for it; there are those of logpmf.",
     ),
     (
         lambda: tj.stats.gamma.logpdf(X),

@@ -77,7 +77,9 @@ def section() -> list[str]:
         "GradientError. ",
         "",
         "`tj.special` has what SciPy writes in Python, too: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
-        "`multigammaln`, `zeta`, `comb`, `perm`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp` and spherical Bessel functions.",
+        "`multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, spherical "
+        "Bessel functions, `hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` "
+        "of complex numbers.",
         "",
         "| function | operands | derivatives |",
         "|---|---|---|",

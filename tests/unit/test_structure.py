@@ -56,6 +56,7 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "integrate",
     "interpolate",
     "linalg",
     "signal",
@@ -96,6 +97,9 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("compile.llvm", "llvmlite"): "optimises and writes object code; at the top of the file",
     ("compile.objects", "llvmlite"): "loads object code; at the top of the file",
     ("compile.key", "llvmlite"): "its version; at the top of the file",
+    ("functions.numpy_api.scipy_matrices", "scipy"): "its routines, when the first one is needed",
+    ("functions.numpy_api.host_filters", "scipy"): "likewise",
+    ("functions.numpy_api.host_rules", "scipy"): "quantiles, when the first one is needed",
     ("runtime.table", "scipy"): "addresses of BLAS routines, when a program has some",
 }
 LATE = ("numba", "scipy", "llvmlite")

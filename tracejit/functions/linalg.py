@@ -14,8 +14,10 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
 from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
+from tracejit.functions.expansions import expanded, multiplied, splits
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
 from tracejit.record.demands import demand
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.named_tuples import NamedTuple
@@ -242,7 +244,9 @@ def det(a: Any) -> dlarray:
         a: square matrices, (..., n, n).
 
     Returns:
-        dlarray without labels; 0 for a singular matrix, where the derivative is NaN.
+        dlarray without labels. Derivatives of a singular matrix, or of one that is nearly so, are those of the
+        determinant of what is left beside its larger singular values; how many there are is guarded in a trace. In
+        a mapped function they are NaN where a matrix is singular.
 
     Raises:
         DimsError: if the matrices are not square.
@@ -251,8 +255,52 @@ def det(a: Any) -> dlarray:
     >>> round(float(tj.det([[1.0, 2.0], [3.0, 4.0]])), 4)
     -2.0
     """
-    sign, size = _signs_and_sizes(matrices("det", "a", a))
+    x = matrices("det", "a", a)
+    factors, places = apply("lu", x)
+    sizes = elementwise.abs(diagonals(factors))
+    current = recorder.thread.recorder
+    if x.size and not (current is not None and current.maps):
+        largest = reductions.max(sizes, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
+        if recorder.need_value(elementwise.stop_gradient(reductions.any(sizes <= largest)), "det"):
+            found = _det_of_singular(x)
+            sign, size = apply(
+                "lu_logdet", elementwise.stop_gradient(x), factors, places, elementwise.log(sizes)
+            )
+            value = elementwise.stop_gradient(sign * elementwise.exp(size))
+            return value + (found - elementwise.stop_gradient(found))
+    sign, size = apply("lu_logdet", x, factors, places, elementwise.log(sizes))
     return sign * elementwise.exp(size)
+
+
+def _det_of_singular(x: dlarray) -> dlarray:
+    """Return the determinants of matrices of which one is singular.
+
+    With constants U and V from the singular value decomposition, U' A V is a regular block beside a small one, whose
+    Schur complement has a determinant without a division. That is a function with derivatives of any order.
+    """
+    data = elementwise.stop_gradient(x)
+    u, s, vh = (as_array(part) for part in np.linalg.svd(data))
+    turned = linear.matmul(linear.matmul(transposed(u), x), transposed(vh))
+    n = x.shape[-1]
+    limit = reductions.max(s, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
+    counts = reductions.sum(in_dtype(s > limit, np.dtype(np.int64)), -1)
+    rank = int(recorder.need_value(elementwise.stop_gradient(reductions.min(counts)), "det"))
+
+    def block(rows: slice, columns: slice) -> dlarray:
+        return movement.sliced(turned, {x.ndim - 2: rows, x.ndim - 1: columns})
+
+    first, rest = slice(0, rank), slice(rank, n)
+    small = block(rest, rest)
+    whole = elementwise.stop_gradient(_sign(u) * _sign(vh))
+    if rank:
+        small = small - linear.matmul(block(rest, first), solve(block(first, first), block(first, rest)))
+        sign, size = _signs_and_sizes(block(first, first))
+        whole = whole * sign * elementwise.exp(size)
+    return whole * expanded(small)
+
+
+def _sign(x: dlarray) -> dlarray:
+    return _signs_and_sizes(x)[0]
 
 
 def cholesky(a: Any, upper: bool = False) -> dlarray:
@@ -292,9 +340,9 @@ def solve_triangular(
     """Return the solution X of A X = B for triangular A, as ``scipy.linalg.solve_triangular``.
 
     Args:
-        a: triangular matrices, (..., n, n); the other half is not read.
+        a: triangular matrices, (..., n, n), real or complex; the other half is not read.
         b: a vector (n,), or right sides (..., n, k). Axes before the last two are broadcast with those of `a`.
-        trans: 0 or "N" for A X = B, 1 or "T" for A' X = B.
+        trans: 0 or "N" for A X = B, 1 or "T" for A' X = B, 2 or "C" for the conjugate transpose.
         lower: `a` is lower triangular.
         unit_diagonal: the diagonal is taken as 1 and not read.
 
@@ -310,20 +358,35 @@ def solve_triangular(
     >>> tj.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
     [1.0, 2.0]
     """
-    x, y, is_vector = _system("solve_triangular", a, b)
-    if not is_option(trans, ("N", "T")) and not (type(trans) is int and trans in (0, 1)):
-        refuse("solve_triangular", f"trans must be 0, 1, 'N' or 'T', not {brief(trans)}")
-    lower = flag("solve_triangular", "lower", lower)
-    if flag("solve_triangular", "unit_diagonal", unit_diagonal):
-        x = elementwise.where(np.eye(x.shape[-1], dtype=bool), 1, x)
-    require(
-        elementwise.not_equal(diagonals(x), 0),
-        "solve_triangular",
-        "a diagonal has a 0: the matrix is singular",
+    if not is_option(trans, ("N", "T", "C")) and not (type(trans) is int and trans in (0, 1, 2)):
+        refuse("solve_triangular", f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {brief(trans)}")
+    lower, unit = (
+        flag("solve_triangular", name, x) for name, x in (("lower", lower), ("unit_diagonal", unit_diagonal))
     )
-    if trans in (1, "T"):
+    if _is_complex(a) or _is_complex(b):
+        return _triangular_of_complex(a, b, trans, lower, unit)
+    x, y, is_vector = _system("solve_triangular", a, b)
+    x = _checked_triangle(x, unit)
+    if trans not in (0, "N"):
         x, lower = transposed(x), not lower
     return _solution(apply("solve_triangular", x, y, lower=lower), is_vector)
+
+
+def _checked_triangle(x: dlarray, unit: bool) -> dlarray:
+    if unit:
+        x = elementwise.where(np.eye(x.shape[-1], dtype=bool), 1, x)
+    nonzero = elementwise.not_equal(diagonals(x), 0)
+    require(nonzero, "solve_triangular", "a diagonal has a 0: the matrix is singular")
+    return x
+
+
+def _triangular_of_complex(a: Any, b: Any, trans: Any, lower: bool, unit: bool) -> dlarray:
+    x = _checked_triangle(of_any_numbers("solve_triangular", "a", a), unit)
+    ones = np.ones(x.shape[-2:], bool)
+    x = elementwise.where(np.tril(ones) if lower else np.triu(ones), x, 0)
+    if trans not in (0, "N"):
+        x = transposed(x if trans in (1, "T") else linear.conjugated(x))
+    return _solved_by_parts(x, b)
 
 
 def matrix_power(a: Any, n: Any) -> dlarray:
@@ -357,7 +420,7 @@ def multi_dot(arrays: Any) -> dlarray:
     for number, x in enumerate(given):
         if x.ndim != 2 or (number and given[number - 1].shape[1] != x.shape[0]):
             refuse("multi_dot", f"array {number} has shape {x.shape}, which does not continue the product")
-    result = _product(given, _splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
+    result = multiplied(given, splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
     if ends[0]:
         result = movement.reshape(result, result.shape[1:])
     return movement.reshape(result, result.shape[:-1]) if ends[1] else result
@@ -395,27 +458,6 @@ def tensorinv(a: Any, ind: Any = 2) -> dlarray:
         refuse("np.linalg.tensorinv", f"ind is {count}, expected a positive number of axes")
     first, rest = x.shape[:count], x.shape[count:]
     return movement.reshape(inv(movement.reshape(x, (prod(rest), -1))), (*rest, *first))
-
-
-def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return after which matrix to split each product of matrices of some sizes."""
-    cost: dict[tuple[int, int], int] = {(i, i): 0 for i in range(len(sizes) - 1)}
-    split = {}
-    for length in range(1, len(sizes) - 1):
-        for i in range(len(sizes) - 1 - length):
-            j = i + length
-            choices = [
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            ]
-            cost[i, j], split[i, j] = min(choices)
-    return split
-
-
-def _product(given: list[dlarray], split: dict[tuple[int, int], int], i: int, j: int) -> dlarray:
-    if i == j:
-        return given[i]
-    k = split[i, j]
-    return linear.matmul(_product(given, split, i, k), _product(given, split, k + 1, j))
 
 
 def _trace(x: Any, offset: Any = 0) -> dlarray:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import log, pi, sqrt
 from typing import Any
 
-from tracejit.ops import incomplete_rules
+from tracejit.ops import elliptic_rules, incomplete_rules, special_series
 from tracejit.ops.rules import UNKNOWN, ZERO, Rule
 
 _DEGREE = pi / 180
@@ -107,57 +107,6 @@ def _spherical(f: Any, bessel: Callable[..., Any], n: Any, x: Any, sign: float) 
     return (order * lower + sign * (order + 1.0) * upper) / (2.0 * order + 1.0)
 
 
-def _ellipj(sn: Any, cn: Any, dn: Any, turn: Any, m: Any, own: Any) -> tuple[Any, ...]:
-    """Return the derivatives of sn, cn, dn and the amplitude from that of the amplitude.
-
-    `own` is the part of the derivative of dn^2 that does not come from the amplitude.
-    """
-    return cn * turn, -sn * turn, (own - m * sn * cn * turn) / dn, turn
-
-
-def _ellipkinc_by_m(f: Any, phi: Any, m: Any, y: Any) -> Any:
-    # That of s RF(c^2, 1 - m s^2, 1), for the rest of phi beyond whole periods (DLMF 19.25.5).
-    turns = f.floor(phi / pi + 0.5)
-    rest = phi - turns * pi
-    s, c = f.sin(rest), f.cos(rest)
-    part = s * s * s * f.elliprd(c * c, 1.0, 1.0 - m * s * s) / 6.0
-    return part + _periods(f, turns, m, lambda m: f.elliprd(0.0, 1.0, 1.0 - m) / 3.0)
-
-
-def _periods(f: Any, turns: Any, m: Any, of_one: Callable[..., Any]) -> Any:
-    """Return turns times a function of m, which is infinite at m = 1: 0 for no turns."""
-    none = f.equal(turns, 0.0)
-    return f.where(none, 0.0, turns * of_one(f.where(none, 0.0, m)))
-
-
-def _third(f: Any, phi: Any, m: Any) -> Any:
-    """Return the integral of sin^2 / sqrt(1 - m sin^2) from 0 to phi (DLMF 19.25), also beyond half a period."""
-    turns = f.floor(phi / pi + 0.5)
-    rest = phi - turns * pi
-    s, c = f.sin(rest), f.cos(rest)
-    part = s * s * s * f.elliprd(c * c, 1.0 - m * s * s, 1.0) / 3.0
-    return part + _periods(f, turns, m, lambda m: f.elliprd(0.0, 1.0 - m, 1.0) * (2.0 / 3.0))
-
-
-def _agm(f: Any, a: Any, b: Any, y: Any) -> Any:
-    """Return the derivative by a of pi / (2 RF(0, a^2, b^2)): 2 y^2 / (3 pi a^2) RD(0, (b / a)^2, 1), 0 at b = 0.
-
-    Where b is the larger one, the terms are divided by it, so that none overflows.
-    """
-    is_larger = f.less_equal(f.abs(b), f.abs(a))
-    none = f.equal(b, 0.0)
-    large, small = f.where(is_larger, a, b), f.where(none, a, f.where(is_larger, b, a))
-    ratio = small / large
-    first = f.elliprd(0.0, f.where(is_larger, f.square(ratio), 1.0), f.where(is_larger, 1.0, f.square(ratio)))
-    found = f.square(y / large) * f.where(is_larger, 1.0, ratio) * first * (2.0 / (3.0 * pi))
-    return f.where(none, 0.0, found)
-
-
-def _struve(f: Any, v: Any, x: Any) -> Any:
-    """Return (x / 2)^v / (sqrt(pi) gamma(v + 3/2)), half of which the derivatives contain (DLMF 11.4)."""
-    return f.pow(x * 0.5, v) * f.rgamma(v + 1.5) / _ROOT_PI
-
-
 def _polynomial(of_lower: Callable[..., Any]) -> Callable[..., Any]:
     """Return a formula that lowers the degree, the first operand, and is 0 for the degree 0 (DLMF 18.9)."""
 
@@ -173,16 +122,6 @@ def _lowered(f: Any, bessel: Callable[..., Any], n: Any, x: Any, sign: float) ->
     """Return the sum, or the difference, of the orders next to n; SciPy rounds n."""
     whole = f.floor(n * 1.0)
     return bessel(whole - 1.0, x) + bessel(whole + 1.0, x) * sign
-
-
-def _elliprc(f: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
-    # Both are those of RF(x, y, y); for y < 0, a principal value, d/dx is (z - 1 / sqrt x) / (2 (y - x)) instead.
-    negative = f.less_equal(y, 0.0)
-    safe = f.where(negative, 1.0, y)
-    by_x = (z - 1.0 / f.sqrt(x)) / (2.0 * f.where(negative, y - x, 1.0))
-    by_y = (z * -0.5 - x * by_x) / y  # of degree -1/2
-    plain = f.elliprd(safe, safe, x) / -6.0, f.elliprd(x, safe, safe) / -3.0
-    return f.where(negative, by_x, plain[0]), f.where(negative, by_y, plain[1])
 
 
 def _expn(f: Any, n: Any, x: Any, y: Any) -> Any:
@@ -207,9 +146,9 @@ def _powm1_by_p(f: Any, x: Any, p: Any, y: Any) -> Any:
 
 ONE: dict[str, Rule] = {
     "bei": lambda f, x, y: f.beip(x),
-    "beip": lambda f, x, y: f.ber(x) - _over(f, y, x, 0.5),
+    "beip": lambda f, x, y: special_series.kelvin(f, x, lambda far: f.ber(far) - f.beip(far) / far, 2),
     "ber": lambda f, x, y: f.berp(x),
-    "berp": lambda f, x, y: -f.bei(x) - _over(f, y, x, 0.0),
+    "berp": lambda f, x, y: special_series.kelvin(f, x, lambda far: -f.bei(far) - f.berp(far) / far, 4),
     "kei": lambda f, x, y: f.keip(x),
     "keip": lambda f, x, y: f.ker(x) - y / x,
     "ker": lambda f, x, y: f.kerp(x),
@@ -240,11 +179,11 @@ ONE: dict[str, Rule] = {
     "exp10": lambda f, x, y: y * log(10.0),
     "exprel": lambda f, x, y: f.hyp1f1(2.0, 3.0, x) * 0.5,
     "i0": lambda f, x, y: f.i1(x),
-    "i1": lambda f, x, y: f.i0(x) - _over(f, y, x, 0.5),
+    "i1": lambda f, x, y: (f.i0(x) + f.iv(2.0, x)) * 0.5,
     "i0e": lambda f, x, y: f.i1e(x) - f.sign(x) * y,
-    "i1e": lambda f, x, y: f.i0e(x) - f.sign(x) * y - _over(f, y, x, 0.5),
+    "i1e": lambda f, x, y: (f.i0e(x) + f.ive(2.0, x)) * 0.5 - f.sign(x) * y,
     "j0": lambda f, x, y: -f.j1(x),
-    "j1": lambda f, x, y: f.j0(x) - _over(f, y, x, 0.5),
+    "j1": lambda f, x, y: (f.j0(x) - f.jv(2.0, x)) * 0.5,
     "y0": lambda f, x, y: -f.y1(x),
     "y1": lambda f, x, y: f.y0(x) - y / x,
     "k0": lambda f, x, y: -f.k1(x),
@@ -263,10 +202,10 @@ ONE: dict[str, Rule] = {
     "log_expit": lambda f, x, y: f.exp(y - x),
     "logit": lambda f, p, y: 1.0 / (p * (1.0 - p)),
     "entr": lambda f, x, y: -f.log(x) - 1.0,
-    "spence": lambda f, x, y: -_over(f, f.log(x), x - 1.0, 1.0),
+    "spence": lambda f, x, y: -special_series.log_quotient(f, x),
     "wrightomega": lambda f, x, y: y / (1.0 + y),
-    "zetac": UNKNOWN,
-    "_riemann_zeta": UNKNOWN,
+    "zetac": lambda f, s, y: special_series.riemann_zeta_slope(f, s),
+    "_riemann_zeta": lambda f, s, y: special_series.riemann_zeta_slope(f, s),
 }
 """Of functions of one operand."""
 
@@ -274,8 +213,8 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     **incomplete_rules.RULES,
     # one operand, several results
     "fresnel": (lambda f, x, y: (f.sin(x * x * (pi / 2)), f.cos(x * x * (pi / 2))),),
-    "sici": (lambda f, x, y: (_over(f, f.sin(x), x, 1.0), f.cos(x) / x),),
-    "shichi": (lambda f, x, y: (_over(f, f.sinh(x), x, 1.0), f.cosh(x) / x),),
+    "sici": (lambda f, x, y: (special_series.sine_quotient(f, x, -1.0), f.cos(x) / x),),
+    "shichi": (lambda f, x, y: (special_series.sine_quotient(f, x, 1.0), f.cosh(x) / x),),
     "airy": (lambda f, x, y: (y[1], x * y[0], y[3], x * y[2]),),
     "airye": (_airye,),
     "itairy": (lambda f, x, y: (f.airy(x)[0], f.airy(x)[2], f.airy(-x)[0], f.airy(-x)[2]),),
@@ -284,7 +223,7 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "it2i0k0": (lambda f, x, y: ((f.i0(x) - 1.0) / x, -f.k0(x) / x),),
     "it2j0y0": (lambda f, x, y: ((1.0 - f.j0(x)) / x, -f.y0(x) / x),),
     # two operands
-    "agm": (_agm, lambda f, a, b, y: _agm(f, b, a, y)),
+    "agm": (elliptic_rules.agm, lambda f, a, b, y: elliptic_rules.agm(f, b, a, y)),
     "beta": (_beta, lambda f, a, b, y: _beta(f, b, a, y)),
     "betaln": (lambda f, a, b, y: _psi_between(f, a, a + b), lambda f, a, b, y: _psi_between(f, b, a + b)),
     "binom": (_binom_by_n, _binom_by_k),
@@ -306,12 +245,12 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     ),
     "ellipeinc": (
         lambda f, phi, m, y: f.sqrt(1.0 - m * f.square(f.sin(phi))),
-        lambda f, phi, m, y: _third(f, phi, m) * -0.5,
+        lambda f, phi, m, y: elliptic_rules.third(f, phi, m) * -0.5,
     ),
-    "ellipkinc": (lambda f, phi, m, y: 1.0 / f.sqrt(1.0 - m * f.square(f.sin(phi))), _ellipkinc_by_m),
+    "ellipkinc": (lambda f, phi, m, y: 1.0 / f.sqrt(1.0 - m * f.square(f.sin(phi))), elliptic_rules.ellipkinc_by_m),
     "elliprc": (
-        lambda f, x, y, z: _elliprc(f, x, y, z)[0],
-        lambda f, x, y, z: _elliprc(f, x, y, z)[1],
+        lambda f, x, y, z: elliptic_rules.elliprc(f, x, y, z)[0],
+        lambda f, x, y, z: elliptic_rules.elliprc(f, x, y, z)[1],
     ),
     "eval_chebyt": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_chebyu(n - 1, x))),
     "eval_chebyu": (ZERO, _polynomial(lambda f, n, x, y: 2.0 * f.eval_gegenbauer(n - 1, 2.0, x))),
@@ -352,11 +291,11 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "yn": (ZERO, lambda f, n, x, y: _lowered(f, f.yv, n, x, -1.0) * 0.5),
     "struve": (
         UNKNOWN,
-        lambda f, v, x, y: (f.struve(v - 1.0, x) - f.struve(v + 1.0, x) + _struve(f, v, x)) * 0.5,
+        lambda f, v, x, y: special_series.struve_by_x(f, v, x, y, f.struve(v + 1.0, x), -1.0),
     ),
     "modstruve": (
         UNKNOWN,
-        lambda f, v, x, y: (f.modstruve(v - 1.0, x) + f.modstruve(v + 1.0, x) + _struve(f, v, x)) * 0.5,
+        lambda f, v, x, y: special_series.struve_by_x(f, v, x, y, f.modstruve(v + 1.0, x), 1.0),
     ),
     "_spherical_jn": (ZERO, lambda f, n, x, y: _spherical(f, f._spherical_jn, n, x, -1.0)),
     "_spherical_yn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_yn(n + 1, x)),
@@ -391,12 +330,12 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, -1.0)), 0.0, f.log1p(p)),
         lambda f, x, p, y: x / f.where(f.equal(x, 0.0), 1.0, p + 1.0),
     ),
-    "_zeta": (UNKNOWN, lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
+    "_zeta": (lambda f, s, q, y: special_series.zeta_by_s(f, s, q), lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
     # two operands, several results
     "ellipj": (
-        lambda f, u, m, y: _ellipj(y[0], y[1], y[2], y[2], m, 0.0 * u),
-        lambda f, u, m, y: _ellipj(
-            y[0], y[1], y[2], -y[2] * _ellipkinc_by_m(f, y[3], m, u), m, y[0] * y[0] * -0.5
+        lambda f, u, m, y: elliptic_rules.ellipj(y[0], y[1], y[2], y[2], m, 0.0 * u),
+        lambda f, u, m, y: elliptic_rules.ellipj(
+            y[0], y[1], y[2], -y[2] * elliptic_rules.ellipkinc_by_m(f, y[3], m, u), m, y[0] * y[0] * -0.5
         ),
     ),
     "pbdv": (UNKNOWN, lambda f, v, x, y: (y[1], (x * x * 0.25 - v - 0.5) * y[0])),
@@ -404,12 +343,15 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "pbwa": (UNKNOWN, lambda f, a, x, y: (y[1], (a - x * x * 0.25) * y[0])),
     # three and more operands
     "chndtr": (
-        lambda f, x, n, c, y: f.exp(f.square(f.sqrt(x) - f.sqrt(c)) * -0.5)
-        * f.pow(x / c, n * 0.25 - 0.5) * f.ive(n * 0.5 - 1.0, f.sqrt(x * c)) * 0.5,
+        lambda f, x, n, c, y: special_series.noncentral_density(f, x, n, c),
         UNKNOWN,
         lambda f, x, n, c, y: (f.chndtr(x, n + 2.0, c) - y) * 0.5,
     ),
-    "elliprd": (UNKNOWN, UNKNOWN, UNKNOWN),
+    "elliprd": (
+        lambda f, x, y, z, r: -0.75 * elliptic_rules.carlson(f, x, z, y),
+        lambda f, x, y, z, r: -0.75 * elliptic_rules.carlson(f, y, z, x),
+        elliptic_rules.elliprd_by_z,
+    ),
     "elliprf": (
         lambda f, x, y, z, r: f.elliprd(y, z, x) / -6.0,
         lambda f, x, y, z, r: f.elliprd(x, z, y) / -6.0,

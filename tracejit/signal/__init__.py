@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convolutions under the names of scipy.signal: ``tj.signal.fftconvolve(x, kernel, mode="same")``.
+"""Convolutions and filters under the names of scipy.signal: ``tj.signal.fftconvolve(x, kernel, mode="same")``.
 
-In: dlarrays, ndarrays or lists, of any number of axes. Out: convolutions and correlations, with derivatives of any
-order by both operands. Functions of scipy.signal itself convert their operands to ndarrays, and refuse traced arrays.
+In: dlarrays, ndarrays or lists, of any number of axes. Out: convolutions, correlations and filtered signals, with
+derivatives of any order by all operands. Functions of scipy.signal itself convert
+their operands to ndarrays, and refuse traced arrays.
 Transforms of segments are `tj.stft` and `tj.istft`.
 May import: functions/.
 """
 
 from tracejit.signal.convolutions import convolve, correlate, fftconvolve, oaconvolve
+from tracejit.signal.filters import convolve2d, correlate2d, detrend, hilbert, lfilter, resample, sosfilt
 
-__all__ = ["convolve", "correlate", "fftconvolve", "oaconvolve"]
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "detrend",
+    "fftconvolve",
+    "hilbert",
+    "lfilter",
+    "oaconvolve",
+    "resample",
+    "sosfilt",
+]

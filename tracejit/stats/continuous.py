@@ -11,6 +11,8 @@ from tracejit.functions.elementwise import where
 from tracejit.functions.numpy_api.ufuncs import logaddexp
 from tracejit.functions.special_ufuncs import call
 from tracejit.stats.distribution import Distribution, Formula
+from tracejit.stats.integrals import skewnorm_cdf, vonmises_cdf, vonmises_sf
+from tracejit.stats.saddle import log_binomial, log_poisson
 from tracejit.stats.tails import (
     is_lost,
     log1mexp,
@@ -66,8 +68,17 @@ t = Distribution(name="t", shapes=("df",), formulas={
     "logcdf": _t_logcdf, "logsf": lambda z, n: _t_logcdf(-z, n),
     "ppf": lambda q, n: s.stdtrit(n, q), "isf": lambda q, n: -s.stdtrit(n, q),
 })  # fmt: skip
+
+
+def _gamma_logpdf(z: Any, a: Any) -> Any:
+    large = (a > 20.0) & (z > 0.0)
+    far = log_poisson(where(large, a, 30.0) - 1.0, where(large, z, 30.0))
+    a, z = where(large, 1.0, a), where(large, 1.0, z)
+    return where(large, far, s.xlogy(a - 1.0, z) - z - s.gammaln(a))
+
+
 gamma = Distribution(name="gamma", shapes=("a",), low=0.0, formulas={
-    "logpdf": lambda z, a: s.xlogy(a - 1.0, z) - z - s.gammaln(a),
+    "logpdf": _gamma_logpdf,
     "cdf": lambda z, a: s.gammainc(a, z), "sf": lambda z, a: s.gammaincc(a, z),
     "logcdf": lambda z, a: log_gammainc(a, z), "logsf": lambda z, a: log_gammaincc(a, z),
     "ppf": lambda q, a: s.gammaincinv(a, q), "isf": lambda q, a: s.gammainccinv(a, q),
@@ -78,8 +89,19 @@ invgamma = Distribution(name="invgamma", shapes=("a",), low=0.0, is_open=True, f
     "logcdf": lambda z, a: log_gammaincc(a, 1.0 / z), "logsf": lambda z, a: log_gammainc(a, 1.0 / z),
     "ppf": lambda q, a: 1.0 / s.gammainccinv(a, q), "isf": lambda q, a: 1.0 / s.gammaincinv(a, q),
 })  # fmt: skip
+
+
+def _beta_logpdf(z: Any, a: Any, b: Any) -> Any:
+    # With two large parameters by a binomial probability: x^(a-1) (1-x)^(b-1) / B(a, b).
+    large = (a > 20.0) & (b > 20.0) & (z > 0.0) & (z < 1.0)
+    p, q, x = where(large, a, 30.0), where(large, b, 30.0), where(large, z, 0.5)
+    far = log_binomial(p - 1.0, p + q - 2.0, x, 1.0 - x) + e.log(p + q - 1.0)
+    a, b, z = where(large, 1.0, a), where(large, 1.0, b), where(large, 0.5, z)
+    return where(large, far, s.xlog1py(b - 1.0, -z) + s.xlogy(a - 1.0, z) - s.betaln(a, b))
+
+
 beta = Distribution(name="beta", shapes=("a", "b"), low=0.0, high=1.0, formulas={
-    "logpdf": lambda z, a, b: s.xlog1py(b - 1.0, -z) + s.xlogy(a - 1.0, z) - s.betaln(a, b),
+    "logpdf": _beta_logpdf,
     "cdf": lambda z, a, b: s.betainc(a, b, z), "sf": lambda z, a, b: s.betaincc(a, b, z),
     "logcdf": lambda z, a, b: log_betainc(a, b, z, 1.0 - z), "logsf": lambda z, a, b: log_betainc(b, a, 1.0 - z, z),
     "ppf": lambda q, a, b: s.betaincinv(a, b, q), "isf": lambda q, a, b: s.betainccinv(a, b, q),
@@ -156,7 +178,7 @@ lognorm = Distribution(name="lognorm", shapes=("s",), low=0.0, is_open=True, for
     "ppf": lambda q, w: e.exp(w * s.ndtri(q)), "isf": lambda q, w: e.exp(-w * s.ndtri(q)),
 })  # fmt: skip
 chi2 = Distribution(name="chi2", shapes=("df",), low=0.0, formulas={
-    "logpdf": lambda z, n: s.xlogy(n * 0.5 - 1.0, z) - z * 0.5 - s.gammaln(n * 0.5) - n * (0.5 * _LOG_2),
+    "logpdf": lambda z, n: _gamma_logpdf(z * 0.5, n * 0.5) - _LOG_2,
     "cdf": lambda z, n: s.chdtr(n, z), "sf": lambda z, n: s.chdtrc(n, z),
     "logcdf": lambda z, n: log_gammainc(n * 0.5, z * 0.5), "logsf": lambda z, n: log_gammaincc(n * 0.5, z * 0.5),
     "ppf": lambda q, n: 2.0 * s.gammaincinv(n * 0.5, q), "isf": lambda q, n: s.chdtri(n, q),
@@ -322,10 +344,11 @@ def _skewnorm_logpdf(z: Any, a: Any) -> Any:
 
 
 skewnorm = Distribution(name="skewnorm", shapes=("a",), valid=lambda a: (), formulas={
-    "logpdf": _skewnorm_logpdf,
+    "logpdf": _skewnorm_logpdf, "cdf": skewnorm_cdf, "sf": lambda z, a: skewnorm_cdf(-z, -a),
 })  # fmt: skip
 vonmises = Distribution(name="vonmises", shapes=("kappa",), formulas={
     "logpdf": lambda z, k: k * s.cosm1(z) - math.log(2 * math.pi) - e.log(s.i0e(k)),
+    "cdf": vonmises_cdf, "sf": vonmises_sf,
 })  # fmt: skip
 
 

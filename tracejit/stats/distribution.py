@@ -17,6 +17,8 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
+from tracejit.stats.moments import MOMENTS
+from tracejit.stats.quantiles import by_scipy, improved
 from tracejit.stats.tails import log_of
 
 Formula = Callable[..., Any]
@@ -236,16 +238,79 @@ class Distribution:
         return _without(result, bad)
 
     def _quantile(self, method: str, q: Any, args: Any, kwargs: Any) -> dlarray:
-        formula = self._formula(method)
         shapes, loc, scale = self._bound(method, args, kwargs)
         q = floating(f"stats.{self.name}.{method}", q)
+        if self.is_discrete:
+            return _without(by_scipy(self.name, method, q, shapes) + loc, self._refusals(shapes, scale))
         low, high = self._limits(shapes)
         if method == "isf":
             low, high = high, low
         inside = (q > 0) & (q < 1)
-        result = formula(where(inside, q, 0.5), *_in_dtype(shapes, q))
+        result = self._inner_quantile(method, where(inside, q, 0.5), _in_dtype(shapes, q))
         result = where(inside, result, where(q == 0, low, where(q == 1, high, math.nan)))
         return _without(result * scale + loc, self._refusals(shapes, scale))
+
+    def _inner_quantile(self, method: str, q: Any, shapes: list[Any]) -> Any:
+        """Return a quantile of a probability between 0 and 1, by SciPy's own function where there is no formula."""
+        formula = self.formulas.get(method)
+        if formula is not None:
+            return formula(q, *shapes)
+        probability, density = self._formula("cdf" if method == "ppf" else "sf"), self._formula("logpdf")
+        sign = 1.0 if method == "ppf" else -1.0
+        return improved(
+            by_scipy(self.name, method, q, shapes),
+            q,
+            lambda x: probability(x, *shapes),
+            lambda x: elementwise.exp(density(x, *shapes)) * sign,
+        )
+
+    def mean(self, *args: Any, **kwargs: Any) -> dlarray:
+        """Return the mean; parameters are those of the other methods, without a variable."""
+        found, loc, scale, bad = self._moment("mean", args, kwargs)
+        return _without(found * scale + loc, bad)
+
+    def var(self, *args: Any, **kwargs: Any) -> dlarray:
+        """Return the variance."""
+        found, _, scale, bad = self._moment("var", args, kwargs)
+        return _without(found * scale * scale, bad)
+
+    def std(self, *args: Any, **kwargs: Any) -> dlarray:
+        """Return the standard deviation."""
+        found, _, scale, bad = self._moment("var", args, kwargs)
+        return _without(elementwise.sqrt(found) * scale, bad)
+
+    def entropy(self, *args: Any, **kwargs: Any) -> dlarray:
+        """Return the differential entropy, or the entropy of integers."""
+        found, _, scale, bad = self._moment("entropy", args, kwargs)
+        return _without(found if self.is_discrete else found + elementwise.log(scale), bad)
+
+    def median(self, *args: Any, **kwargs: Any) -> dlarray:
+        """Return the median, the quantile of 1/2."""
+        return self._quantile("ppf", 0.5, args, kwargs)
+
+    def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[dlarray, dlarray]:
+        """Return the ends of the interval with equal probabilities beside it, and `confidence` within."""
+        confidence = floating(f"stats.{self.name}.interval", confidence)
+        low, high = (1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0
+        return self._quantile("ppf", low, args, kwargs), self._quantile("ppf", high, args, kwargs)
+
+    def support(self, *args: Any, **kwargs: Any) -> tuple[dlarray, dlarray]:
+        """Return the ends of the support."""
+        shapes, loc, scale = self._bound("support", args, kwargs)
+        bad = self._refusals(shapes, scale)
+        low, high = (_without(as_array(end * scale + loc), bad) for end in self._limits(shapes))
+        return low, high
+
+    def _moment(self, what: str, args: Any, kwargs: Any) -> tuple[Any, Any, Any, Any]:
+        formula = MOMENTS.get(self.name, {}).get(what)
+        if formula is None:
+            raise ArgumentError(
+                f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it of numbers."
+            )
+        shapes, loc, scale = self._bound(what, args, kwargs)
+        # Formulas compute with arrays: of a number alone a special function would take a dtype of its own.
+        arrays = [x if isinstance(x, dlarray) else as_array(float(x)) for x in shapes]
+        return formula(*arrays), loc, scale, self._refusals(shapes, scale)
 
 
 def _in_dtype(shapes: list[Any], z: dlarray) -> list[Any]:

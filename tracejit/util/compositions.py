@@ -93,6 +93,45 @@ OF_SOLVERS = (
 """The remedy for a function of SciPy that calls functions of the user."""
 
 
+_SAME: dict[str, str] = {
+    "scipy.integrate": """
+        cumulative_trapezoid romb simpson trapezoid""",
+    "scipy.interpolate": """
+        Akima1DInterpolator BSpline CubicHermiteSpline CubicSpline PPoly PchipInterpolator
+        RegularGridInterpolator interp1d interpn make_interp_spline""",
+    "scipy.linalg": """
+        block_diag cho_factor cho_solve cho_solve_banded cholesky cholesky_banded circulant companion coshm
+        cosm det eig eigh eigvals eigvalsh expm expm_frechet fractional_matrix_power hankel inv khatri_rao
+        logm lstsq lu lu_factor lu_solve matmul_toeplitz norm null_space orth pinv pinvh polar qr schur
+        signm sinhm sinm solve solve_banded solve_circulant solve_continuous_are solve_continuous_lyapunov
+        solve_discrete_are solve_discrete_lyapunov solve_sylvester solve_toeplitz solve_triangular
+        solveh_banded sqrtm svd svdvals tanhm tanm toeplitz""",
+    "scipy.signal": """
+        convolve convolve2d correlate correlate2d detrend fftconvolve hilbert lfilter oaconvolve resample
+        sosfilt""",
+    "scipy.special": """
+        comb factorial ivp jvp kvp lambertw log_softmax logsumexp multigammaln perm polygamma sinc softmax
+        softplus sph_harm_y spherical_in spherical_jn spherical_kn spherical_yn yvp zeta""",
+}
+"""Functions and classes that tracejit has under the same name, by the package of SciPy."""
+
+_TRANSFORMS = """
+    fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
+    rfftfreq rfftn"""
+
+
+def _elsewhere(name: str) -> str | None:
+    """Return what stands in place of a function of SciPy, if it has the same name elsewhere."""
+    package, _, last = name.rpartition(".")
+    if last in _SAME.get(package, "").split():
+        return f"tj{name.removeprefix('scipy')} does the same on dlarrays, with derivatives"
+    if package == "scipy.fft" and last in _TRANSFORMS.split():
+        return f"np.fft.{last} does the same on dlarrays, with derivatives"
+    if name.startswith("scipy.stats.rv_") or name == "a function of scipy.stats":
+        return "tj.stats has distributions under SciPy's names, such as tj.stats.norm, with derivatives"
+    return None
+
+
 def advice(name: str) -> str:
     """Return what works in place of a function, as a clause.
 
@@ -102,6 +141,9 @@ def advice(name: str) -> str:
     row = COMPOSITIONS.get(name)
     if name.endswith(" (vectorized)"):
         return OF_OBJECTS
+    elsewhere = _elsewhere(name)
+    if row is None and elsewhere is not None:
+        return elsewhere
     other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
     return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
 

@@ -18,6 +18,7 @@ import math
 
 import numpy as np
 
+from tracejit import special  # noqa: F401
 from tracejit.xp import creation, elementwise, fft, functions, linalg  # noqa: F401
 from tracejit.xp.info import __array_namespace_info__, named_dtypes  # noqa: F401
 
@@ -35,7 +36,7 @@ for _module in (creation, elementwise, functions):
     globals().update({name: getattr(_module, name) for name in _names})
 bool = np.dtype("bool")
 
-_OTHERS = ("math", "np", "creation", "elementwise", "functions")
+_OTHERS = ("math", "np", "creation", "elementwise", "functions", "special")
 __all__ = [name for name in sorted(globals()) if not name.startswith("_") and name not in _OTHERS]
 
 

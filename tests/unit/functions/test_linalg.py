@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linear systems, inverses, determinants and factors: NumPy's numbers, derivatives to second order, errors of NumPy."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -246,7 +247,7 @@ def test_arguments_of_other_kinds() -> None:
     with pytest.raises(ArgumentError):
         np.linalg.multi_dot([dlarray(np.eye(2))])
     with pytest.raises(ArgumentError):
-        tj.solve_triangular(np.eye(2), np.ones(2), trans=2)
+        tj.solve_triangular(np.eye(2), np.ones(2), trans=3)
     with pytest.raises(ArgumentError):
         np.linalg.matrix_power(dlarray(np.eye(2)), 0.5)  # type: ignore[arg-type]
 
@@ -267,3 +268,58 @@ def test_products_and_parts_under_their_second_names(call: Any) -> None:
     a, b = operands(((2, 3, 3), (2, 3, 4)))
     assert_close(call(dlarray(a), dlarray(b)), call(a, b))
     check_gradients(call, dlarray(a), dlarray(b))
+
+
+def permuted(a: Any) -> Any:
+    """Return a determinant by its definition."""
+    total = 0.0
+    for order in itertools.permutations(range(len(a))):
+        term = round(np.linalg.det(np.eye(len(a))[list(order)]))
+        for row, column in enumerate(order):
+            term = term * a[row, column]
+        total = total + term
+    return total
+
+
+DEFECTIVE = {
+    "rank 2": np.arange(1.0, 10.0).reshape(3, 3), "rank 1": np.array([[1.0, 2.0], [2.0, 4.0]]),
+    "zero": np.zeros((3, 3)), "rank 2 of 4": np.diag([1.0, 0.0, 2.0, 0.0]), "nearly": np.diag([1.0, 1e-13, 1.0]),
+    "regular": np.eye(3) + 0.3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFECTIVE)
+def test_derivatives_of_determinants_of_singular_matrices(name: str) -> None:
+    """They were NaN."""
+    a = DEFECTIVE[name]
+    d, e = np.random.default_rng(0).normal(size=(2, *a.shape))
+
+    def slopes(det: Any) -> Any:
+        def first(x: Any) -> Any:
+            return tj.dlgradient(det(x), x)
+
+        def second(x: Any) -> Any:
+            return tj.dlgradient((first(x) * d).sum(), x)
+
+        return lambda x: (first(x), second(x), tj.dlgradient((second(x) * e).sum(), x) if len(a) > 2 else x)
+
+    want = tj.dlfeval(slopes(permuted), a)
+    for det in (tj.det, np.linalg.det):
+        for have, exact in zip(tj.dlfeval(slopes(det), a), want, strict=True):
+            np.testing.assert_allclose(tj.extractdata(have), tj.extractdata(exact), rtol=1e-9, atol=1e-12)
+
+
+def test_a_replay_of_a_regular_matrix_does_not_serve_a_singular_one() -> None:
+    step = dlaccelerate(lambda a: (tj.det(a), tj.dlgradient(tj.det(a), a)))
+    for a in (
+        np.eye(3),
+        np.eye(3) * 2,
+        np.eye(3) * 3,
+        DEFECTIVE["rank 2"],
+        np.eye(3) * 4,
+        DEFECTIVE["rank 2"] * 2,
+    ):
+        value, slope = step(a)
+        np.testing.assert_allclose(tj.extractdata(value), np.linalg.det(a), atol=1e-13)
+        exact = tj.dlfeval(lambda x: tj.dlgradient(permuted(x), x), a)
+        np.testing.assert_allclose(tj.extractdata(slope), tj.extractdata(exact), rtol=1e-9, atol=1e-12)

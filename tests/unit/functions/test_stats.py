@@ -20,6 +20,10 @@ SHAPES: dict[str, tuple[float, ...]] = {
     "vonmises": (1.3,),
     "loguniform": (0.5, 4.0), "truncnorm": (-0.7, 1.6), "poisson": (2.7,), "binom": (7, 0.4), "bernoulli": (0.3,),
     "nbinom": (3.5, 0.4), "geom": (0.35,), "betabinom": (6, 1.5, 2.5),
+    "erlang": (3.0,), "weibull_max": (1.7,), "lomax": (2.5,), "powerlaw": (1.6,), "triang": (0.3,), "gennorm": (1.4,),
+    "nakagami": (1.3,), "fisk": (2.2,), "gompertz": (0.7,), "genpareto": (0.3,), "genextreme": (0.2,),
+    "johnsonsu": (0.5, 1.3), "exponnorm": (1.2,), "gengamma": (2.2, 1.3), "betaprime": (2.5, 3.5),
+    "wrapcauchy": (0.4,), "randint": (1.0, 6.0), "hypergeom": (20.0, 7.0, 9.0), "logser": (0.6,), "zipf": (2.5,),
 }  # fmt: skip
 ALL = [found for name in tj.stats.__all__ if isinstance(found := getattr(tj.stats, name), Distribution)]
 X = np.array([-8.0, -1.3, -0.2, 0.0, 0.3, 0.7, 1.0, 1.9, 3.0, 4.0, 9.0, np.nan])
@@ -32,7 +36,10 @@ METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
 def methods(found: Distribution) -> list[str]:
     names = ["logpmf", "pmf"] if found.is_discrete else ["logpdf", "pdf"]
     others = {"cdf": "cdf", "sf": "sf", "logcdf": "cdf", "logsf": "sf", "ppf": "ppf", "isf": "isf"}
-    return names + [name for name, plain in others.items() if {name, plain} & set(found.formulas)]
+    have = set(found.formulas) | (
+        {"ppf", "isf"} if {"cdf"} & set(found.formulas) or found.is_discrete else set()
+    )
+    return names + [name for name, plain in others.items() if {name, plain} & have]
 
 
 def shapes_of(found: Distribution) -> tuple[float, ...]:
@@ -59,7 +66,13 @@ def test_numbers_are_those_of_scipy(found: Distribution) -> None:
             x = points(found, method)
             want = getattr(theirs, method)(x, *shapes_of(found), *rest)
             have = tj.extractdata(getattr(found, method)(dlarray(x), *shapes_of(found), *rest))
-            if method == "isf" and found.name == "f":  # SciPy takes the quantile of 1 - q
+            if method.startswith("log"):  # where SciPy takes the logarithm of a number that underflowed
+                want = np.where(np.isneginf(want) & (have < -708), have, want)
+            if method == "isf" and found.name in (
+                "f",
+                "betaprime",
+                "exponnorm",
+            ):  # SciPy takes the quantile of 1 - q
                 back, x = theirs.sf(have, *shapes_of(found), *rest)[2:6], x[2:6]
                 np.testing.assert_allclose(back, x, rtol=1e-11)
                 continue
@@ -97,6 +110,7 @@ def gradients(
     return slope.item(), (8 * (near[1] - near[2]) - near[0] + near[3]) / 12e-4
 
 
+STEPS = {"binom": 1, "betabinom": 1, "randint": 2, "hypergeom": 3}  # parameters that are whole numbers
 WITHOUT = {  # derivatives of distribution functions for which there is no formula, by parameter
     "t": (1,), "gamma": (1,), "invgamma": (1,), "beta": (1, 2), "chi2": (1,), "chi": (1,), "f": (1, 2), "nbinom": (1,),
     "binom": (1,), "vonmises": (),
@@ -110,6 +124,8 @@ def test_derivatives_by_the_variable_and_all_parameters(found: Distribution) -> 
     inside = np.array([1.0, 2.0, 4.0]) if found.is_discrete else np.array([0.45, 0.7, 0.9]) * 1.3 + 0.2
     if found.name in ("pareto", "loguniform"):
         inside = inside + 2
+    if found.name == "weibull_max":
+        inside = -inside
     if found.name == "bernoulli":
         inside = np.array([0.0, 1.0])
     for method in methods(found)[1:]:
@@ -120,7 +136,7 @@ def test_derivatives_by_the_variable_and_all_parameters(found: Distribution) -> 
                 method not in ("pdf", "pmf") and wrt in WITHOUT.get(found.name, ())
             ):
                 continue
-            if found.name in ("binom", "betabinom") and wrt == 1:
+            if found.name in ("binom", "betabinom", "randint", "hypergeom") and 1 <= wrt <= STEPS[found.name]:
                 continue
             have, want = gradients(found, method, inside, given, wrt)
             assert abs(have - want) <= 2e-7 * max(1.0, abs(want)), (method, wrt, have, want)

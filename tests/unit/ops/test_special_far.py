@@ -63,7 +63,8 @@ def test_functions_of_one_operand() -> None:
         want = (8 * (near[2] - near[1]) - near[3] + near[0]) / (12 * step)
         have, size = slopes(name, x), np.abs(value(x))
         tolerance = 2e-5 * np.abs(want) + size * 1e-12 / step + 1e-290
-        seen = np.isfinite(want) & np.isfinite(size)
+        # SciPy's zetac is 0 from 127 on, where it is 2^-s.
+        seen = np.isfinite(want) & np.isfinite(size) & ((name != "zetac") | (x < 100))
         wrong = seen & ~(np.abs(have - want) <= tolerance)
         assert not wrong.any(), (name, x[wrong], have[wrong], want[wrong])
 

@@ -12,6 +12,7 @@ import pytest
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlarray
 from tracejit.functions.numpy_api import in_python, table
+from tracejit.util import compositions
 from tracejit.util.compositions import ADVICE, ANY, ATTRIBUTES, COMPOSITIONS, advice
 
 VALUES: dict[str, Any] = {
@@ -154,7 +155,28 @@ def test_a_function_without_a_row() -> None:
     assert advice("np.linalg.eig") == ANY
 
 
+@pytest.mark.whole("messages")
+def test_functions_of_the_same_name_are_named() -> None:
+    """All that tracejit has under a name of SciPy's that is no ufunc, and nothing else."""
+    for name in ("integrate", "interpolate", "linalg", "signal", "special"):
+        theirs, ours = importlib.import_module(f"scipy.{name}"), getattr(tj, name)
+        want = {key for key in ours.__all__ if not isinstance(getattr(theirs, key, np.exp), np.ufunc)}
+        listed = compositions._SAME[f"scipy.{name}"].split()
+        assert want <= set(listed) <= set(ours.__all__) and sorted(listed) == listed
+    fft = importlib.import_module("scipy.fft")
+    assert set(compositions._TRANSFORMS.split()) == {key for key in np.fft.__all__ if hasattr(fft, key)}
+    assert advice("scipy.signal.lfilter") == "tj.signal.lfilter does the same on dlarrays, with derivatives"
+    assert advice("scipy.fft.fft2") == "np.fft.fft2 does the same on dlarrays, with derivatives"
+
+
 class TestSciPy:
+    def test_methods_of_distributions(self) -> None:
+        stats = pytest.importorskip("scipy.stats")
+        with pytest.raises(
+            TraceError, match=r"; tj\.stats has distributions under SciPy's names, such as tj\.stats\.norm"
+        ):
+            tj.dlfeval(lambda x: stats.norm.logpdf(x), np.array([0.5]))
+
     def test_a_method_of_a_class_has_the_name_of_the_package(self) -> None:
         interpolate = pytest.importorskip("scipy.interpolate")
         line = interpolate.PPoly(np.ones((2, 1)), np.array([0.0, 1.0]))

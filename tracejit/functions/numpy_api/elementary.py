@@ -40,11 +40,13 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
 
 
 def sinc(x: Any) -> dlarray:
-    """Return sin(pi x) / (pi x), 1 at 0, where its derivative is 0."""
+    """Return sin(pi x) / (pi x); near 0 by the series of sine, which has all derivatives there."""
     array = as_array(x, "np.sinc") * np.pi
-    zero = array == 0
-    safe = where(zero, 1.0, array)
-    return where(zero, 1.0, elementwise.sin(safe) / safe)
+    near = elementwise.abs(array) < 0.01
+    square = elementwise.square(where(near, array, 0.0))
+    series = 1.0 - square / 6.0 * (1.0 - square / 20.0 * (1.0 - square / 42.0 * (1.0 - square / 72.0)))
+    safe = where(near, 1.0, array)
+    return where(near, series, elementwise.sin(safe) / safe)
 
 
 # The coefficients of Chebyshev series of exp(-x) I0(x), of x / 4 - 1 for x <= 8, and of exp(-x) sqrt(x) I0(x), of
@@ -86,7 +88,11 @@ def i0(x: Any) -> dlarray:
     near = _chebyshev(where(is_near, size, 0.0) / 4.0 - 1.0, _NEAR)
     beyond = where(is_near, 8.0, size)
     far = _chebyshev(16.0 / beyond - 1.0, _FAR) / elementwise.sqrt(beyond)
-    return elementwise.exp(size) * where(is_near, near, far)
+    # At 0 the magnitude has no derivative, so there it is the power series.
+    at_0 = size < 0.1
+    z = elementwise.square(where(at_0, array, 0.0)) * 0.25
+    series = 1.0 + z * (1.0 + z / 4.0 * (1.0 + z / 9.0 * (1.0 + z / 16.0 * (1.0 + z / 25.0))))
+    return where(at_0, series, elementwise.exp(size) * where(is_near, near, far))
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: Any = False) -> dlarray:

@@ -28,13 +28,13 @@ def is_complex(x: Any) -> bool:
     return bool(x.dtype.kind == "c")
 
 
-def _conj(b: Any, x: Any) -> Any:
+def conj(b: Any, x: Any) -> Any:
     return b.conj(x) if is_complex(x) else x
 
 
-def _adjoint(b: Any, x: Any) -> Any:
+def adjoint(b: Any, x: Any) -> Any:
     """Return conjugate transposes."""
-    return transposed(b, _conj(b, x))
+    return transposed(b, conj(b, x))
 
 
 def part(b: Any, x: Any, axis: int, start: int, stop: int) -> Any:
@@ -49,22 +49,22 @@ def zeros(b: Any, x: Any) -> Any:
     return b.constant(np.zeros(x.shape, x.dtype))
 
 
-def _joined(b: Any, x: Any, y: Any, axis: int) -> Any:
+def joined(b: Any, x: Any, y: Any, axis: int) -> Any:
     return b.concatenate(x, y, axis=x.ndim + axis)
 
 
-def _solved(b: Any, x: Any, y: Any) -> Any:
+def solved(b: Any, x: Any, y: Any) -> Any:
     """Return X^-1 Y; of complex matrices by real ones of twice the size, [[Re, -Im], [Im, Re]]."""
     if not is_complex(x):
         factors, places = b.lu(x)
         return b.lu_solve(x, factors, places, y, transposed=False)
     re, im, n = b.real(x), b.imag(x), x.shape[-1]
-    both = _joined(b, _joined(b, re, b.neg(im), -1), _joined(b, im, re, -1), -2)
-    found = _solved(b, both, _joined(b, b.real(y), b.imag(y), -2))
+    both = joined(b, joined(b, re, b.neg(im), -1), joined(b, im, re, -1), -2)
+    found = solved(b, both, joined(b, b.real(y), b.imag(y), -2))
     return b.complex_of(part(b, found, -2, 0, n), part(b, found, -2, n, 2 * n))
 
 
-def _eye(b: Any, x: Any) -> Any:
+def eye(b: Any, x: Any) -> Any:
     """Return unit matrices, as many as `x` has and as large."""
     return b.constant(np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape).copy())
 
@@ -90,12 +90,12 @@ def set_caller(call: Callable[..., Any]) -> None:
     _caller[:] = [call]
 
 
-def _node_of(b: Any, function: Callable[..., Any], *given: Any) -> Any:
+def node_of(b: Any, function: Callable[..., Any], *given: Any) -> Any:
     """Return the results of a function of NumPy, which the adjoint calls."""
     return _caller[0](b, function, *given)
 
 
-def _like(b: Any, found: Any, a: Any) -> Any:
+def like(b: Any, found: Any, a: Any) -> Any:
     """Return a cotangent in the dtype of what it belongs to."""
     return b.real(found) if is_complex(found) and not is_complex(a) else found
 
@@ -104,7 +104,7 @@ def _det(b: Any, node: Any, ct: Any) -> Any:
     (a,), (value,) = node.inputs, node.outputs
     if not a.aval.size:
         return (None,)
-    return (b.mul(_matrix(b, b.mul(ct, value)), _solved(b, transposed(b, a), _eye(b, a))),)
+    return (b.mul(_matrix(b, b.mul(ct, value)), solved(b, transposed(b, a), eye(b, a))),)
 
 
 def _slogdet(b: Any, node: Any, ct: Any) -> Any:
@@ -116,7 +116,7 @@ def _slogdet(b: Any, node: Any, ct: Any) -> Any:
     along = zero if ct[1] is None else ct[1]
     across = zero if ct[0] is None else b.imag(b.mul(ct[0], sign))
     weight = b.complex_of(along, across)
-    return (b.mul(_matrix(b, weight), _solved(b, transposed(b, a), _eye(b, a))),)
+    return (b.mul(_matrix(b, weight), solved(b, transposed(b, a), eye(b, a))),)
 
 
 def _cholesky(b: Any, node: Any, ct: Any) -> Any:
@@ -125,11 +125,11 @@ def _cholesky(b: Any, node: Any, ct: Any) -> Any:
     if not a.aval.size:
         return (None,)
     upper = bool(node.params["arguments"].option("upper", False))
-    low, g = (_adjoint(b, x) if upper else x for x in (factor, _conj(b, ct)))
-    turned = _adjoint(b, low)
+    low, g = (adjoint(b, x) if upper else x for x in (factor, conj(b, ct)))
+    turned = adjoint(b, low)
     half = lower_half(b, b.matmul(turned, g), 0.5)
-    found = _adjoint(b, _solved(b, turned, _adjoint(b, _solved(b, turned, half))))
-    return (_conj(b, b.mul(b.add(found, _adjoint(b, found)), b.constant(a.dtype.type(0.5)))),)
+    found = adjoint(b, solved(b, turned, adjoint(b, solved(b, turned, half))))
+    return (conj(b, b.mul(b.add(found, adjoint(b, found)), b.constant(a.dtype.type(0.5)))),)
 
 
 def _reciprocal(b: Any, x: Any, scale: Any) -> Any:
@@ -181,15 +181,15 @@ def _eig(b: Any, node: Any, ct: Any) -> Any:
 
 
 def _of_eigenvectors(b: Any, a: Any, w: Any, v: Any, by_w: Any, by_v: Any) -> Any:
-    inner = None if by_w is None else b.mul(_column(b, by_w), _eye(b, v))
+    inner = None if by_w is None else b.mul(_column(b, by_w), eye(b, v))
     if by_v is not None:
         sums = _sums(b, by_v, v)
-        lost = b.mul(_conj(b, v), b.real(sums) if is_complex(sums) else sums)
+        lost = b.mul(conj(b, v), b.real(sums) if is_complex(sums) else sums)
         if is_complex(v):
             lost = b.add(lost, _of_real_element(b, sums, v, _largest(b, v)))
         turns = _turning(b, w, b.matmul(transposed(b, v), b.sub(by_v, lost)))
         inner = turns if inner is None else b.add(inner, turns)
-    return _like(b, _solved(b, transposed(b, v), b.matmul(inner, transposed(b, v))), a)
+    return like(b, solved(b, transposed(b, v), b.matmul(inner, transposed(b, v))), a)
 
 
 def _eigvals(b: Any, node: Any, ct: Any) -> Any:
@@ -197,7 +197,7 @@ def _eigvals(b: Any, node: Any, ct: Any) -> Any:
     (a,), (w,) = node.inputs, node.outputs
     if not a.aval.size:
         return (None,)
-    values, v = _node_of(b, np.linalg.eig, a, [w.aval, a.aval._replace(dtype=w.dtype)])
+    values, v = node_of(b, np.linalg.eig, a, [w.aval, a.aval._replace(dtype=w.dtype)])
     apart = b.abs(b.sub(_column(b, b.stop_gradient(w)), _row(b, b.stop_gradient(values))))
     nearest = b.argmin(apart, axis=apart.ndim - 1, keepdims=True)
     columns = b.constant(np.arange(w.shape[-1]))
@@ -212,19 +212,19 @@ def _eigh(b: Any, node: Any, ct: Any) -> Any:
     if not a.aval.size:
         return (None,)
     by_w, by_v = ct
-    inner = None if by_w is None else b.mul(b.cast(_column(b, by_w), dtype=v.dtype), _eye(b, v))
+    inner = None if by_w is None else b.mul(b.cast(_column(b, by_w), dtype=v.dtype), eye(b, v))
     if by_v is not None:
         lower = str(node.params["arguments"].option("UPLO", "L", 1)).upper() == "L"
         place = b.constant(np.int64(0 if lower else v.shape[-2] - 1))
         by_v = b.sub(by_v, _of_real_element(b, _sums(b, by_v, v), v, _where_row(b, v, place)))
-        turns = _turning(b, w, b.matmul(_adjoint(b, v), _conj(b, by_v)))
+        turns = _turning(b, w, b.matmul(adjoint(b, v), conj(b, by_v)))
         inner = turns if inner is None else b.add(inner, turns)
     return (_hermitian(b, v, inner),)
 
 
 def _hermitian(b: Any, v: Any, inner: Any) -> Any:
-    found = b.matmul(b.matmul(v, inner), _adjoint(b, v))
-    return _conj(b, b.mul(b.add(found, _adjoint(b, found)), b.constant(found.dtype.type(0.5))))
+    found = b.matmul(b.matmul(v, inner), adjoint(b, v))
+    return conj(b, b.mul(b.add(found, adjoint(b, found)), b.constant(found.dtype.type(0.5))))
 
 
 def _eigvalsh(b: Any, node: Any, ct: Any) -> Any:
@@ -232,8 +232,8 @@ def _eigvalsh(b: Any, node: Any, ct: Any) -> Any:
     if not a.aval.size:
         return (None,)
     options = {"UPLO": node.params["arguments"].option("UPLO", "L", 1)}
-    _, v = _node_of(b, np.linalg.eigh, a, [w.aval, a.aval], options)
-    return (_hermitian(b, v, b.mul(b.cast(_column(b, ct), dtype=v.dtype), _eye(b, v))),)
+    _, v = node_of(b, np.linalg.eigh, a, [w.aval, a.aval], options)
+    return (_hermitian(b, v, b.mul(b.cast(_column(b, ct), dtype=v.dtype), eye(b, v))),)
 
 
 def _svd(b: Any, node: Any, ct: Any) -> Any:
@@ -244,7 +244,7 @@ def _svd(b: Any, node: Any, ct: Any) -> Any:
     if len(node.outputs) == 1:
         lead, k = a.shape[:-2], min(m, n)
         avals = [a.aval._replace(shape=(*lead, m, k)), node.output.aval, a.aval._replace(shape=(*lead, k, n))]
-        factors = _node_of(b, np.linalg.svd, a, avals, {"full_matrices": False})
+        factors = node_of(b, np.linalg.svd, a, avals, {"full_matrices": False})
         return (_of_singular_vectors(b, a, factors, (None, ct, None)),)
     if m != n and arguments.option("full_matrices", True, 1):
         return None
@@ -256,17 +256,17 @@ def _of_singular_vectors(b: Any, a: Any, factors: Any, ct: Any) -> Any:
     # F_ij = 1 / (s_j^2 - s_i^2), and what U and V move by besides. They turn together so that the first row of V, or
     # of U if there are more columns than rows, stays real.
     u, s, vh = factors
-    v = _adjoint(b, vh)
+    v = adjoint(b, vh)
     by_u, by_v = (zeros(b, x) if given is None else given for x, given in ((u, ct[0]), (v, None)))
     if ct[2] is not None:
-        by_v = _adjoint(b, ct[2])
+        by_v = adjoint(b, ct[2])
     m, n = a.shape[-2:]
     if ct[0] is not None or ct[2] is not None:
         sums = b.add(_sums(b, by_u, u), _sums(b, by_v, v))
         real = u if m < n else v
         lost = _of_real_element(b, sums, real, _where_row(b, real, b.constant(np.int64(0))))
         by_u, by_v = (b.sub(by_u, lost), by_v) if m < n else (by_u, b.sub(by_v, lost))
-    g_u, g_v = _conj(b, by_u), _conj(b, by_v)
+    g_u, g_v = conj(b, by_u), conj(b, by_v)
     row, column = _row(b, s), _column(b, s)
     scale = _column(b, b.max(b.stop_gradient(s), axes=(s.ndim - 1,), keepdims=True))
 
@@ -275,22 +275,22 @@ def _of_singular_vectors(b: Any, a: Any, factors: Any, ct: Any) -> Any:
 
     over = _reciprocal(b, row, scale)
     factor = cast(b.mul(_reciprocal(b, b.add(row, column), scale), _reciprocal(b, b.sub(row, column), scale)))
-    x, y = b.matmul(_adjoint(b, u), g_u), b.matmul(_adjoint(b, v), g_v)
-    inner = b.mul(b.mul(factor, b.sub(x, _adjoint(b, x))), cast(row))
-    inner = b.add(inner, b.mul(cast(column), b.mul(factor, b.sub(y, _adjoint(b, y)))))
-    eye = _eye(b, x)
+    x, y = b.matmul(adjoint(b, u), g_u), b.matmul(adjoint(b, v), g_v)
+    inner = b.mul(b.mul(factor, b.sub(x, adjoint(b, x))), cast(row))
+    inner = b.add(inner, b.mul(cast(column), b.mul(factor, b.sub(y, adjoint(b, y)))))
+    unit = eye(b, x)
     turned = b.mul(b.imag(x), over)
-    inner = b.add(inner, b.mul(b.complex_of(zeros(b, turned), turned), eye))
+    inner = b.add(inner, b.mul(b.complex_of(zeros(b, turned), turned), unit))
     if ct[1] is not None:
-        inner = b.add(inner, b.mul(cast(_column(b, ct[1])), eye))
-    found = b.matmul(b.matmul(u, inner), _adjoint(b, v))
+        inner = b.add(inner, b.mul(cast(_column(b, ct[1])), unit))
+    found = b.matmul(b.matmul(u, inner), adjoint(b, v))
     if m > n:
         beside = b.sub(g_u, b.matmul(u, x))
-        found = b.add(found, b.matmul(b.mul(beside, cast(over)), _adjoint(b, v)))
+        found = b.add(found, b.matmul(b.mul(beside, cast(over)), adjoint(b, v)))
     if n > m:
         beside = b.mul(b.sub(g_v, b.matmul(v, y)), cast(over))
-        found = b.add(found, b.matmul(u, _adjoint(b, beside)))
-    return _conj(b, found)
+        found = b.add(found, b.matmul(u, adjoint(b, beside)))
+    return conj(b, found)
 
 
 def _pinv(b: Any, node: Any, ct: Any) -> Any:
@@ -299,13 +299,13 @@ def _pinv(b: Any, node: Any, ct: Any) -> Any:
     none = (None,) * (len(node.inputs) - 1)
     if not a.aval.size:
         return (None, *none)
-    turned, g = _adjoint(b, p), _conj(b, ct)
+    turned, g = adjoint(b, p), conj(b, ct)
     found = b.neg(b.matmul(b.matmul(turned, g), turned))
     left, right = b.matmul(a, p), b.matmul(p, a)
-    across = _adjoint(b, g)
-    before = b.matmul(b.matmul(b.sub(_eye(b, left), left), across), b.matmul(p, turned))
-    behind = b.matmul(b.matmul(turned, p), b.matmul(across, b.sub(_eye(b, right), right)))
-    return (_conj(b, b.add(found, b.add(before, behind))), *none)
+    across = adjoint(b, g)
+    before = b.matmul(b.matmul(b.sub(eye(b, left), left), across), b.matmul(p, turned))
+    behind = b.matmul(b.matmul(turned, p), b.matmul(across, b.sub(eye(b, right), right)))
+    return (conj(b, b.add(found, b.add(before, behind))), *none)
 
 
 def _qr(b: Any, node: Any, ct: Any) -> Any:
@@ -321,9 +321,7 @@ def _qr(b: Any, node: Any, ct: Any) -> Any:
         return None
     q, r = node.outputs if mode != "r" else _reduced(b, a)
     given = ct if mode != "r" else (None, ct)
-    g_q, g_r = (
-        zeros(b, x) if each is None else _conj(b, each) for x, each in zip((q, r), given, strict=True)
-    )
+    g_q, g_r = (zeros(b, x) if each is None else conj(b, each) for x, each in zip((q, r), given, strict=True))
     if q.shape[-1] > k:
         first = part(b, q, -1, 0, k)
         g_q = b.add(part(b, g_q, -1, 0, k), _of_other_columns(b, first, part(b, g_q, -1, k, rows)))
@@ -331,26 +329,26 @@ def _qr(b: Any, node: Any, ct: Any) -> Any:
     square, g_square, g_rest = r, g_r, None
     if n > k:
         g_rest = part(b, g_r, -1, k, n)
-        g_q = b.add(g_q, b.matmul(part(b, a, -1, k, n), _adjoint(b, g_rest)))
+        g_q = b.add(g_q, b.matmul(part(b, a, -1, k, n), adjoint(b, g_rest)))
         square, g_square = part(b, r, -1, 0, k), part(b, g_r, -1, 0, k)
-    m = b.sub(b.matmul(square, _adjoint(b, g_square)), b.matmul(_adjoint(b, g_q), q))
+    m = b.sub(b.matmul(square, adjoint(b, g_square)), b.matmul(adjoint(b, g_q), q))
     # LAPACK's R has a real diagonal, so that of M counts with its real part.
     half = lower_half(b, m, 0.5)
-    inner = b.add(g_q, b.matmul(q, b.add(half, _adjoint(b, half))))
+    inner = b.add(g_q, b.matmul(q, b.add(half, adjoint(b, half))))
     if is_complex(a):
-        found = _adjoint(b, _solved(b, square, _adjoint(b, inner)))
+        found = adjoint(b, solved(b, square, adjoint(b, inner)))
     else:
         found = transposed(b, b.solve_triangular(square, transposed(b, inner), lower=False))
     if g_rest is not None:
-        found = _joined(b, found, b.matmul(q, g_rest), -1)
-    return (_conj(b, found),)
+        found = joined(b, found, b.matmul(q, g_rest), -1)
+    return (conj(b, found),)
 
 
 def _reduced(b: Any, a: Any) -> Any:
     """Return the factors Q and R of matrices."""
     k = min(a.shape[-2:])
     sizes = ((*a.shape[:-1], k), (*a.shape[:-2], k, a.shape[-1]))
-    return _node_of(b, np.linalg.qr, a, [a.aval._replace(shape=size) for size in sizes])
+    return node_of(b, np.linalg.qr, a, [a.aval._replace(shape=size) for size in sizes])
 
 
 def _of_other_columns(b: Any, q: Any, g: Any) -> Any:
@@ -364,9 +362,9 @@ def _of_other_columns(b: Any, q: Any, g: Any) -> Any:
     unit = b.constant(np.broadcast_to(np.eye(m, n, dtype=q.dtype), q.shape).copy())
     apart = b.sub(unit, q)
     first, others = part(b, apart, -2, 0, n), part(b, q, -2, n, m)
-    y = _solved(b, _adjoint(b, first), _adjoint(b, others))
-    z = _solved(b, first, b.matmul(_adjoint(b, apart), g))
-    return b.sub(_joined(b, b.matmul(y, _adjoint(b, z)), _adjoint(b, z), -2), b.matmul(g, _adjoint(b, y)))
+    y = solved(b, adjoint(b, first), adjoint(b, others))
+    z = solved(b, first, b.matmul(adjoint(b, apart), g))
+    return b.sub(joined(b, b.matmul(y, adjoint(b, z)), adjoint(b, z), -2), b.matmul(g, adjoint(b, y)))
 
 
 MATRIX_RULES: dict[Callable[..., Any], Rule] = {

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.functions.numpy_api.host_matrix_rules import MATRIX_RULES, Rule, part, zeros
+from tracejit.functions.numpy_api.host_filters import recursive, recursive_rule
+from tracejit.functions.numpy_api.host_matrix_rules import MATRIX_RULES, Rule, is_complex, part, solved, zeros
+from tracejit.functions.numpy_api.scipy_matrix_rules import SCIPY_RULES
 from tracejit.ops.linalg import lower_half, lu_factors, transposed
 from tracejit.ops.ufunc_loops import ufunc_of
 
@@ -37,6 +39,11 @@ def _roots(b: Any, node: Any, ct: Any) -> Any:
     return (b.concatenate(*moved, axis=0),)
 
 
+def _triangular(b: Any, x: Any, y: Any, lower: bool) -> Any:
+    """Return X^-1 Y for triangular X, whose other half is 0."""
+    return solved(b, x, y) if is_complex(x) else b.solve_triangular(x, y, lower=lower)
+
+
 def _lu(b: Any, node: Any, ct: Any) -> Any:
     # A' of P A = L U, square, is P' L^-T (tril(L' ct_L, -1) + triu(ct_U U')) U^-T. Columns of A beyond its rows are
     # L times those of U, rows beyond its columns those of L times U; what follows from this is added to ct.
@@ -49,18 +56,18 @@ def _lu(b: Any, node: Any, ct: Any) -> Any:
     beside = below = None
     if n > k:
         rest = part(b, up, -1, k, n)
-        beside = b.solve_triangular(transposed(b, low), part(b, by_up, -1, k, n), lower=False)
+        beside = _triangular(b, transposed(b, low), part(b, by_up, -1, k, n), lower=False)
         by_low = b.sub(by_low, b.matmul(beside, transposed(b, rest)))
         up, by_up = part(b, up, -1, 0, k), part(b, by_up, -1, 0, k)
     if m > k:
         rest, by_rest = part(b, low, -2, k, m), part(b, by_low, -2, k, m)
-        below = transposed(b, b.solve_triangular(up, transposed(b, by_rest), lower=False))
+        below = transposed(b, _triangular(b, up, transposed(b, by_rest), lower=False))
         by_up = b.sub(by_up, b.matmul(transposed(b, rest), below))
         low, by_low = part(b, low, -2, 0, k), part(b, by_low, -2, 0, k)
     lower = lower_half(b, b.matmul(transposed(b, low), by_low), 0.0)
     upper = transposed(b, lower_half(b, b.matmul(up, transposed(b, by_up))))
-    left = b.solve_triangular(transposed(b, low), b.add(lower, upper), lower=False)
-    found = transposed(b, b.solve_triangular(up, transposed(b, left), lower=False))
+    left = _triangular(b, transposed(b, low), b.add(lower, upper), lower=False)
+    found = transposed(b, _triangular(b, up, transposed(b, left), lower=False))
     if beside is not None:
         found = b.concatenate(found, beside, axis=a.ndim - 1)
     if below is not None:
@@ -83,9 +90,41 @@ def _lambert(b: Any, node: Any, ct: Any) -> Any:
     return (b.cast(slope if z.dtype.kind == "c" else b.real(slope), dtype=z.dtype),)
 
 
+def faddeeva(z: np.ndarray) -> np.ndarray:
+    """Return Faddeeva's function exp(-z^2) erfc(-i z)."""
+    return np.asarray(ufunc_of("wofz")(z))
+
+
+def _faddeeva(b: Any, node: Any, ct: Any) -> Any:
+    # w' = 2 i / sqrt(pi) - 2 z w (DLMF 7.10.2).
+    (z,), (w,) = node.inputs, node.outputs
+    slope = b.sub(
+        b.constant(w.dtype.type(2j / np.sqrt(np.pi))),
+        b.mul(b.constant(w.dtype.type(2)), b.mul(w, b.cast(z, dtype=w.dtype))),
+    )
+    found = b.mul(ct, slope)
+    return (b.cast(found if z.dtype.kind == "c" else b.real(found), dtype=z.dtype),)
+
+
+def quantile(name: str, method: str, *given: np.ndarray) -> np.ndarray:
+    """Return quantiles of a distribution of scipy.stats."""
+    import scipy.stats
+
+    with np.errstate(all="ignore"):
+        return np.asarray(getattr(getattr(scipy.stats, name), method)(*given))
+
+
+def _of_steps(b: Any, node: Any, ct: Any) -> Any:
+    return (None,) * len(node.inputs)
+
+
 RULES: dict[Callable[..., Any], Rule] = {
     **MATRIX_RULES,
+    **SCIPY_RULES,
     np.roots: _roots,
     lu_factors: _lu,
     lambert: _lambert,
+    faddeeva: _faddeeva,
+    recursive: recursive_rule,
+    quantile: _of_steps,
 }

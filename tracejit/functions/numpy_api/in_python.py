@@ -102,14 +102,20 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
 
 
 def node_of(
-    b: Any, function: Callable[..., Any], x: Any, results: list[Aval], options: dict[str, Any] | None = None
+    b: Any,
+    function: Callable[..., Any],
+    given: Any,
+    results: list[Aval],
+    options: dict[str, Any] | None = None,
 ) -> Any:
-    """Return the results of a function of one array, which a rule calls; of the avals that are given."""
-    (_, *leaves), structure = tree.flatten(((0,), options or {}))
-    op = _op_of(f"np.linalg.{function.__name__}", function)
-    arguments = _Arguments(structure, (_Place(0), *leaves))
+    """Return the results of a function of an array, or of a tuple of arrays, which a rule calls."""
+    inputs = given if type(given) is tuple else (given,)
+    leaves, structure = tree.flatten(((0,) * len(inputs), options or {}))
+    package = "np.linalg" if function.__module__.startswith("numpy") else "linalg"
+    op = _op_of(f"{package}.{function.__name__}", function)
+    arguments = _Arguments(structure, (*map(_Place, range(len(inputs))), *leaves[len(inputs) :]))
     params = {"arguments": arguments, "results": tuple(results), HANDLED: True}
-    return b.apply(op, (x,), params)
+    return b.apply(op, inputs, params)
 
 
 host_matrix_rules.set_caller(node_of)

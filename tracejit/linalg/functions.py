@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of matrices that a power series defines: exponentials, logarithms, roots, signs."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import complex_dtype
+from tracejit.errors import DimsError
+from tracejit.functions import elementwise, joining, linear, movement, reductions
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.linalg import inv, require, solve
+from tracejit.functions.numpy_api import scipy_matrices
+from tracejit.linalg.numbers import alike, is_complex, matrix, routine
+from tracejit.record import recorder
+from tracejit.util.arguments import flag, real
+
+_PADE = (
+    64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+    10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+)  # fmt: skip
+_RADIUS = 5.371920351148152  # up to which norm the approximant is right to 2**-53
+_STEPS = 26  # of the iteration for a square root: enough where eigenvalues differ by a factor of 1e12
+
+
+def expm(a: Any) -> dlarray:
+    """Return the exponentials of matrices, the sum of A^k / k!.
+
+    Args:
+        a: square matrices, (..., n, n), real or complex.
+
+    Returns:
+        dlarray as large as `a`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    The matrix is halved until its norm is small, then a Pade approximant of degree 13 is squared as often (N. Higham,
+    The scaling and squaring method for the matrix exponential revisited, 2005). How often is guarded in a trace.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+    """
+    x = matrix("expm", "a", a)
+    if not x.size:
+        return x
+    norms = reductions.max(reductions.sum(elementwise.abs(x), -2))
+    ratio = elementwise.maximum(elementwise.stop_gradient(norms) / _RADIUS, 1.0)
+    levels = elementwise.ceil(elementwise.log2(elementwise.where(elementwise.isfinite(ratio), ratio, 1.0)))
+    halvings = int(recorder.need_value(levels, "linalg.expm"))
+    x = x * 0.5**halvings
+    one = as_array(np.eye(x.shape[-1], dtype=x.dtype))
+    second = linear.matmul(x, x)
+    fourth = linear.matmul(second, second)
+    powers = (one, second, fourth, linear.matmul(second, fourth))
+    odd, even = (
+        linear.matmul(powers[3], _combined(powers[1:], _PADE[8 + first :: 2]))
+        + _combined(powers, _PADE[first:8:2])
+        for first in (1, 0)
+    )
+    odd = linear.matmul(x, odd)
+    result = solve(even - odd, even + odd)
+    for _ in range(halvings):
+        result = linear.matmul(result, result)
+    return result
+
+
+def _combined(parts: tuple[dlarray, ...], factors: tuple[float, ...]) -> dlarray:
+    terms = [part * factor for part, factor in zip(parts, factors, strict=True)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def sqrtm(a: Any) -> dlarray:
+    """Return the principal square roots of matrices, whose eigenvalues have positive real parts.
+
+    Args:
+        a: square matrices, (..., n, n), real without negative eigenvalues, or complex; not singular.
+
+    Returns:
+        dlarray as large as `a`: X with X X = A.
+
+    Raises:
+        DimsError: if the matrices are not square.
+        numpy.linalg.LinAlgError: if a real matrix has no such real root, or is singular.
+
+    Of real matrices the iteration is that of Denman and Beavers in products, M' = (2 I + M + M^-1) / 4 and
+    X' = X (I + M^-1) / 2 from M = X = A (S. Cheng, N. Higham, C. Kenney, A. Laub, Approximating the logarithm of a
+    matrix, 2001). Of complex ones SciPy's own routine runs, in programs as a call of Python. SciPy's result is complex
+    where a real matrix has negative eigenvalues; so it is for ``a.astype(complex)``.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]).round(12).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+    """
+    x = matrix("sqrtm", "a", a)
+    if not x.size:
+        return x
+    if is_complex(x):
+        found: dlarray = routine("sqrtm", scipy_matrices.sqrtm, x)
+        return found
+    # Near 1, so that few steps are enough.
+    size = elementwise.stop_gradient(elementwise.sqrt(reductions.mean(x * x, (-2, -1), keepdims=True)))
+    size = size * math.sqrt(x.shape[-1])
+    one = as_array(np.eye(x.shape[-1], dtype=x.dtype))
+    m = root = x / size
+    for _ in range(_STEPS):
+        other = inv(m)
+        root = linear.matmul(root, one + other) * 0.5
+        m = (one * 2.0 + m + other) * 0.25
+    near = reductions.max(elementwise.abs(m - one)) < math.sqrt(np.finfo(x.dtype).eps)
+    require(
+        near,
+        "linalg.sqrtm",
+        "the matrix, or one of the matrices, has no real root without negative real parts; a complex one is that of "
+        "a.astype(complex)",
+    )
+    return root * elementwise.sqrt(size)
+
+
+def logm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the principal logarithms of matrices, whose eigenvalues have imaginary parts between -pi and pi.
+
+    Args:
+        A: square matrices, (..., n, n), not singular.
+
+    Returns:
+        dlarray as large as `A`, complex where a real matrix has negative eigenvalues.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    SciPy's own routine runs, in programs as a call of Python. So it does for derivatives, on matrices of twice the size
+    (A. Al-Mohy, N. Higham, S. Relton, Computing the Frechet derivative of the matrix logarithm, 2013).
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.logm([[1.0, 1.0], [0.0, 1.0]]).round(12).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return _by_scipy("logm", A)
+
+
+def _by_scipy(name: str, a: Any) -> dlarray:
+    x = matrix(name, "A", a)
+    found: dlarray = routine(name, getattr(scipy_matrices, name), x) if x.size else x
+    return found
+
+
+def signm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the signs of matrices: with the same eigenvectors, and eigenvalues 1 or -1 for those right or left of 0.
+
+    Args:
+        A: square matrices, (..., n, n), without eigenvalues on the imaginary axis.
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    Newton's iteration runs, in programs as a call of Python.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.signm([[2.0, 0.0], [0.0, -3.0]]).tolist()
+        [[1.0, 0.0], [0.0, -1.0]]
+    """
+    return _by_scipy("signm", A)
+
+
+def fractional_matrix_power(A: Any, t: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return matrices to a power that need not be whole.
+
+    Args:
+        A: square matrices, (..., n, n).
+        t: the power, a number.
+
+    Returns:
+        dlarray as large as `A`, complex where a real matrix has negative eigenvalues.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    SciPy's own routine runs, in programs as a call of Python.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.fractional_matrix_power([[4.0, 0.0], [0.0, 9.0]], 0.5).round(12).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+    """
+    x = matrix("fractional_matrix_power", "A", A)
+    power = float(real("linalg.fractional_matrix_power", "t", t))
+    found: dlarray = routine("fractional_matrix_power", scipy_matrices.powers, x, t=power) if x.size else x
+    return found
+
+
+def _turned(x: dlarray) -> dlarray:
+    """Return expm(i A)."""
+    return expm(in_dtype(x, complex_dtype(x.dtype)) * 1j)
+
+
+def cosm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the cosines of matrices, (e^iA + e^-iA) / 2.
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.cosm([[0.0, 0.0], [0.0, 0.0]]).round(12).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    x = matrix("cosm", "A", A)
+    if not is_complex(x):
+        return apply("real", _turned(x))
+    return (_turned(x) + _turned(-x)) * 0.5
+
+
+def sinm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the sines of matrices, (e^iA - e^-iA) / 2i.
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.sinm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    x = matrix("sinm", "A", A)
+    if not is_complex(x):
+        return apply("imag", _turned(x))
+    return (_turned(x) - _turned(-x)) * -0.5j
+
+
+def tanm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the tangents of matrices, cosm(A)^-1 sinm(A).
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+        numpy.linalg.LinAlgError: if the cosine is singular.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.tanm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return solve(cosm(A), sinm(A))
+
+
+def coshm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the hyperbolic cosines of matrices, (e^A + e^-A) / 2.
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.coshm([[0.0, 0.0], [0.0, 0.0]]).round(12).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    x = matrix("coshm", "A", A)
+    return (expm(x) + expm(-x)) * 0.5
+
+
+def sinhm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the hyperbolic sines of matrices, (e^A - e^-A) / 2.
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.sinhm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    x = matrix("sinhm", "A", A)
+    return (expm(x) - expm(-x)) * 0.5
+
+
+def tanhm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
+    """Return the hyperbolic tangents of matrices, coshm(A)^-1 sinhm(A).
+
+    Args:
+        A: square matrices, (..., n, n).
+
+    Returns:
+        dlarray as large as `A`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+        numpy.linalg.LinAlgError: if the hyperbolic cosine is singular.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.tanhm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+    """
+    return solve(coshm(A), sinhm(A))
+
+
+def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:  # noqa: N803 (SciPy's names)
+    """Return the exponentials of matrices, and their derivatives along others.
+
+    Args:
+        A: square matrices, (..., n, n).
+        E: directions, as large.
+        compute_expm: False for the derivatives alone.
+
+    Returns:
+        dlarrays expm(A) and its derivative along `E`, the blocks of expm([[A, E], [0, A]]).
+
+    Raises:
+        DimsError: if the matrices are not square, or not of one size.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.linalg.expm_frechet([[0.0]], [[2.0]])[1].round(12).tolist()
+        [[2.0]]
+    """
+    x, e = alike(matrix("expm_frechet", "A", A), matrix("expm_frechet", "E", E))
+    if x.shape != e.shape:
+        raise DimsError(f"linalg.expm_frechet: A has shape {x.shape} and E {e.shape}, expected the same.")
+    n = x.shape[-1]
+    rows = joining.concatenate([x, e], -1), joining.concatenate([x * 0, x], -1)
+    whole = expm(joining.concatenate(rows, -2))
+    value, slope = (
+        movement.sliced(whole, {whole.ndim - 2: slice(0, n), whole.ndim - 1: slice(*ends)})
+        for ends in ((0, n), (n, 2 * n))
+    )
+    return (value, slope) if flag("linalg.expm_frechet", "compute_expm", compute_expm) else slope
