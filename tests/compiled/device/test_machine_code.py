@@ -14,7 +14,7 @@ from typing import Any
 import golden_cases
 import numpy as np
 import pytest
-from device_programs import PROGRAMS
+from device_programs import LONG_ROWS, PROGRAMS
 from effort import EFFORT, Effort
 from on_device import program_of
 from op_cases import CASES, draw, graph_of
@@ -85,6 +85,16 @@ def test_programs(function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[
 @pytest.mark.slow
 def test_golden_programs(name: str) -> None:
     check(build_for_device(golden_cases.graph_of(golden_cases.CASES[name])), CAPABILITIES)
+
+
+@pytest.mark.parametrize("columns", [1028, 2047, 4096, 4095, 8192, 8191, 40_000])
+@pytest.mark.parametrize("name", [name for name, (_, shapes) in LONG_ROWS.items() if len(shapes[0]) == 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
+def test_long_rows(name: str, columns: int, dtype: str) -> None:
+    """Blocks of many threads leave each of them few registers."""
+    function, shapes = LONG_ROWS[name]
+    check(program_of(function, [np.ones((*shape[:-1], columns), dtype) for shape in shapes])[0])
 
 
 TILES = [
