@@ -14,6 +14,8 @@ from typing import Any
 import golden_cases
 import numpy as np
 import pytest
+from convolutions import Operands
+from convolutions import graph_of as convolution_graph
 from device_programs import LONG_ROWS, PROGRAMS
 from effort import EFFORT, Effort
 from on_device import program_of
@@ -26,6 +28,7 @@ from tracejit.compile.capability import Capability
 from tracejit.compile.device_target import ptx_of
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
+from tracejit.passes.loops import convolution_parts
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel, Program
 
@@ -95,6 +98,18 @@ def test_long_rows(name: str, columns: int, dtype: str) -> None:
     """Blocks of many threads leave each of them few registers."""
     function, shapes = LONG_ROWS[name]
     check(program_of(function, [np.ones((*shape[:-1], columns), dtype) for shape in shapes])[0])
+
+
+@pytest.mark.parametrize("full", [0, 0.4, 2], ids=["tiles", "chosen", "threads"])
+@pytest.mark.parametrize(("channels", "filters"), [(1, 20), (20, 50), (64, 64), (3, 5)])
+@pytest.mark.slow
+def test_convolutions(channels: int, filters: int, full: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_parts, "_FULL", full)
+    labels = "BCSS", "UCSS", "BUSS"
+    shapes = (128, channels, 24, 24), (filters, channels, 5, 5), (128, filters, 20, 20)
+    params = {"labels": labels, "strides": (1, 1), "before": (0, 0), "dilation": (1, 1), "groups": 1}
+    operands = Operands(shapes, ((24, 24), (5, 5), (20, 20)), params)
+    check(build_for_device(convolution_graph(operands, "float32", 1)[0]))
 
 
 TILES = [
