@@ -207,22 +207,6 @@ def _text(
     """
     width, height, size = tile.columns + PAD, tile.rows + PAD, tile.inner
 
-    def table(piece: str) -> list[str]:
-        return [
-            f"if me < {size}:",
-            "    k = index(min(at + me, max(inner_count - 1, 0)))",
-            "    is_there = at + me < inner_count",
-            *indented(1, inner),
-            f"    entry = index({piece} + me)",
-            "    of_inner[entry * 4] = index(inner_place)",
-            *[
-                f"    of_inner[entry * 4 + {a + 1}] = moved{a}"
-                + (f" if is_there else index({_NEVER})" if a == checked[-1] else "")
-                for a in _AXES
-            ],
-            "    of_row_inner[entry] = index(row_inner) if is_there else index(-1)",
-        ]
-
     lines = [
         f"registers({_REGISTERS})",
         *start,
@@ -248,7 +232,7 @@ def _text(
         "    of_rows[me] = index(row_place)",
         "at = index(0)",
         "piece = index(0)",
-        *table("piece"),
+        *_table(tile, "piece", inner, checked),
         "barrier()",
         *computed_places(tile),
         f"sums = tile_T({tile.vectors})",
@@ -256,7 +240,7 @@ def _text(
         "while at < inner_count:",
         *indented(1, _stores(tile, along)),
         f"    at = index(at + {size})",
-        *indented(1, table(f"{size} - piece")),
+        *indented(1, _table(tile, f"{size} - piece", inner, checked)),
         "    barrier()",
         "    now = index(piece)",
         f"    piece = index({size} - piece)",
@@ -266,6 +250,24 @@ def _text(
         f"{bias and f', {bias}'})",
     ]
     return "\n".join(lines)
+
+
+def _table(tile: Tile, piece: str, inner: list[str], checked: tuple[int, ...]) -> list[str]:
+    """Return the lines that say where the inner indices from `at` on lie, in one of the two pieces of the table."""
+    return [
+        f"if me < {tile.inner}:",
+        "    k = index(min(at + me, max(inner_count - 1, 0)))",
+        "    is_there = at + me < inner_count",
+        *indented(1, inner),
+        f"    entry = index({piece} + me)",
+        "    of_inner[entry * 4] = index(inner_place)",
+        *[
+            f"    of_inner[entry * 4 + {a + 1}] = moved{a}"
+            + (f" if is_there else index({_NEVER})" if a == checked[-1] else "")
+            for a in _AXES
+        ],
+        "    of_row_inner[entry] = index(row_inner) if is_there else index(-1)",
+    ]
 
 
 def _copies(tile: Tile, count: int) -> range:

@@ -98,7 +98,7 @@ class Spread(NamedTuple):
 
     @property
     def teams(self) -> int:
-        """How many teams take rows: blocks, or groups in them, of which each row has one for each of its pieces."""
+        """The number of blocks that take rows, or of groups, of which each row has one for each of its pieces."""
         if self.form == BLOCKS:
             return self.blocks
         return self.blocks * self.threads // GROUP // self.pieces
