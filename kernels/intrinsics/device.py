@@ -5,8 +5,9 @@ thread(), threads()      the number of this thread among all of the launch, and 
 group(), groups()        the same for its group of 32 threads, which take each step together
 lane()                   the number of this thread in its group
 together()               waits for the other threads of the group; what they wrote can be read then
-block(), thread_of_block()
-                         the number of this thread's block, and of this thread in it
+block(), blocks()        the number of this thread's block, and how many there are
+thread_of_block(), threads_of_block()
+                         the number of this thread in its block, and how many there are
 barrier()                waits for the other threads of the block; what they wrote can be read then
 shared_f32(number, size) memory of `size` elements that the threads of a block share; other numbers are other memory
 item_f32(v, number)      a lane of a vector
@@ -226,7 +227,9 @@ FUNCTIONS: dict[str, Any] = {
     "thread": _place(_thread), "threads": _place(_threads), "lane": _place(_lane),
     "group": _place(_shifted(_thread)), "groups": _place(_shifted(_threads)),
     "block": _place(lambda builder: _register(builder, "ctaid.x")),
+    "blocks": _place(lambda builder: _register(builder, "nctaid.x")),
     "thread_of_block": _place(lambda builder: _register(builder, "tid.x")),
+    "threads_of_block": _place(lambda builder: _register(builder, "ntid.x")),
     "together": _together, "barrier": _barrier, "registers": _registers, "index": _index, "four": _four,
     "quotient": _divided("udiv"), "remainder": _divided("urem"),
     "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),

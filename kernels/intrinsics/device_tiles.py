@@ -16,6 +16,10 @@ add_apart(tile, first*, count*, x, at, apart*, times*)
 store_inside(out, out_stride, tile, rows*, row, m, rows_apart*, column, n, columns_apart*, lanes*)
                                 stores what lies in rows before m and columns before n: `lanes` at a time, 4 or 1
 add_inside(...)                 adds it to what is there
+store_placed(out, out_stride, tile, rows*, row, m, rows_apart*, places, at, places_apart*)
+                                stores what lies in rows before m at out_stride times the row, and the place of its
+                                column, of which 4 lie from `at` on, others behind; columns whose place is negative not
+store_placed_plus(..., x, at_x) adds x[at_x + row] to it
 """
 
 from collections.abc import Callable, Sequence
@@ -204,8 +208,65 @@ def _inside(adds: bool) -> Callable[..., Any]:
     return inside
 
 
+def _written_in_places(
+    out: Any, tile: Any, rows: Any, m: Any, rows_apart: Any, places: Any, apart: Any, x: Any | None
+) -> Any:
+    """Return the signature and the code of store_placed, or of store_placed_plus of a pointer x."""
+    numbers = _numbers(rows, rows_apart, apart)
+    if numbers is None:
+        return None
+    height, far_row, far_place = numbers
+
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        pointer, stride, tuple_of_vectors, _, row, m, _, table, at, _, *further = args
+        vectors = cgutils.unpack_tuple(builder, tuple_of_vectors)
+        across = len(vectors) // height
+        columns = []
+        for j in range(across):
+            place = builder.add(at, at.type(j * far_place))
+            four = _load(builder, Vector(types.int32, _FOUR), places, table, place)
+            columns += [builder.extract_element(four, _I32(lane)) for lane in range(_FOUR)]
+        are_in = [builder.icmp_signed(">=", column, column.type(0)) for column in columns]
+        for i in range(height):
+            down = builder.add(row, row.type(i // _FOUR * far_row + i % _FOUR))
+            with builder.if_then(builder.icmp_signed("<", down, m)):
+                wide = builder.sext(down, stride.type)
+                start, added = builder.mul(wide, stride), None
+                if x is not None:
+                    added = builder.load(builder.gep(further[0], [builder.add(further[1], wide)]))
+                    annotate(builder.module, added, x.scope)
+                for k, (column, is_in) in enumerate(zip(columns, are_in, strict=True)):
+                    with builder.if_then(is_in):
+                        number = builder.extract_element(vectors[i * across + k // _FOUR], _I32(k % _FOUR))
+                        number = number if added is None else builder.fadd(added, number)
+                        there = builder.gep(pointer, [builder.add(start, builder.sext(column, stride.type))])
+                        annotate(builder.module, builder.store(number, there), out.scope)
+        return context.get_dummy_value()
+
+    index = types.int32
+    kinds = (out, types.intp, tile, rows, index, index, rows_apart, places, types.intp, apart)
+    return signature(types.none, *kinds, *([] if x is None else [x, types.intp])), code
+
+
+@intrinsic(prefer_literal=True)
+def _store_placed(
+    typing_context: Any, out: Any, out_stride: Any, tile: Any, rows: Any, row: Any, m: Any, rows_apart: Any,
+    places: Any, at: Any, apart: Any,
+) -> Any:  # fmt: skip
+    return _written_in_places(out, tile, rows, m, rows_apart, places, apart, None)
+
+
+@intrinsic(prefer_literal=True)
+def _store_placed_plus(
+    typing_context: Any, out: Any, out_stride: Any, tile: Any, rows: Any, row: Any, m: Any, rows_apart: Any,
+    places: Any, at: Any, apart: Any, x: Any, at_x: Any,
+) -> Any:  # fmt: skip
+    return _written_in_places(out, tile, rows, m, rows_apart, places, apart, x)
+
+
 FUNCTIONS: dict[str, Any] = {
     "tile_f32": _tile(types.float32), "tile_f64": _tile(types.float64), "add_products": _add_products,
     "store_apart": _store_apart, "add_apart": _add_apart,
     "store_inside": _inside(False), "add_inside": _inside(True),
+    "store_placed": _store_placed, "store_placed_plus": _store_placed_plus,
 }  # fmt: skip

@@ -13,21 +13,13 @@ from device_cases import FUNCTIONS, Case, agree, run_case
 from op_cases import ON_DEVICES, draw, graph_of
 
 import tracejit as tj
-from tracejit.errors import BoundsError, DeviceError, DeviceMemoryError
+from tracejit.errors import BoundsError, DeviceMemoryError
 from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.runtime.cuda.arrays import uploaded
 from tracejit.runtime.cuda.driver import driver
 from tracejit.traces.devices import compute
-
-
-@pytest.fixture(autouse=True, scope="module")
-def fixture_device() -> None:
-    try:
-        driver()
-    except DeviceError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

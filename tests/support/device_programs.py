@@ -52,3 +52,54 @@ PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]
     (lambda x: tuple([(tj.exp(x) * k).sum() for k in range(9)]), ((7, 30),)),
     (lambda x: ((x > 0).all(axis=1), tj.exp(x).prod(), tj.exp(x).sum(axis=0)), ((0, 8, 5),)),
 ]
+
+
+def squashed(x: Any) -> tuple[Any, ...]:
+    y = tj.softmax(x, axis=-1)
+    loss = (y * y).mean()
+    return (y, *tj.dlgradient(loss, x))
+
+
+def affine(x: Any, scale: Any, offset: Any) -> tuple[Any, ...]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    y = scale * centred / tj.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5) + offset
+    loss = (y**3).mean()
+    return (y, *tj.dlgradient(loss, x, scale, offset))
+
+
+def with_labels(x: Any, labels: Any) -> tuple[Any, ...]:
+    loss = -(tj.logsoftmax(x, axis=1) * labels).sum() / len(x)
+    return (loss, *tj.dlgradient(loss, x, labels))
+
+
+def weighted(x: Any, scale: Any) -> tuple[Any, ...]:
+    y = tj.softmax(tj.tanh(x) * scale, axis=1)
+    loss = (y * x).sum()
+    return (y, *tj.dlgradient(loss, x, scale))
+
+
+def folded(x: Any) -> tuple[Any, ...]:
+    return (x.sum(axis=1), x.max(axis=1), (x > 0).all(axis=1), (x * x).sum(), x.sum(axis=0))
+
+
+def of_two_axes(x: Any) -> tuple[Any, ...]:
+    """Return what is normalised over two axes that do not lie as one."""
+    centred = x - x.mean(axis=(1, 3), keepdims=True)
+    return (centred / tj.sqrt((centred * centred).mean(axis=(1, 3), keepdims=True) + 1e-5),)
+
+
+LONG_ROWS: dict[str, tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = {
+    "softmax": (squashed, ((5, 1300),)),
+    "softmax, no vectors": (squashed, ((3, 1025),)),
+    "softmax of one row": (squashed, ((1500,),)),
+    "norm": (affine, ((7, 1100), (1100,), (1100,))),
+    "norm, no vectors": (affine, ((3, 2003), (2003,), (2003,))),
+    "loss": (classified, ((4, 2052),)),
+    "labels": (with_labels, ((3, 1032), (3, 1032))),
+    "weights": (weighted, ((3, 1036), (1036,))),
+    "folds": (folded, ((6, 1400),)),
+    "two axes": (of_two_axes, ((2, 6, 3, 200),)),
+    "a fold alone": (lambda x: (tj.exp(x).sum(axis=1),), ((4, 1301),)),
+    "no rows": (squashed, ((0, 1300),)),
+}
+"""Functions of rows that blocks take, by name."""

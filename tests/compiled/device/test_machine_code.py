@@ -14,7 +14,9 @@ from typing import Any
 import golden_cases
 import numpy as np
 import pytest
-from device_programs import PROGRAMS
+from convolutions import Operands
+from convolutions import graph_of as convolution_graph
+from device_programs import LONG_ROWS, PROGRAMS
 from effort import EFFORT, Effort
 from on_device import program_of
 from op_cases import ON_DEVICES, draw, graph_of
@@ -26,6 +28,7 @@ from tracejit.compile.capability import Capability
 from tracejit.compile.device_target import ptx_of
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
+from tracejit.passes.loops import convolution_parts
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel, Program
 
@@ -85,6 +88,28 @@ def test_programs(function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[
 @pytest.mark.slow
 def test_golden_programs(name: str) -> None:
     check(build_for_device(golden_cases.graph_of(golden_cases.CASES[name])), CAPABILITIES)
+
+
+@pytest.mark.parametrize("columns", [1028, 2047, 4096, 4095, 8192, 8191, 40_000])
+@pytest.mark.parametrize("name", [name for name, (_, shapes) in LONG_ROWS.items() if len(shapes[0]) == 2])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
+def test_long_rows(name: str, columns: int, dtype: str) -> None:
+    """Blocks of many threads leave each of them few registers."""
+    function, shapes = LONG_ROWS[name]
+    check(program_of(function, [np.ones((*shape[:-1], columns), dtype) for shape in shapes])[0])
+
+
+@pytest.mark.parametrize("full", [0, 0.4, 2], ids=["tiles", "chosen", "threads"])
+@pytest.mark.parametrize(("channels", "filters"), [(1, 20), (20, 50), (64, 64), (3, 5)])
+@pytest.mark.slow
+def test_convolutions(channels: int, filters: int, full: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution_parts, "_FULL", full)
+    labels = "BCSS", "UCSS", "BUSS"
+    shapes = (128, channels, 24, 24), (filters, channels, 5, 5), (128, filters, 20, 20)
+    params = {"labels": labels, "strides": (1, 1), "before": (0, 0), "dilation": (1, 1), "groups": 1}
+    operands = Operands(shapes, ((24, 24), (5, 5), (20, 20)), params)
+    check(build_for_device(convolution_graph(operands, "float32", 1)[0]))
 
 
 TILES = [

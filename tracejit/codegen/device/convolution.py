@@ -25,9 +25,10 @@ from collections.abc import Mapping
 from functools import cache
 from math import gcd, prod
 
+from tracejit.codegen.device.convolution_tiles import emit_element_tiles, emit_weight_tiles
 from tracejit.codegen.device.text import emitted, indented, sum_over_lanes, taken_apart
 from tracejit.codegen.nest import Emitted
-from tracejit.passes.loops.convolution_parts import tile_of, tiles_of
+from tracejit.passes.loops.convolution_parts import fills_tiles, tile_of, tiles_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
@@ -38,8 +39,9 @@ FILTERS, MOST_FILTERS = 4, 8  # the same
 MANY_FILTERS = 32  # of which a thread takes the most
 BUSY_THREADS = 1 << 15  # two blocks for each processor of a large device
 _WORD = 4  # bytes of a register
-# Of a thread, so that four or three blocks run on a processor side by side.
-_FEW_REGISTERS, _REGISTERS = 128, 168
+_REGISTERS = (
+    168  # of a thread, so that three blocks run on a processor side by side; with 128, some lay in memory
+)
 _NUMBERS = (
     "batch", "groups", "channels", "filters", "i0", "i1", "i2", "k0", "k1", "k2", "o0", "o1", "o2", "s0", "s1", "s2",
     "p0", "p1", "p2", "d0", "d1", "d2", "xb", "x0", "x1", "x2", "xc", "wu", "w0", "w1", "w2", "wc", "yb", "y0", "y1",
@@ -97,11 +99,16 @@ def _emit_elements(
         "w_inner": n["wu" if is_gradient else "wc"], "out_image": n[f"{result}b"], "out_own": out_own,
     }  # fmt: skip
     steps = _steps(n, result, "i" if is_gradient else "o")
-    is_own_last = own * n["groups"] > 1 and all(out_own < step for step in steps.values())
-    registers = _FEW_REGISTERS if tile <= FILTERS and out.dtype.itemsize <= _WORD else _REGISTERS
-    text = _elements_text(tile, windows, _is_batch_last(steps), is_own_last, bool(bias), registers)
     reads = {"x": x, "w": w} | ({"bias": bias[0]} if bias else {})
     stem = "convolution_input" if is_gradient else "convolution"
+    terms = inner * prod(-(-n[f"k{a}"] // numbers[f"every{a}"]) for a in _AXES)
+    roots = [access.root for access in (*reads.values(), out)]
+    if numbers["inner"] and fills_tiles(own, positions, terms, out.dtype, *roots):
+        strides = [n[f"{source}{a}"] for a in _AXES if numbers[f"count{a}"] > 1]
+        channels_along, images_last = x_inner < min(strides, default=x_inner), _is_batch_last(steps)
+        return emit_element_tiles(numbers, stem, reads, out, channels_along, _checked(n), images_last)
+    is_own_last = own * n["groups"] > 1 and all(out_own < step for step in steps.values())
+    text = _elements_text(tile, windows, _is_batch_last(steps), is_own_last, bool(bias))
     return emitted(stem, text, out.dtype, numbers, reads, {"out": out}), Grid(blocks_of(elements), BLOCK)
 
 
@@ -127,6 +134,17 @@ def _tile(own: int, positions: int, others: int, itemsize: int) -> tuple[int, in
     return tiles[-1]
 
 
+def _positions(n: Mapping[str, int]) -> int:
+    """Return how many windows all images have."""
+    return n["batch"] * n["o0"] * n["o1"] * n["o2"]
+
+
+def _checked(n: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the axes along which a window may begin before an image, or end behind it; at least one of the three."""
+    plain = [n[f"k{a}"] == n[f"s{a}"] == 1 and n[f"p{a}"] == 0 and n[f"i{a}"] == n[f"o{a}"] for a in _AXES]
+    return tuple([a for a in _AXES if not plain[a]]) or (2,)
+
+
 def _steps(n: Mapping[str, int], operand: str, size: str) -> dict[str, int]:
     """Return the elements of an operand between images, and along axes, that have more than one."""
     axes = {"b": n["batch"], **{str(a): n[f"{size}{a}"] for a in _AXES}}
@@ -139,9 +157,7 @@ def _is_batch_last(steps: Mapping[str, int]) -> bool:
 
 
 @cache
-def _elements_text(
-    tile: int, positions: int, is_batch_last: bool, is_own_last: bool, is_biased: bool, registers: int
-) -> str:
+def _elements_text(tile: int, positions: int, is_batch_last: bool, is_own_last: bool, is_biased: bool) -> str:
     owns = [("team", "teams"), ("own", "owns")]
     places = [("place", "places")]
     axes = [(f"phase{a}", f"phases{a}") for a in _AXES] + (places + owns if is_own_last else owns + places)
@@ -191,7 +207,7 @@ def _elements_text(
             ]
     lines.append("number = index(number + threads())")
     return "\n".join([
-        f"registers({registers})",
+        f"registers({_REGISTERS})",
         "number = thread()",
         "while number < elements:",
         *indented(1, lines),
@@ -240,6 +256,20 @@ def _emit_weights(n: Mapping[str, int], pointers: tuple[Access, ...]) -> tuple[E
     parts = out.root.aval.size // size
     steps = _steps(n, "y", "o")
     is_batch_last = _is_batch_last(steps)
+    if fills_tiles(
+        n["filters"],
+        n["channels"] * prod(n[f"k{a}"] for a in _AXES),
+        _positions(n),
+        out.dtype,
+        x.root,
+        y.root,
+    ):
+        positions = _positions(n)
+        length = -(-positions // parts)
+        further = {"parts": parts, "size": size, "length": length, "positions": positions}
+        along = n["xc"] >= max(min(n["x2"], n["xb"]), 1), n["yu"] >= max(min(n["y2"], n["yb"]), 1)
+        extents = {f"extent{a}": n[f"i{a}"] for a in _AXES}
+        return emit_weight_tiles({**n, **further, **extents}, x, y, out, along, _checked(n), is_batch_last)
     counts = [n["o0"], n["o1"], n["o2"]]
     counts = [*counts, n["batch"]] if is_batch_last else [n["batch"], *counts]
     positions = prod(counts) if x.root.aval.size else 0

@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Sequence
 
 from tracejit.aval import Aval
+from tracejit.codegen.device.block_rows import emit_block_rows
 from tracejit.codegen.device.columns import emit_columns
 from tracejit.codegen.device.kept_rows import emit_kept_rows
 from tracejit.codegen.device.loops import ends, placed, rows_of_loop
@@ -20,8 +21,7 @@ from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
 from tracejit.passes.loops.spread import (
     ALONE,
-    BLOCK,
-    COLUMN_THREADS,
+    BLOCKS,
     COLUMNS,
     DeviceLaunch,
     Spread,
@@ -67,6 +67,8 @@ def emit_spread(spread: Spread) -> Emitted:
     """Return the kernel of a nest for a device, and the arguments of its launch."""
     if spread.form == COLUMNS:
         return emit_columns(spread)
+    if spread.form == BLOCKS:
+        return emit_block_rows(spread)
     if spread.kept is not None:
         return emit_kept_rows(spread)
     return DeviceEmitter(spread, joined(spread.nest)).run()
@@ -141,7 +143,6 @@ class _DeviceEmission:
 def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
-        threads = COLUMN_THREADS if spread.form == COLUMNS else BLOCK
-        grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, threads)
+        grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, spread.threads)
         return [(emit_spread(spread), grid)]
     return [emit_product(launch)] if isinstance(launch.whole, Product) else emit_kernel(launch)

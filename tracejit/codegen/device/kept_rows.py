@@ -32,7 +32,7 @@ from tracejit.passes.loops.vector_forms import has_vector_form
 
 def emit_kept_rows(spread: Spread) -> Emitted:
     """Return the kernel of rows that are kept in registers, and the arguments of its launch."""
-    return _KeptRowEmitter(spread, joined(spread.nest)).run()
+    return KeptRowEmitter(spread, joined(spread.nest)).run()
 
 
 def _is_wide(spread: Spread, order: LoopOrder) -> bool:
@@ -46,7 +46,7 @@ def _has_vector_form(line: Line) -> bool:
     return has_vector_form(line)
 
 
-class _KeptMemory(ThreadMemory):
+class KeptMemory(ThreadMemory):
     """The memory of rows in chunks, one element or vector for each thread of a group."""
 
     def __init__(self, spread: Spread, order: LoopOrder, is_wide: bool) -> None:
@@ -61,24 +61,28 @@ class _KeptMemory(ThreadMemory):
         return []
 
 
-class _KeptRowEmitter(DeviceEmitter):
+class KeptRowEmitter(DeviceEmitter):
     """Writes the passes over a row chunk by chunk (Note [rows in registers])."""
 
-    memory: _KeptMemory
+    memory: KeptMemory
 
     def __init__(self, spread: Spread, order: LoopOrder) -> None:
         super().__init__(spread, order)
         is_wide = _is_wide(spread, order)
         self.width = WIDE if is_wide else 1
-        self.memory = _KeptMemory(spread, order, is_wide)
-        n, step = min(order.extents[-1], MOST_KEPT), GROUP * self.width
-        self.chunks = 1 << (-(-n // step) - 1).bit_length()
+        self.memory = KeptMemory(spread, order, is_wide)
+        self.chunks = self.chunk_count()
         self.of_chunk: list[dict[Operand, str]] = [{} for _ in range(self.chunks)]
         self.stored: list[dict[int, str]] = [{} for _ in range(self.chunks)]
         self.stored_of_row: dict[int, str] = {}
         self.of_columns: dict[
             str, tuple[Accumulate, int]
         ] = {}  # sums over rows in registers, with their chunk
+
+    def chunk_count(self) -> int:
+        """Return how many elements or vectors a thread has at a time."""
+        n, step = min(self.order.extents[-1], MOST_KEPT), GROUP * self.width
+        return 1 << (-(-n // step) - 1).bit_length()
 
     def header_sizes(self) -> list[Binding]:
         kept = {f"o{write}_size" for write in self.memory.kept}
@@ -98,14 +102,23 @@ class _KeptRowEmitter(DeviceEmitter):
 
     def places(self) -> list[str]:
         """Return the lines that say where the chunks of this thread lie, and whether they are in the row."""
-        n, times = f"n{self.order.depth - 1}", f" * {WIDE}" if self.width > 1 else ""
-        lines = [f"column = index(lane(){times})"]
+        times = f" * {WIDE}" if self.width > 1 else ""
+        lines = [f"column = index({self.team.member}{times})"]
         if self.spread.pieces > 1:
             lines.append(f"column = index(column + remainder(group(), pieces) * {MOST_KEPT})")
+        return lines + self.chunk_places()
+
+    def chunk_places(self) -> list[str]:
+        """Return the lines that say where the chunks from `column` on lie, and whether they are in the row."""
+        n, lines = f"n{self.order.depth - 1}", []
         for chunk in range(self.chunks):
-            place = f"index(column + {chunk * GROUP * self.width})"
+            place = f"index(column + {self.place_of(chunk)})"
             lines += [f"is_in{chunk} = {place} < {n}", f"at{chunk} = {place} if is_in{chunk} else index(0)"]
         return lines
+
+    def place_of(self, chunk: int) -> str:
+        """Return how far behind a thread's first element a chunk begins."""
+        return f"{chunk * GROUP * self.width}"
 
     def number_of_copy(self, kind: str) -> str:
         is_of_pieces = kind == BY_GROUP and self.spread.pieces > 1
@@ -153,7 +166,7 @@ class _KeptRowEmitter(DeviceEmitter):
             self.memory.chunk, values.in_pass = chunk, self.of_chunk[chunk]
             self.emit_lines(lines, self.order.depth, inner, hoisted)
         values.in_pass = {}
-        rows += [*hoisted.pop(split, []), *inner]
+        rows += [*hoisted.pop(split, []), *self.in_pieces(inner)]
         for line in folds:
             name = values.in_row[line.result]
             if self.width > 1:
@@ -161,6 +174,10 @@ class _KeptRowEmitter(DeviceEmitter):
                 values.vectors.discard(name)
         if folds:
             rows += self.folded_lanes(folds)
+
+    def in_pieces(self, inner: list[str]) -> list[str]:
+        """Return the lines of one pass, which are those of its chunks."""
+        return inner
 
     def emit_lines(self, lines: list[Line], depth: int, out: list[str], hoisted: Hoisted) -> None:
         for line in lines:

@@ -10,9 +10,10 @@ from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.ir import Node
-from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Nest, RowFold, Store
+from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Nest, Reload, RowFold, Store
 from tracejit.passes.loops.spread import (
     ALONE,
+    BLOCKS,
     BY_GROUP,
     BY_THREAD,
     ELEMENTS,
@@ -24,7 +25,24 @@ from tracejit.passes.loops.spread import (
     Spread,
 )
 from tracejit.passes.loops.vector_forms import has_vector_form
+from tracejit.util.named_tuples import NamedTuple
 
+
+class Team(NamedTuple):
+    """Threads that take rows together: the functions that say who they are, and what waits for all of them."""
+
+    number: str
+    number_of_all: str
+    member: str
+    members: str
+    wait: str
+
+
+TEAMS = {
+    False: Team("group()", "groups()", "lane()", f"{GROUP}", "together()"),
+    True: Team("block()", "blocks()", "thread_of_block()", "threads_of_block()", "barrier()"),
+}
+"""Groups and blocks, by whether it is a block."""
 _OF_VECTORS = "s"  # the name of a sum of vectors ends so
 _LEAST_BYTES = 4  # of elements that are accessed side by side
 
@@ -131,6 +149,7 @@ class DeviceEmitter(NestEmitter):
     def __init__(self, spread: Spread, order: LoopOrder) -> None:
         super().__init__(spread.nest, order, Frame(order))
         self.spread = spread
+        self.team = TEAMS[spread.form == BLOCKS]
         self.memory = ThreadMemory(spread, order)
         self.is_row_level = False
         self.totals: dict[str, Accumulate] = {}  # sums that threads keep in registers (FOLDED), by name
@@ -164,12 +183,12 @@ class DeviceEmitter(NestEmitter):
             return ThreadLoop(self.rows, "element", first, "threads()")
         if self.spread.form == THREADS:
             return ThreadLoop(self.rows, "row", "thread()", "threads()")
-        return ThreadLoop(self.rows, "row", "group()", "groups()")
+        return ThreadLoop(self.rows, "row", self.team.number, self.team.number_of_all)
 
     def inner_loop(self) -> ThreadLoop:
         if self.spread.form == THREADS:
             return ThreadLoop(self.inner, "column", "index(0)", "1")
-        return ThreadLoop(self.inner, "column", "lane()", f"{GROUP}")
+        return ThreadLoop(self.inner, "column", self.team.member, self.team.members)
 
     def body(self) -> list[str]:
         if self.spread.form == ALONE:
@@ -228,12 +247,12 @@ class DeviceEmitter(NestEmitter):
         for line in in_memory:
             lines += self.first_values(line)
         if any(self.spread.copies[line.write] == BY_GROUP for line in in_memory):
-            lines.append("together()")
+            lines.append(self.team.wait)
         return lines
 
     def number_of_copy(self, kind: str) -> str:
         """Return the expression of the number of a thread's copy."""
-        return "thread()" if kind == BY_THREAD else "group()"
+        return {BY_THREAD: "thread()", BY_GROUP: self.team.number, FOLDED: "group()"}[kind]
 
     def is_in_registers(self, line: Accumulate) -> bool:
         """Return whether threads keep a sum in registers."""
@@ -272,12 +291,12 @@ class DeviceEmitter(NestEmitter):
 
     def first_values(self, line: Accumulate) -> list[str]:
         """Return the lines that give the copy of a sum its first values."""
-        is_of_group = self.spread.copies[line.write] == BY_GROUP
+        is_of_team = self.spread.copies[line.write] == BY_GROUP
         return [
-            "at = lane()" if is_of_group else "at = index(0)",
+            f"at = {self.team.member}" if is_of_team else "at = index(0)",
             f"while at < o{line.write}_size:",
             f"{INDENT}o{line.write}[o{line.write}_copy + at] = {self.initial(line.node)}",
-            f"{INDENT}at = index(at + {GROUP if is_of_group else 1})",
+            f"{INDENT}at = index(at + {self.team.members if is_of_team else 1})",
         ]
 
     def emit_pass(self, lines: list[Line], rows: list[str], hoisted: Hoisted) -> None:
@@ -291,7 +310,7 @@ class DeviceEmitter(NestEmitter):
         rows += [f"{values.in_row[line.result]} = {self.initial(line.node)}" for line in folds]
         # What changes with some loops of a row only is loaded with each element.
         within = [line for level in range(split + 1, depth) for line in hoisted.pop(level, [])]
-        if self.spread.form in (ROWS, THREADS):
+        if self.spread.form in (ROWS, BLOCKS, THREADS):
             rows += hoisted.pop(split, [])
         rows += self.inner_loop().lines(within + inner) if self.inner else within + inner
         if folds and self.inner and self.spread.form != THREADS:
@@ -322,6 +341,10 @@ class DeviceEmitter(NestEmitter):
     def emit_store(self, line: Store, out: list[str]) -> None:
         super().emit_store(line, out)
         self.guard(out)
+        if self.is_of_rows and any(
+            isinstance(other, Reload) and other.write == line.write for other in self.nest.lines
+        ):
+            out.append(self.team.wait)
 
     def emit_accumulate(self, line: Accumulate, out: list[str]) -> None:
         if self.spread.copies.get(line.write) == FOLDED:
@@ -343,10 +366,11 @@ class DeviceEmitter(NestEmitter):
 
     @property
     def is_of_rows(self) -> bool:
-        """True for lines that all threads of a group would do alike, once for each row."""
-        return self.is_row_level and self.spread.form == ROWS and self.order.row_depth < self.order.depth
+        """True for lines that all threads of a team would do alike, once for each row."""
+        takes_rows = self.spread.form in (ROWS, BLOCKS)
+        return self.is_row_level and takes_rows and self.order.row_depth < self.order.depth
 
     def guard(self, out: list[str]) -> None:
-        """Let one thread of a group do the last line, if all of them would do the same."""
+        """Let one thread of a team do the last line, if all of them would do the same."""
         if self.is_of_rows:
-            out[-1:] = ["if lane() == 0:", INDENT + out[-1]]
+            out[-1:] = [f"if {self.team.member} == 0:", INDENT + out[-1]]

@@ -26,14 +26,14 @@ from tracejit.passes.loops.spread import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
-_PAD = 4  # elements behind a row of a tile
+PAD = 4  # elements behind a row of a tile
 _VECTOR = 4  # neighbours in a vector
 _ACROSS = 16  # columns of threads in a group; with 8, products of 4096 x 4096 took 4 % longer
 _UNROLLED = 8  # steps along the inner axis
-_PROCESSORS = 132  # of a large device
+PROCESSORS = 132  # of a large device
 
 
-class _Tile(NamedTuple):
+class Tile(NamedTuple):
     """A tile of the result.
 
     name        of the kernel
@@ -79,10 +79,10 @@ class _Tile(NamedTuple):
         return self.own * self.over // _VECTOR
 
 
-HUGE = _Tile("product_huge", 128, 256, 8, 16, 8, 1, 47.0)
-LARGE = _Tile("product_large", 128, 128, 8, 8, 16, 1, 40.0)
-MEDIUM = _Tile("product_medium", 64, 64, 4, 8, 16, 1, 27.0)
-SMALL = _Tile("product_small", 32, 32, 4, 8, 32, 8, 14.0)
+HUGE = Tile("product_huge", 128, 256, 8, 16, 8, 1, 47.0)
+LARGE = Tile("product_large", 128, 128, 8, 8, 16, 1, 40.0)
+MEDIUM = Tile("product_medium", 64, 64, 4, 8, 16, 1, 27.0)
+SMALL = Tile("product_small", 32, 32, 4, 8, 32, 8, 14.0)
 
 
 class _Copied(NamedTuple):
@@ -103,14 +103,14 @@ class _Copied(NamedTuple):
     along: bool
     width: int
 
-    def copies(self, tile: _Tile) -> range:
+    def copies(self, tile: Tile) -> range:
         """Return the numbers of what a thread copies at a time."""
         return range(self.size * tile.inner // tile.threads // self.width)
 
     @property
     def stride(self) -> int:
         """The elements between rows of a tile in shared memory."""
-        return self.size + _PAD
+        return self.size + PAD
 
 
 def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
@@ -135,7 +135,7 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
     return Emitted(named(text, tile.name), arguments, {}), Grid(batch * rows * columns, tile.threads)
 
 
-def suitable(product: Product) -> _Tile:
+def suitable(product: Product) -> Tile:
     """Return the tile that takes the least time, given how often tiles take turns, and how full they are.
 
     Of float64, the 128 sums of a thread of a HUGE tile would fill 256 registers, of which a thread has 255.
@@ -145,15 +145,15 @@ def suitable(product: Product) -> _Tile:
         (SMALL, MEDIUM, LARGE, HUGE) if product.out.access.dtype.itemsize <= 4 else (SMALL, MEDIUM, LARGE)
     )
 
-    def time(tile: _Tile) -> float:
+    def time(tile: Tile) -> float:
         count = batch * -(-m // tile.rows) * -(-n // tile.columns)
-        return -(-count // _PROCESSORS) * tile.rows * tile.columns / tile.speed
+        return -(-count // PROCESSORS) * tile.rows * tile.columns / tile.speed
 
     return min(fitting, key=time)
 
 
 def _operand(
-    tile: _Tile, name: str, first: str, extent: str, size: int, matrices: Matrices, strides: tuple[int, int],
+    tile: Tile, name: str, first: str, extent: str, size: int, matrices: Matrices, strides: tuple[int, int],
     extents: tuple[int, int],
 ) -> _Copied:  # fmt: skip
     """Return how an operand is copied, given its strides and extents along the inner axis and the other one."""
@@ -165,7 +165,7 @@ def _operand(
     return _Copied(name, first, extent, size, along, _VECTOR if is_wide else 1)
 
 
-def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _Copied) -> str:
+def _text(tile: Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _Copied) -> str:
     lines = [
         "m = index(args[0])", "n = index(args[1])", "k = index(args[2])",
         "rows = index(args[3])", "columns = index(args[4])",
@@ -184,7 +184,7 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
         "me = thread_of_block()",
         *_copied_places(tile, x),
         *_copied_places(tile, y),
-        *_computed_places(tile),
+        *computed_places(tile),
         f"sums = tile_{suffix}({tile.vectors})",
         "at = index(0)",
         "piece = index(0)",
@@ -202,7 +202,7 @@ def _text(tile: _Tile, suffix: str, adds: bool, is_wide: bool, x: _Copied, y: _C
     return "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
 
 
-def _copied_places(tile: _Tile, operand: _Copied) -> list[str]:
+def _copied_places(tile: Tile, operand: _Copied) -> list[str]:
     """Return the lines that say which elements of an operand this thread copies, and to where."""
     name, first, extent, size, along, width = operand
     lines = []
@@ -221,7 +221,7 @@ def _copied_places(tile: _Tile, operand: _Copied) -> list[str]:
     return lines
 
 
-def _computed_places(tile: _Tile) -> list[str]:
+def computed_places(tile: Tile) -> list[str]:
     """Return the lines that say which elements of the result this thread computes.
 
     A group has up to _ACROSS columns of threads, whose operands are read from shared memory at once.
@@ -242,7 +242,7 @@ def _computed_places(tile: _Tile) -> list[str]:
     return lines
 
 
-def _loads(tile: _Tile, operands: tuple[_Copied, ...]) -> list[str]:
+def _loads(tile: Tile, operands: tuple[_Copied, ...]) -> list[str]:
     """Return the lines that load the elements of the tiles that begin at `at`; beyond the end, the last ones again."""
     lines = []
     for operand in operands:
@@ -254,7 +254,7 @@ def _loads(tile: _Tile, operands: tuple[_Copied, ...]) -> list[str]:
     return lines
 
 
-def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str]:
+def _stores(tile: Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str]:
     """Return the lines that put the loaded elements into a piece of shared memory, zeros beyond the end."""
     lines = []
     for operand in operands:
@@ -276,7 +276,7 @@ def _stores(tile: _Tile, operands: tuple[_Copied, ...], suffix: str) -> list[str
     return [*lines, "barrier()"]
 
 
-def _multiplied(tile: _Tile, x: _Copied, y: _Copied) -> list[str]:
+def _multiplied(tile: Tile, x: _Copied, y: _Copied) -> list[str]:
     """Return the lines that multiply the tiles in shared memory."""
     steps = tile.inner // tile.parts
     unrolled = min(steps, _UNROLLED)
@@ -293,7 +293,7 @@ def _multiplied(tile: _Tile, x: _Copied, y: _Copied) -> list[str]:
     ]
 
 
-def _added_parts(tile: _Tile, suffix: str) -> list[str]:
+def _added_parts(tile: Tile, suffix: str) -> list[str]:
     """Return the lines that add up what the parts of the inner axis gave, in the threads of the first part.
 
     All parts but the first put their sums side by side for the threads that take them.
@@ -313,7 +313,7 @@ def _added_parts(tile: _Tile, suffix: str) -> list[str]:
     return lines
 
 
-def _results(tile: _Tile, adds: bool, is_wide: bool) -> list[str]:
+def _results(tile: Tile, adds: bool, is_wide: bool) -> list[str]:
     """Return the lines that store the elements of this thread that are in the result."""
     rows = f"{tile.own}, index(first_row + own_row), m, {tile.rows_apart}"
     columns = f"index(first_column + own_column), n, {tile.columns_apart}"

@@ -9,6 +9,9 @@ share it:
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
   neighbours read neighbouring memory, and combine what each of them has folded. Of rows that are not too long each
   thread keeps its elements in registers from one pass over the row to the next, and what it adds up from row to row.
+- Rows that are too long for that are taken in turn by blocks, whose threads do the same, and combine what their groups
+  have folded in memory that they share. They are in registers too
+  where a multiprocessor has enough of them, up to 8192 elements. Of other rows each pass reads the row again.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
   each row. A sum over everything is kept by each thread in a register, and combined by its group in the end. One more
   launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
@@ -28,6 +31,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes.loops import parts
+from tracejit.passes.loops.kept_values import kept_words
 from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
 from tracejit.passes.loops.nest import (
     IN_PLACE,
@@ -59,21 +63,29 @@ MOST_KEPT = 1024  # elements of a row, or a piece of it, that a group keeps in r
 MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
 ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
+# Elements of a row that a thread of a block keeps in registers, in vectors and one by one.
+KEPT_WIDE, KEPT_NARROW = 16, 8
+REGISTERS = {256: 255, 512: 128}  # of a thread, by the most threads of a block: a multiprocessor has 65536
+SPARE = 64  # registers for all but the elements that are kept
+_ADDRESSES = 32  # registers more where elements are loaded one by one
+LONG_ROW_THREADS = 512  # of a block whose passes read a row again
 
-ALONE, ELEMENTS, ROWS, THREADS, COLUMNS = "alone", "elements", "rows", "threads", "columns"
+ALONE, ELEMENTS, ROWS, BLOCKS, THREADS, COLUMNS = "alone", "elements", "rows", "blocks", "threads", "columns"
 BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
 
 
 class Spread(NamedTuple):
     """A nest, and how threads share it (Note [spreading]).
 
-    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS, or THREADS rows, or
-                blocks combine copies by COLUMNS
-    blocks      how many blocks of BLOCK threads run it, of COLUMN_THREADS for COLUMNS; one thread if it is ALONE
-    copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other; FOLDED
-                are numbers that threads keep in registers, and groups combine into their copies in the end
+    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS, or BLOCKS rows, or
+                THREADS rows, or blocks combine copies by COLUMNS
+    blocks      how many blocks run it; one thread if it is ALONE
+    copies      the writes of which each group or block that takes rows (BY_GROUP) or thread (BY_THREAD) has a copy, one
+                after the other; FOLDED are numbers that threads keep in registers, and groups combine into their copies
+                in the end
     kept        the writes that hold one row at a time, in registers; None if the elements of rows are not kept there
     pieces      how many pieces of MOST_KEPT elements each row is cut into
+    threads     of a block
     """
 
     nest: Nest
@@ -82,6 +94,14 @@ class Spread(NamedTuple):
     copies: Mapping[int, str] = MappingProxyType({})
     kept: frozenset[int] | None = None
     pieces: int = 1
+    threads: int = BLOCK
+
+    @property
+    def teams(self) -> int:
+        """The number of blocks that take rows, or of groups, of which each row has one for each of its pieces."""
+        if self.form == BLOCKS:
+            return self.blocks
+        return self.blocks * self.threads // GROUP // self.pieces
 
 
 class SpreadLaunch(NamedTuple):
@@ -192,7 +212,7 @@ def _are_enough(launch: Spread, by_thread: Spread) -> bool:
     if launch.form == ALONE:
         return False
     width = 1 if launch.pieces == 1 else MOST_KEPT // GROUP  # elements that a thread has on their way at once
-    return launch.blocks * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
+    return launch.blocks * launch.threads // BLOCK * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
 
 
 def _without_rows(nest: Nest, is_scratch: set[Value]) -> Nest | None:
@@ -323,6 +343,8 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         copies[k] = FOLDED if _is_one_number(nest, k) else BY_GROUP if is_own else BY_THREAD
     scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
     pieces = _pieces(nest, split)
+    if not pieces and math.prod(inner) > MOST_KEPT:
+        return _by_blocks(nest, sums, copies, scratch)
     if not pieces:
         copies |= dict.fromkeys(scratch, BY_GROUP)
     groups = rows
@@ -340,6 +362,32 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
     return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces), sums)
 
 
+def _by_blocks(
+    nest: Nest, sums: Mapping[int, Accumulate], copies: dict[int, str], scratch: set[int]
+) -> list[Spread]:
+    """Return the launches of a nest whose long rows blocks take in turn."""
+    split = nest.split or 0
+    length = math.prod(nest.extents[split:])
+    is_narrow = length % WIDE != 0 or len({access.dtype for access in (*nest.reads, *nest.writes)}) > 1
+    own, spare = (KEPT_NARROW, SPARE + _ADDRESSES) if is_narrow else (KEPT_WIDE, SPARE)
+    threads = -(-length // (own * GROUP)) * GROUP
+    registers = next((count for most, count in REGISTERS.items() if threads <= most), 0)
+    are_kept = kept_words(nest, split, scratch) * own + spare <= registers
+    if not are_kept or not _lies_as_one_axis(nest, split):
+        copies |= dict.fromkeys(scratch, BY_GROUP)
+        scratch, are_kept, threads = set(), False, LONG_ROW_THREADS
+    blocks = math.prod(nest.extents[:split])
+    for k, kind in copies.items():
+        if kind != FOLDED:
+            copy_size = max(1, nest.writes[k].root.aval.size) * (threads if kind == BY_THREAD else 1)
+            blocks = min(blocks, MOST_COPIED // copy_size)
+    if blocks < 1:
+        return [Spread(nest, ALONE)]
+    blocks = min(blocks, max(1, MOST_BLOCKS * BLOCK // threads) if copies else MOST_TURNS)
+    kept = frozenset(scratch) if are_kept else None
+    return _with_copies(Spread(nest, BLOCKS, blocks, copies, kept, threads=threads), sums)
+
+
 def _blocks_of_groups(groups: int, has_copies: bool) -> int:
     """Return how many blocks run so many groups: one turn for each if there are no copies."""
     return blocks_of(groups * GROUP) if has_copies else max(1, min(-(-groups * GROUP // BLOCK), MOST_TURNS))
@@ -348,16 +396,20 @@ def _blocks_of_groups(groups: int, has_copies: bool) -> int:
 def _pieces(nest: Nest, split: int) -> int:
     """Return how many pieces of rows groups keep in registers; 0 if they do not."""
     lengths = nest.extents[split:]
-    lies_as_one_axis = all(
-        access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
-        for access in (*nest.reads, *nest.writes)
-        for axis in range(split, len(nest.extents) - 1)
-    )
-    if not lengths or not lies_as_one_axis:
+    if not lengths or not _lies_as_one_axis(nest, split):
         return 0
     pieces = -(-math.prod(lengths) // MOST_KEPT)
     has_rows = any(nest.row) or len(nest.full) != 1  # what is computed for each row needs all of it
     return 0 if pieces > 1 and has_rows else pieces
+
+
+def _lies_as_one_axis(nest: Nest, split: int) -> bool:
+    """Return whether the elements of a row lie in all memory as those of one axis do."""
+    return all(
+        access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
+        for access in (*nest.reads, *nest.writes)
+        for axis in range(split, len(nest.extents) - 1)
+    )
 
 
 def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]:
@@ -365,8 +417,8 @@ def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]
     nest, copies = spread.nest, spread.copies
     writes, combining = [*nest.writes], []
     lines = {id(line): line for line in sums.values()}
-    groups = spread.blocks * BLOCK // GROUP
-    counts = {BY_THREAD: groups * GROUP, BY_GROUP: groups // spread.pieces, FOLDED: groups}
+    groups = spread.blocks * spread.threads // GROUP
+    counts = {BY_THREAD: groups * GROUP, BY_GROUP: spread.teams, FOLDED: groups}
     for k, kind in copies.items():
         access = writes[k]
         memory = Value(Aval((counts[kind], *access.root.shape), None, access.root.dtype), None)
@@ -375,7 +427,7 @@ def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]
         if k in sums and size:  # a launch of no blocks is an error
             start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
             total = combination(sums[k].node, memory, access.root, start)
-            combining.append(Spread(total, COLUMNS, -(-size // columns_of(size))))
+            combining.append(Spread(total, COLUMNS, -(-size // columns_of(size)), threads=COLUMN_THREADS))
 
     def without_start(line: Line) -> Line:
         if id(line) in lines and isinstance(line, Accumulate):

@@ -55,12 +55,21 @@ def test_axes_that_lie_apart_are_one_number() -> None:
 
 
 def test_rows_are_taken_by_groups_that_combine_what_they_fold() -> None:
-    (row,) = program_of(lambda x: (x.max(axis=1),), (40, 1300)).rows
+    (row,) = program_of(lambda x, y: ((x * y).max(axis=(1, 2)),), (40, 6, 10), (10,)).rows
     text = row.kernel.text
-    assert "i0 = group()" in text and "i1 = lane()" in text
+    assert "i0 = group()" in text and "column = lane()" in text
     assert "v0 = fold_max_f32(v0, across_f32(v0, step))" in text
     assert "if lane() == 0:\n            o0[i0 * o0_0] = v0" in text
     assert row.grid == (10, 128)
+
+
+def test_long_rows_are_taken_by_blocks() -> None:
+    (row,) = program_of(lambda x: (x.max(axis=1),), (40, 1300)).rows
+    text = row.kernel.text
+    assert "i0 = block()" in text and "column = index(thread_of_block() * 4)" in text
+    assert "if lane() == 0:\n            folded4[group_of_block] = v0\n        barrier()" in text
+    assert "if thread_of_block() == 0:\n            o0[i0 * o0_0] = v0" in text
+    assert row.grid == (40, 96)
 
 
 def test_sums_over_rows_are_copied_for_each_group_and_combined() -> None:
