@@ -56,8 +56,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.machine_words._value: ": "as above",
     "compile.machine_words._checked: cannot be compiled: its source file chan": "an installation that changes "
     "while it runs: tests/compiled/compile",
-    "compile.machine_words._definition: cannot be compiled: its source file is n": "an installation without source files: "
-    "tests/compiled/compile",
+    "compile.machine_words._definition: cannot be compiled: its source file is n": "an installation without source "
+    "files: tests/compiled/compile",
     "describe.profile.profile: a program does not take the synthetic in": "a defect: tests/compiled/describe",
     "exports.loader._check_process: load:": "a build of Python that tracejit does not know: test_loader.py",
     "exports.loader.load: needs a package that cannot be imported": "a package is missing: test_loader.py",
