@@ -114,6 +114,8 @@ def compare_all(program: Callable[..., Any], code: str) -> None:
     accelerated = tj.dlaccelerate(program)
     for call in range(CALLS):
         expected, before = ran(program, call), arguments(call)
-        ways = {"eager": ran(program, call, tj.dlarray), "evaluated": ran(partial(tj.dlfeval, program), call)}
+        ways = {"evaluated": ran(partial(tj.dlfeval, program), call)}
+        if "as_strided" not in code:  # it asks no array, and is answered while something is recorded
+            ways["eager"] = ran(program, call, tj.dlarray)
         for how, ours in {**ways, "accelerated": ran(accelerated, call)}.items():
             compare(f"{code}: {how}", call, ours, expected, before, 1e-12)

@@ -133,13 +133,13 @@ def of_any_numbers(function: str, argument: str, x: Any, square: bool = True) ->
     return array
 
 
-def _solved_by_parts(a: Any, b: Any) -> dlarray:
+def _solved_by_parts(a: Any, b: Any, function: str = "solve") -> dlarray:
     """Return the solution of complex systems: that of real ones of twice the size, [[Re, -Im], [Im, Re]]."""
-    given = [movement.relabel(as_array(x, "solve", name), None) for x, name in ((a, "a"), (b, "b"))]
+    given = [movement.relabel(as_array(x, function, name), None) for x, name in ((a, "a"), (b, "b"))]
     dtype = np.result_type(*(x.dtype for x in given), COMPLEX64)
     left, right = (in_dtype(x, dtype) for x in given)
-    real, imag = (matrices("solve", "a", apply(part, left)) for part in ("real", "imag"))
-    is_vector = _is_vector("solve", real, right)
+    real, imag = (matrices(function, "a", apply(part, left)) for part in ("real", "imag"))
+    is_vector = _is_vector(function, real, right)
     sides = [
         apply(part, movement.expand_dims(right, -1) if is_vector else right) for part in ("real", "imag")
     ]
@@ -278,10 +278,10 @@ def _det_of_singular(x: dlarray) -> dlarray:
     With constants U and V from the singular value decomposition, U' A V is a regular block beside a small one, whose
     Schur complement has a determinant without a division. That is a function with derivatives of any order.
     """
-    data = elementwise.stop_gradient(x)
-    u, s, vh = (as_array(part) for part in np.linalg.svd(data))
+    outer, n = x.shape[:-2], x.shape[-1]
+    x = movement.reshape(x, (-1, n, n))  # NumPy's SVD takes fewer axes than arrays have
+    u, s, vh = (as_array(part) for part in np.linalg.svd(elementwise.stop_gradient(x)))
     turned = linear.matmul(linear.matmul(transposed(u), x), transposed(vh))
-    n = x.shape[-1]
     limit = reductions.max(s, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
     counts = reductions.sum(in_dtype(s > limit, np.dtype(np.int64)), -1)
     rank = int(recorder.need_value(elementwise.stop_gradient(reductions.min(counts)), "det"))
@@ -296,7 +296,7 @@ def _det_of_singular(x: dlarray) -> dlarray:
         small = small - linear.matmul(block(rest, first), solve(block(first, first), block(first, rest)))
         sign, size = _signs_and_sizes(block(first, first))
         whole = whole * sign * elementwise.exp(size)
-    return whole * expanded(small)
+    return movement.reshape(whole * expanded(small), outer)
 
 
 def _sign(x: dlarray) -> dlarray:
@@ -386,7 +386,7 @@ def _triangular_of_complex(a: Any, b: Any, trans: Any, lower: bool, unit: bool) 
     x = elementwise.where(np.tril(ones) if lower else np.triu(ones), x, 0)
     if trans not in (0, "N"):
         x = transposed(x if trans in (1, "T") else linear.conjugated(x))
-    return _solved_by_parts(x, b)
+    return _solved_by_parts(x, b, "solve_triangular")
 
 
 def matrix_power(a: Any, n: Any) -> dlarray:

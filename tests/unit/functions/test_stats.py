@@ -76,7 +76,9 @@ def test_numbers_are_those_of_scipy(found: Distribution) -> None:
                 back, x = theirs.sf(have, *shapes_of(found), *rest)[2:6], x[2:6]
                 np.testing.assert_allclose(back, x, rtol=1e-11)
                 continue
-            np.testing.assert_allclose(have, want, rtol=2e-12, atol=1e-13, err_msg=f"{method} {loc}")
+            # SciPy's skewnorm has ten digits in its tail; test_stats_tails.py has mpmath's numbers.
+            digits = 1e-9 if found.name == "skewnorm" else 2e-12
+            np.testing.assert_allclose(have, want, rtol=digits, atol=1e-13, err_msg=f"{method} {loc}")
 
 
 @pytest.mark.sampled

@@ -6,7 +6,8 @@ traced is written into them they are NumPy's own memory, written in place, and a
 np.array([x, -y]) of traced numbers is a stack.
 
 What is kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may be there
-already, and would then be an array from outside.
+already, and would then be an array from outside. So do grids (np.linspace), which functions keep in tables of their
+own more often than they fill them.
 """
 
 from collections.abc import Callable
@@ -89,16 +90,10 @@ def _seen_as(
 _ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
 
 
-def _grid(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
-    """Answer np.linspace and similar functions, whose floats may be filled with traced values later."""
+def _arange(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     args, kwargs = lists.arguments(original, args, kwargs)
-    answer = unasked.range_of(*args, **kwargs) if original is _ARANGE else NotImplemented
-    made = original(*args, **kwargs) if answer is NotImplemented else answer
-    is_buffer = type(made) is np.ndarray and made.dtype.kind == "f" and made.ndim
-    return as_private(made) if is_buffer and not is_kept else made
-
-
-_ARANGE = np.arange
+    answer = unasked.range_of(*args, **kwargs)
+    return original(*args, **kwargs) if answer is NotImplemented else answer
 
 
 def _as_asked(
@@ -135,11 +130,7 @@ def install() -> None:
         patches.replace(name, _made)
     for name in ("empty", "empty_like"):
         patches.replace(name, _empty)
-    for name in (
-        "arange", "bartlett", "blackman", "fromfunction", "geomspace", "hamming", "hanning", "kaiser", "linspace",
-        "logspace", "tri",
-    ):  # fmt: skip
-        patches.replace(name, _grid)
+    patches.replace("arange", _arange)
     for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
         patches.replace(name, _seen_as)
     patches.replace("full", _full)

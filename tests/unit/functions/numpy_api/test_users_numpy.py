@@ -203,21 +203,12 @@ def shape_is_set(x):
     return matrix, row * 1, buffer
 
 
-def grids_are_filled(x):
-    grid, numbers = np.linspace(0.0, 1.0, 6), np.arange(6.0)
-    grid[0] = x[0]
-    numbers[1:3] = x[:2]
-    sines = np.sin(np.linspace(0.0, 1.0, 3))
-    sines[-1] = x[1]
-    return grid, numbers, sines
-
-
 @pytest.mark.parametrize(
     "function",
     [
         windows_see_writes, windows_of_a_buffer, turned_buffer, windows_are_written, strides_are_written,
         parts_are_written,
-        bits_are_written, flat_is_written, elements_are_written, shape_is_set, grids_are_filled,
+        bits_are_written, flat_is_written, elements_are_written, shape_is_set,
     ],
 )  # fmt: skip
 def test_what_shares_memory_is_written(function):

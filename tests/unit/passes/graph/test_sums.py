@@ -291,7 +291,7 @@ def test_the_gradient_of_joined_slices_takes_as_many_kernels_for_any_number_of_s
     programs = {steps: build(joined(steps, squared=True)) for steps in (10, 20, 50, 100, 200)}
     assert {steps: len(program.kernels) for steps, program in programs.items()} == dict.fromkeys(programs, 8)
     launches = {steps: len(program.rows) for steps, program in programs.items()}
-    assert [launches[steps] - launches[steps // 2] for steps in (20, 100, 200)] == [60, 300, 600]
+    assert [launches[steps] - launches[steps // 2] for steps in (20, 100, 200)] == [40, 200, 400]
     memory = {steps: program.arena_bytes for steps, program in programs.items()}
     assert memory[200] - memory[100] <= 2.1 * (memory[100] - memory[50])
     names = [{kernel.name for kernel in programs[steps].kernels} for steps in (50, 100, 200)]
