@@ -53,3 +53,30 @@ def test_the_parent_of_a_checkout_imports_the_package(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '')\n{code}", str(PACKAGE.parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout == "(1,)\n"
+
+
+def test_namespaces_that_are_imported_while_something_is_recorded() -> None:
+    """Tables that their modules compute are no part of the recording: the second one would not have them."""
+    code = """
+import os
+os.environ["TRACEJIT_BACKEND"] = "python"
+import numpy as np, tracejit as tj
+x = np.array([0.5, 0.7, 0.9])
+for function in (
+    lambda x: tj.stats.norm.logpdf(x),
+    lambda x: tj.special.gammaln(x),
+    lambda x: tj.linalg.expm(x[:, None] * x),
+    lambda x: tj.signal.convolve(x, x),
+    lambda x: tj.interpolate.CubicSpline(np.arange(3.0), x)(0.5),
+    lambda x: tj.integrate.simpson(x),
+    lambda x: tj.xp.sum(tj.xp.sin(tj.dlarray(x))),
+):
+    accelerated = tj.dlaccelerate(function)
+    for _ in range(4):
+        accelerated(x)
+    print(accelerated.stats.hits)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["2"] * 7, done.stderr

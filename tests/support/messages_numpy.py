@@ -130,6 +130,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.spacing: NumPy computes it in float16 for operands of 8 bits, which is not supported; cast them first "
         "(x.astype(np.float32)).",
     ),
+    # functions/numpy_api/buffers
+    (
+        lambda: tj.dlfeval(lambda x: np.array(x, dtype=object), X),
+        DTypeError,
+        "np.array: data of type object is not supported as dtype; use float64, float32, complex128, complex64, bool or "
+        "an integer type (for example data.astype(np.float32)).",
+    ),
     # functions/elementwise
     (
         lambda: np.round(tj.dlarray(np.array([True])), 1),

@@ -145,7 +145,7 @@ class UserCall(NamedTuple):
 
 def _call_of_user(frame: Any, name: str) -> UserCall | None:
     """Return the call of a function of NumPy that a user's code is at, or None (Note [calls of users])."""
-    if _is_of_library(frame.f_code):
+    if _is_of_library(frame.f_code) or not _is_for_user(frame):
         return None
     call = _call_at(frame.f_code, frame.f_lasti, name)
     if call is not None:
@@ -170,6 +170,19 @@ def _is_of_library(code: CodeType) -> bool:
 
 
 _RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _is_for_user(frame: Any) -> bool:
+    """Return whether code is a user's, or that of numpy.polynomial which a user's code has called.
+
+    Libraries call it for tables of their own, also while they are imported.
+    """
+    while frame is not None and frame.f_code.co_filename.startswith((_RECORDED, _OWN)):
+        if frame.f_code.co_name == "<module>":
+            return False
+        frame = frame.f_back
+    return frame is not None and not _is_of_library(frame.f_code)
 
 
 def _is_kept(call: UserCall, frame: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array
-from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.aval import SUPPORTED_DTYPES, wanted_dtype
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
@@ -111,7 +111,9 @@ def _as_asked(
     given = as_array(data)
     if data is not given or views.is_scalar(data):  # of a number NumPy makes an array
         given = views.without_axes(given)
-    array = given if dtype is None else views.as_given(in_dtype(given, np.dtype(dtype)), given)
+    array = given
+    if dtype is not None:
+        array = views.as_given(in_dtype(given, wanted_dtype("np.array", dtype)), given)
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
     is_copy = given._data.dtype != array._data.dtype or given is not data
