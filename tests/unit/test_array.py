@@ -193,6 +193,9 @@ class TestOperators:
         assert (+x).tolist() == x.tolist() and not np.shares_memory((+x)._data, x._data)
         assert abs(x).tolist() == [1.5, 2.0]
         assert round(x).tolist() == [2.0, -2.0]
+        for number in (2.5, -3.5, 7.2):
+            assert type(round(dlarray(number))) is int and round(dlarray(number)) == round(number)
+        assert type(round(dlarray(2.5), 0)) is dlarray
         assert (~dlarray([True, False])).tolist() == [False, True]
 
     def test_matmul(self, rng):

@@ -49,8 +49,9 @@ def array_function(self: dlarray, function: Any, types: Any, args: Any, options:
         return otherwise(error, function, *args, **kept)
 
 
-def round_to(self: dlarray, decimals: int = 0) -> dlarray:
-    return elementwise.round(self, decimals)
+def round_to(self: dlarray, decimals: int | None = None) -> Any:
+    rounded = elementwise.round(self, decimals or 0)
+    return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
 
 
 def power(self: dlarray, other: Any) -> dlarray:
