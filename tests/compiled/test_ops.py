@@ -34,7 +34,7 @@ from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.templates import by_op
 from tracejit.compile import numba_target
-from tracejit.compile.numba_target import namespace
+from tracejit.compile.numba_target import _loops, namespace
 from tracejit.compile.objects import host
 from tracejit.compile.registry import registry
 from tracejit.errors import CodegenError
@@ -427,7 +427,7 @@ def test_a_program_may_be_called_by_several_threads_at_once() -> None:
 
 
 def test_the_backend_defines_what_is_emitted() -> None:
-    known = set(namespace())
+    known = {*namespace(), *_loops()}
     for op in OPS.values():
         if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE):
             for dtype in SUFFIXES:

@@ -19,8 +19,8 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ops import batch
 from tracejit.ops.linalg import symmetric, transposed
+from tracejit.ops.matrix_ufuncs import matrix_call, matrix_ufunc
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
-from tracejit.ops.ufunc_loops import matrix_call, matrix_ufunc
 
 
 def _numpy_eigh(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

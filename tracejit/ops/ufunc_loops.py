@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ops whose kernel is the inner loop of a ufunc of SciPy, or of numpy.linalg, called by its address from the program.
+"""Ops whose kernel is the inner loop of a ufunc of SciPy, called by its address from the program.
 
-Those of numpy.linalg have their records in spectral.py. Some of SciPy's functions have vector code of their own instead
+Those of numpy.linalg are in matrix_ufuncs.py. Some of SciPy's functions have vector code of their own instead
 (kernels/intrinsics/special.py).
 
 SciPy's ufuncs are looked up when the first of their ops is used, so SciPy is imported then.
@@ -24,16 +24,6 @@ from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample, Scalar, Vjp
 PREFIX = "special."
 _MODULES = ("scipy.special", "scipy.special._ufuncs", "scipy.special._special_ufuncs")
 
-MATRIX_UFUNCS = {
-    "eigh_lo": ("eigh_lo",),
-    "eigvalsh_lo": ("eigvalsh_lo",),
-    "svd_s": ("svd_s", "svd_n_s"),
-    "svd": ("svd", "svd_n"),
-}
-"""The ufuncs over matrices that ops call, and their names in several versions of NumPy.
-
-Those of singular values get no more columns than rows."""
-
 Loop = tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]
 
 
@@ -54,51 +44,6 @@ def ufunc_of(name: str) -> np.ufunc:
     raise ArgumentError(
         f"scipy.special.{name}: the SciPy that is installed has no such function; install another version."
     )
-
-
-@cache
-def matrix_ufunc(name: str) -> np.ufunc:
-    """Return NumPy's ufunc over matrices of a name, which np.linalg calls.
-
-    Raises:
-        ArgumentError: if the NumPy that is installed has none.
-    """
-    module = importlib.import_module("numpy.linalg._umath_linalg")
-    for each in MATRIX_UFUNCS.get(name, ()):
-        ufunc = getattr(module, each, None)
-        if isinstance(ufunc, np.ufunc) and ufunc.signature is not None:
-            return ufunc
-    raise ArgumentError(
-        f"numpy.linalg.{name}: the NumPy that is installed has no such function; install another version."
-    )
-
-
-def matrix_call(
-    name: str, sizes: Callable[[Aval], tuple[int, ...]], ns: Callable[[Sequence[int]], float]
-) -> KernelCall:
-    """Return the emission of a ufunc over the matrices of one operand.
-
-    Args:
-        name: the ufunc.
-        sizes: returns the extents of the axes of its matrices, in the order in which its signature names them.
-        ns: returns about how long a matrix takes, by these.
-    """
-
-    def routine(x: Aval) -> str:
-        results = ufunc_results(matrix_ufunc(name), x.dtype)
-        return f"numpy.linalg.{name}/{x.dtype.char}->{results}"
-
-    return KernelCall(
-        f"matrix_loop_{name}",
-        lambda out, x: (0, prod(x.shape[:-2]), *sizes(x)),
-        cut=RangeCut(lambda numbers: numbers[1] * ns(numbers[2:]), lambda numbers: numbers[1]),
-        routine=routine,
-    )
-
-
-def ufunc_results(ufunc: np.ufunc, dtype: np.dtype) -> str:
-    """Return the characters of the results of a ufunc of one operand."""
-    return next(types for types in ufunc.types if types.startswith(f"{dtype.char}->")).partition("->")[2]
 
 
 @lru_cache(maxsize=4096)

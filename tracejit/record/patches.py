@@ -308,6 +308,14 @@ def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
     _put(Asked(module, name, instead), name)
 
 
+def when_imported(name: str, install: Callable[[], object]) -> None:
+    """Have functions replaced of a module that few programs import, once it is there and something is recorded."""
+    _waiting[name] = install
+
+
+_waiting: dict[str, Callable[[], object]] = {}
+
+
 class _Module:
     """The names of a module of NumPy, and functions that are exchanged there, by name."""
 
@@ -408,6 +416,8 @@ def is_patched(function: Any) -> bool:
 
 def begin(recording: object, names: dict[str, Any] | None) -> None:
     """Replace the functions while a recording is open, in NumPy and among the global names of the recorded function."""
+    for name in [name for name in _waiting if name in sys.modules]:
+        _waiting.pop(name)()
     with _lock:
         _open.add(id(recording))
         if names is not None and not any(names is others for others in _namespaces):

@@ -19,8 +19,8 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
+from tracejit.ops.matrix_ufuncs import MATRIX_UFUNCS
 from tracejit.ops.op import Scalar
-from tracejit.ops.ufunc_loops import MATRIX_UFUNCS
 from tracejit.program import HostCall, Program
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime import ufunc_loops

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import CodegenError
-from tracejit.ops.ufunc_loops import matrix_ufunc, ufunc_of
+from tracejit.ops.matrix_ufuncs import matrix_ufunc
+from tracejit.ops.ufunc_loops import ufunc_of
 
 MOST = 8  # operands and results of a ufunc
 NAME = re.compile(r"(numpy|numpy\.linalg|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")

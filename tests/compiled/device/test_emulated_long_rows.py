@@ -81,7 +81,7 @@ def test_rows_that_are_kept_are_loaded_once() -> None:
         ("i0 = block()", "i0 = group()"),
         ("i0 = index(i0 + blocks())", "i0 = index(i0 + blocks() + 1)"),
         ("        barrier()\n        v0 =", "        v0 ="),
-        ("if lane() == 0:\n            folded4", "if lane() == 1:\n            folded4"),
+        ("if lane() == 0:\n            folded4", "if lane() == 33:\n            folded4"),
         ("apart = index(threads_of_block() * 4)", "apart = index(threads_of_block() * 3)"),
         ("is_of_group = lane() < groups_of_block", "is_of_group = lane() <= groups_of_block"),
         ("        barrier()\n        i0", "        i0"),

@@ -10,7 +10,9 @@ import tracejit as tj
 
 
 def everything(a: Any) -> Any:
-    both = a @ np.swapaxes(a, -1, -2)
+    # A matrix with several eigenvalues of 0 has no vectors of its own for them.
+    turned = np.swapaxes(a, -1, -2)
+    both = a @ turned if a.shape[-2] <= a.shape[-1] else turned @ a
     return (
         *np.linalg.eigh(both), np.linalg.eigvalsh(both), *np.linalg.svd(a, full_matrices=False),
         np.linalg.svd(a, compute_uv=False),
