@@ -15,7 +15,6 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape, wanted_dtype
 from tracejit.errors import WriteError
 from tracejit.functions import indexing, movement
-from tracejit.functions.numpy_api import in_python
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.record.memory import is_private
@@ -230,8 +229,7 @@ class _Bits:
 
     def of(self, array: dlarray) -> dlarray:
         """Return the bits of an array, by a call of NumPy."""
-        found: dlarray = in_python.call(_NAME, _bits, (movement.relabel(array, None), self._dtype), {})
-        return found
+        return _by_numpy(movement.relabel(array, None), self._dtype)
 
     def numpy(self, data: np.ndarray) -> np.ndarray:
         """Return NumPy's view of an ndarray."""
@@ -239,8 +237,14 @@ class _Bits:
 
     def view(self, _: Any, array: dlarray, new: dlarray) -> dlarray:
         """Return an array with other bits, which are those of the new elements."""
-        written: dlarray = in_python.call(_NAME, _bits, (new, array.dtype), {})
-        return movement.relabel(written, array._format)
+        return movement.relabel(_by_numpy(new, array.dtype), array._format)
+
+
+def _by_numpy(array: dlarray, dtype: np.dtype) -> dlarray:
+    from tracejit.functions.numpy_api import in_python  # late: it imports the ops of SciPy's functions
+
+    seen: dlarray = in_python.call(_NAME, _bits, (array, dtype), {})
+    return seen
 
 
 class Flags:
