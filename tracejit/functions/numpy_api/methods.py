@@ -50,7 +50,7 @@ def array_function(self: dlarray, function: Any, types: Any, args: Any, options:
 
 
 def round_to(self: dlarray, decimals: int | None = None) -> Any:
-    rounded = elementwise.round(self, decimals or 0)
+    rounded = elementwise.round(self, 0 if decimals is None else decimals)
     return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
 
 
