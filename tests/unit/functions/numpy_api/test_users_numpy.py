@@ -211,6 +211,7 @@ def shape_is_set(x):
         bits_are_written, flat_is_written, elements_are_written, shape_is_set,
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of NumPy 2.5: x.shape = ...
 def test_what_shares_memory_is_written(function):
     the_same(function, X)
 
