@@ -21,6 +21,17 @@ def answer(name: str, *args: Any, **options: Any) -> Any:
     return getattr(_numpy, name)(*args, **given)
 
 
+def _reduced(
+    name: str, array: dlarray, options: dict[str, Any], dtype: Any = None, out: Any = None, **usual: Any
+) -> dlarray:
+    """Return what the toolbox' function gives; NumPy's if it is asked for more than that one takes."""
+    if dtype is None and out is None and not options:
+        reduced: dlarray = getattr(reductions, name)(array, **usual)
+    else:
+        reduced = answer(name, array, dtype=dtype, out=out, **usual, **options)
+    return reduced
+
+
 def sum(
     self: dlarray,
     axis: Any = None,
@@ -30,10 +41,7 @@ def sum(
     **options: Any,
 ) -> dlarray:
     """Return the sum over `axis`; see np.sum."""
-    if dtype is None and out is None and not options:
-        return reductions.sum(self, axis=axis, keepdims=keepdims)
-    result: dlarray = answer("sum", self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
-    return result
+    return _reduced("sum", self, options, dtype, out, axis=axis, keepdims=keepdims)
 
 
 def prod(
@@ -45,10 +53,7 @@ def prod(
     **options: Any,
 ) -> dlarray:
     """Return the product over `axis`; see np.prod."""
-    if dtype is None and out is None and not options:
-        return reductions.prod(self, axis=axis, keepdims=keepdims)
-    result: dlarray = answer("prod", self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
-    return result
+    return _reduced("prod", self, options, dtype, out, axis=axis, keepdims=keepdims)
 
 
 def mean(
@@ -60,10 +65,7 @@ def mean(
     **options: Any,
 ) -> dlarray:
     """Return the mean over `axis`; see np.mean."""
-    if dtype is None and out is None and not options:
-        return reductions.mean(self, axis=axis, keepdims=keepdims)
-    result: dlarray = answer("mean", self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
-    return result
+    return _reduced("mean", self, options, dtype, out, axis=axis, keepdims=keepdims)
 
 
 def var(
@@ -76,12 +78,7 @@ def var(
     **options: Any,
 ) -> dlarray:
     """Return the variance over `axis`; see np.var."""
-    if dtype is None and out is None and not options:
-        return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
-    result: dlarray = answer(
-        "var", self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options
-    )
-    return result
+    return _reduced("var", self, options, dtype, out, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
 def std(
@@ -94,28 +91,17 @@ def std(
     **options: Any,
 ) -> dlarray:
     """Return the standard deviation over `axis`; see np.std."""
-    if dtype is None and out is None and not options:
-        return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
-    result: dlarray = answer(
-        "std", self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options
-    )
-    return result
+    return _reduced("std", self, options, dtype, out, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
 def max(self: dlarray, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any) -> dlarray:
     """Return the largest element over `axis`; see np.max."""
-    if out is None and not options:
-        return reductions.max(self, axis=axis, keepdims=keepdims)
-    result: dlarray = answer("max", self, axis=axis, out=out, keepdims=keepdims, **options)
-    return result
+    return _reduced("max", self, options, out=out, axis=axis, keepdims=keepdims)
 
 
 def min(self: dlarray, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any) -> dlarray:
     """Return the smallest element over `axis`; see np.min."""
-    if out is None and not options:
-        return reductions.min(self, axis=axis, keepdims=keepdims)
-    result: dlarray = answer("min", self, axis=axis, out=out, keepdims=keepdims, **options)
-    return result
+    return _reduced("min", self, options, out=out, axis=axis, keepdims=keepdims)
 
 
 def any(self: dlarray, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any) -> dlarray:
