@@ -15,13 +15,10 @@ from tracejit.array import apply, dlarray
 from tracejit.aval import FLOAT16, FLOAT32, Halves, is_half
 from tracejit.errors import DTypeError
 from tracejit.functions.formats import dtypes_of, in_dtype
-from tracejit.record.halves import result_dtype
+from tracejit.record.halves import NO_OPS, result_dtype
 
 _Of = ParamSpec("_Of")
 _Result = TypeVar("_Result")
-
-_OF_BITS = (np.nextafter, np.spacing)
-"""Ufuncs whose results are distances between numbers, which are others in float32."""
 
 
 def in_single(function: Callable[_Of, _Result]) -> Callable[_Of, _Result]:
@@ -82,7 +79,7 @@ def rounded_to_loop(ufunc: np.ufunc, operands: Sequence[Any], result: Any) -> An
         return result
     if loop[0] != FLOAT16:
         return result
-    if ufunc in _OF_BITS:
+    if ufunc.__name__ in NO_OPS:
         raise DTypeError(
             f"np.{ufunc.__name__}: NumPy computes it in float16 for operands of 8 bits, which is not supported; cast "
             "them first (x.astype(np.float32))."
