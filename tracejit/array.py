@@ -381,11 +381,7 @@ class dlarray:
     __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
     def __pos__(self) -> "dlarray":
-        if self._data.dtype.kind == "b":
-            raise DTypeError(
-                "positive: not defined for bool; cast the operands first (x.astype(np.float64))."
-            )
-        return views.number(views.copy(self))  # type: ignore[no-any-return]
+        return views.number(views.copy(signed(self, "positive")))  # type: ignore[no-any-return]
 
     def __rpow__(self, other: Any) -> "dlarray":
         return apply("pow", other, self)
@@ -552,3 +548,14 @@ class dlarray:
 
 
 recorder.register_array_class(dlarray)
+
+
+def signed(array: dlarray, function: str) -> dlarray:
+    """Return an array, unless it consists of bools, which NumPy gives no sign and no places.
+
+    Raises:
+        DTypeError: if it does.
+    """
+    if array._data.dtype.kind == "b":
+        raise DTypeError(f"{function}: not defined for bool; cast the operands first (x.astype(np.float64)).")
+    return array

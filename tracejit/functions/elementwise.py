@@ -11,9 +11,9 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray
+from tracejit.array import apply, as_array, dlarray, signed
 from tracejit.aval import BOOL, wanted_dtype
-from tracejit.errors import ArgumentError, DTypeError
+from tracejit.errors import ArgumentError
 from tracejit.functions.formats import operand
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.taking import nonzero
@@ -148,15 +148,7 @@ def positive(x: Any) -> dlarray:
     2 dlarray float64
     [ 1. -2.]
     """
-    return copy(_signed(x, "positive"))
-
-
-def _signed(x: Any, function: str) -> dlarray:
-    """Return an array, unless it consists of bools, which NumPy gives no sign and no places."""
-    array = as_array(x, function)
-    if array.dtype.kind == "b":
-        raise DTypeError(f"{function}: not defined for bool; cast the operands first (x.astype(np.float64)).")
-    return array
+    return copy(signed(as_array(x, "positive"), "positive"))
 
 
 def power(x: Any, y: Any) -> dlarray:
@@ -304,7 +296,7 @@ def round(x: Any, decimals: int = 0) -> dlarray:
             if array.dtype.kind in "iu"
             else rounded_to_loop(np.rint, (array,), apply("rint", array))
         )
-    _signed(array, "round")
+    signed(array, "round")
     if array.dtype.kind == "c":
         return apply("complex_of", *[round(apply(part, array), decimals) for part in ("real", "imag")])
     if array.dtype.kind != "f":
