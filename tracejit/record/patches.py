@@ -417,7 +417,9 @@ def is_patched(function: Any) -> bool:
 def begin(recording: object, names: dict[str, Any] | None) -> None:
     """Replace the functions while a recording is open, in NumPy and among the global names of the recorded function."""
     for name in [name for name in _waiting if name in sys.modules]:
-        _waiting.pop(name)()
+        install = _waiting.pop(name, None)  # another thread may begin, too
+        if install is not None:
+            install()
     with _lock:
         _open.add(id(recording))
         if names is not None and not any(names is others for others in _namespaces):
