@@ -61,7 +61,10 @@ def digest(result: Any) -> float:
 
 
 def least(calls: Sequence[Call], seconds: float) -> list[float]:
-    """Return the least microseconds of each call; the calls take turns for `seconds`, in blocks of some calls."""
+    """Return the least microseconds of each call; the calls take turns for `seconds`, in blocks of some calls.
+
+    A call that is not timed begins each block, because large results of the others are what the cache holds then.
+    """
     clock = time.perf_counter_ns
     counts = []
     for call in calls:
@@ -72,6 +75,7 @@ def least(calls: Sequence[Call], seconds: float) -> list[float]:
     until = clock() + int(seconds * 1e9)
     while True:
         for number, (call, count) in enumerate(zip(calls, counts, strict=True)):
+            call()
             started = clock()
             for _ in range(count):
                 call()
