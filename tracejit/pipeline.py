@@ -92,9 +92,9 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
     return program._replace(outputs=own + program.outputs[len(own) :])
 
 
-def _simplified(graph: Graph, writes: Writes) -> Graph:
+def _simplified(graph: Graph, writes: Writes, for_device: bool = False) -> Graph:
     """Return the graph that is fused."""
-    simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph))))
+    simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph, for_device))))
     accumulate(simplified)
     set_slices(simplified, [simplified.inputs[target] for target in writes.targets.values()])
     through_slices(simplified)
@@ -111,7 +111,7 @@ def _with_wanted_places(graph: Graph) -> Graph:
     return wanted_places(graph)
 
 
-def _rewritten(graph: Graph) -> Graph:
+def _rewritten(graph: Graph, for_device: bool) -> Graph:
     """Return the graph after the passes that few graphs need, which are imported for these."""
     if any(node.op.kind is Kind.LOOP for node in graph.nodes):
         from tracejit.passes.graph.stacked_products import stacked_products
@@ -122,8 +122,9 @@ def _rewritten(graph: Graph) -> Graph:
     dtypes = {value.aval.dtype for value in values}
     if any(dtype.kind == "c" for dtype in dtypes):
         from tracejit.passes.graph.complex_parts import complex_parts
+        from tracejit.passes.graph.complex_products import complex_products
 
-        graph = complex_parts(graph)
+        graph = complex_parts(graph if for_device else complex_products(graph))
     if any(is_half(dtype) for dtype in dtypes):
         from tracejit.passes.graph.half_bits import half_bits
 
@@ -191,7 +192,7 @@ def device_stages(
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.spread import spread_launches
 
-    simplified = _simplified(graph, writes)
+    simplified = _simplified(graph, writes, for_device=True)
     fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)

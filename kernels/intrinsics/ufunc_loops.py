@@ -25,6 +25,8 @@ MATRICES = {
     "svd": ("mn", "k"),
 }
 """The axes of one matrix of each operand and result, by ufunc of numpy.linalg."""
+PAIRS = {"matmul_of_pairs": 3, "gram_of_pairs": 2}
+"""The operands and results of products of complex matrices, whose elements are two real numbers each."""
 
 
 def _emit(builder: ir.IRBuilder, args: Any, sizes: Any, steps: Any, arrays: Any) -> None:
@@ -75,6 +77,29 @@ def _of_matrices(builder: ir.IRBuilder, axes: tuple[str, ...], args: Any, widths
         outer.append(step)
         inner += reversed(within)
     _emit(builder, args[:3], [*sizes.values()], [*outer, *inner], args[3 + len(sizes) :])
+
+
+def _of_pairs(builder: ir.IRBuilder, is_gram: bool, args: Any, width: int) -> None:
+    """Emit the call of the loop over complex products (n, k) (k, m) of matrices as above, whose elements are pairs.
+
+    Args:
+        builder: where to.
+        is_gram: whether the second factor is the first one transposed.
+        args: the routine, the first matrix and the one after the last, n, k, m, and the arrays.
+        width: bytes of a real number.
+    """
+    n, k, m = args[3:6]
+    element = ir.Constant(_WORD, 2 * width)
+    rows_x, rows_out = builder.mul(element, k), builder.mul(element, m)
+    batch_x, batch_out = builder.mul(rows_x, n), builder.mul(rows_out, n)
+    arrays = [*args[6:]]
+    if is_gram:  # OpenBLAS then computes one half
+        arrays.insert(1, arrays[0])
+        outer, inner = [batch_x, batch_x, batch_out], [rows_x, element, element, rows_x, rows_out, element]
+    else:
+        outer = [batch_x, builder.mul(rows_out, k), batch_out]
+        inner = [rows_x, element, rows_out, element, rows_out, element]
+    _emit(builder, args[:3], [n, k, m], [*outer, *inner], arrays)
 
 
 def _keep_denormals(builder: ir.IRBuilder) -> Any:
@@ -156,9 +181,17 @@ def _over_matrices(name: str, axes: tuple[str, ...]) -> Any:
     return _define(f"matrix_loop_{name}", 3 + len({*"".join(axes)}), len(axes), emit)
 
 
+def _over_pairs(name: str, arrays: int) -> Any:
+    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
+        _of_pairs(builder, name == "gram_of_pairs", args, widths[0])
+
+    return _define(f"matrix_loop_{name}", 6, arrays, emit)
+
+
 FUNCTIONS = {
     **{f"ufunc_loop_{count}": _of_elements(count) for count in range(2, MOST + 1)},
     **{f"matrix_loop_{name}": _over_matrices(name, axes) for name, axes in MATRICES.items()},
+    **{f"matrix_loop_{name}": _over_pairs(name, arrays) for name, arrays in PAIRS.items()},
 }
 """ufunc_loop_n(routine, start, stop, *steps, *arrays): the elements from start to stop.
 

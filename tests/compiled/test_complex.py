@@ -111,6 +111,26 @@ def test_products_and_reductions(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [16, 65])
+def test_large_products(n: int, dtype: str) -> None:
+    """By NumPy's loop: operands in any order of memory, batches, and a matrix times its own transpose."""
+    x, y = draw((3, n, n + 1), dtype), draw((n + 1, n + 2), dtype, 1)
+    functions = (
+        lambda x, y: x @ y, lambda x, y: x[:, ::-1] @ y, lambda x, y: y.T @ np.swapaxes(x, 1, 2),
+        lambda x, y: x[0] @ x[0].T, lambda x, y: y.T @ y, lambda x, y: x[1] @ x[1].conj().T,
+        lambda x, y: y.T @ y.conj(), lambda x, y: x @ y.real, lambda x, y: np.einsum("bij,jk->bik", x, y) + 1j,
+        lambda x, y: np.exp(x[2] @ y / n).real,
+    )  # fmt: skip
+    for layout in (lambda z: z, np.asfortranarray, lambda z: np.repeat(z, 2, axis=-1)[..., ::2]):
+        a, b = layout(x), layout(y)
+        accelerated = dlaccelerate(lambda x, y: [function(x, y) for function in functions])
+        for _ in range(3):
+            found = accelerated(tj.dlarray(a), tj.dlarray(b))
+        for have, function in zip(found, functions, strict=True):
+            near(have, function(a, b), 64 * n)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_transforms_of_many_sizes(dtype: str) -> None:
     """Short and long lines, few and many, primes, and sizes beyond the cache, along either axis."""
     sizes = [
@@ -210,6 +230,16 @@ def test_a_spectral_solver() -> None:
 
 def test_a_quantum_circuit() -> None:
     check_program(circuit, np.random.default_rng(0).uniform(0, 2, (2, 3, 2)))
+
+
+def test_exported_functions_multiply_complex_matrices(tmp_path: Any) -> None:
+    x = draw((20, 20), "complex128")
+    accelerated = dlaccelerate(lambda x: (x @ x.T, x @ x))
+    for _ in range(3):
+        accelerated(tj.dlarray(x))
+    tj.export(accelerated, tmp_path / "exported")
+    for have, want in zip(tj.load(tmp_path / "exported")(tj.dlarray(x)), (x @ x.T, x @ x), strict=True):
+        near(have, want, 512)
 
 
 def test_exported_functions_take_complex_numbers(tmp_path: Any) -> None:

@@ -24,6 +24,7 @@ OPS = Table(
         "ctc",
         "linalg",
         "spectral",
+        "complex_products",
         "fourier",
         "special",
         "fractions",

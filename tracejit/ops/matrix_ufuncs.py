@@ -22,6 +22,9 @@ MATRIX_UFUNCS = {
 
 Those of singular values get no more columns than rows."""
 
+OF_PAIRS = ("matmul_of_pairs", "gram_of_pairs")
+"""Products of complex matrices, whose elements are two real numbers each, by the loop of np.matmul."""
+
 
 @cache
 def matrix_ufunc(name: str) -> np.ufunc:
@@ -30,6 +33,8 @@ def matrix_ufunc(name: str) -> np.ufunc:
     Raises:
         ArgumentError: if the NumPy that is installed has none.
     """
+    if name in OF_PAIRS:
+        return np.matmul
     module = importlib.import_module("numpy.linalg._umath_linalg")
     for each in MATRIX_UFUNCS.get(name, ()):
         ufunc = getattr(module, each, None)

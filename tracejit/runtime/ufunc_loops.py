@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import CodegenError
-from tracejit.ops.matrix_ufuncs import matrix_ufunc
+from tracejit.ops import OPS
+from tracejit.ops.matrix_ufuncs import OF_PAIRS, matrix_ufunc
 from tracejit.ops.ufunc_loops import ufunc_of
 
 MOST = 8  # operands and results of a ufunc
@@ -58,6 +59,9 @@ def _parts(name: str) -> tuple[np.ufunc, str]:
     ufunc = getattr(ufunc, "__wrapped__", ufunc)  # while something is recorded, another object stands for it
     if not isinstance(ufunc, np.ufunc):
         raise CodegenError(f"there is no routine named {name!r:.80}")
+    if found[2] in OF_PAIRS:
+        complex_one = found[3][-1].upper()
+        return ufunc, f"{complex_one}{complex_one}->{complex_one}"
     return ufunc, found[3]
 
 
@@ -128,3 +132,17 @@ def run_matrices(name: str, start: int, stop: int, *sizes_and_pointers: Any) -> 
     results = ufunc(*views[: ufunc.nin])
     for view, result in zip(views[ufunc.nin :], results if ufunc.nout > 1 else (results,), strict=True):
         view[...] = result
+
+
+def run_pairs(name: str, start: int, stop: int, n: int, k: int, m: int, *pointers: Any) -> None:
+    """Run a product of complex matrices on the pointers of the Python back end, as the loop does on memory."""
+    if start >= stop or not n * m:
+        return
+    shapes = [(n, k), (n, m)] if len(pointers) == 2 else [(n, k), (k, m), (n, m)]
+    views = []
+    for pointer, shape in zip(pointers, shapes, strict=True):
+        size = 2 * prod(shape)
+        span = pointer.span(start * size, (stop - start) * size) if size else np.zeros(0)
+        views.append(span.reshape(stop - start, *shape, 2))
+    *operands, out = views
+    out[...] = OPS[name.rpartition(".")[2].partition("/")[0]].numpy(*operands)
