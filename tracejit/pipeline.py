@@ -20,7 +20,6 @@ from tracejit.passes.graph.set_slices import set_slices
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
-from tracejit.passes.graph.symmetric_products import symmetric_products
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place, place_roots
@@ -94,7 +93,7 @@ def _with_halves(program: Program, graph: Graph, writes: Writes) -> Program:
 
 def _simplified(graph: Graph, writes: Writes, for_device: bool = False) -> Graph:
     """Return the graph that is fused."""
-    simplified = symmetric_products(_with_wanted_places(simplify(_rewritten(graph, for_device))))
+    simplified = _with_wanted_places(simplify(_rewritten(graph, for_device)))
     accumulate(simplified)
     set_slices(simplified, [simplified.inputs[target] for target in writes.targets.values()])
     through_slices(simplified)
@@ -118,13 +117,16 @@ def _rewritten(graph: Graph, for_device: bool) -> Graph:
         from tracejit.passes.graph.tidy_loops import tidy_loops
 
         graph = stacked_products(tidy_loops(graph))
+    if not for_device and any("matmul" in node.op.name or node.op.kind is Kind.LOOP for node in graph.nodes):
+        from tracejit.passes.graph.numpy_products import numpy_products
+
+        graph = numpy_products(graph)
     values = [*graph.inputs, *graph.constants, *(v for node in graph.nodes for v in node.outputs)]
     dtypes = {value.aval.dtype for value in values}
     if any(dtype.kind == "c" for dtype in dtypes):
         from tracejit.passes.graph.complex_parts import complex_parts
-        from tracejit.passes.graph.complex_products import complex_products
 
-        graph = complex_parts(graph if for_device else complex_products(graph))
+        graph = complex_parts(graph)
     if any(is_half(dtype) for dtype in dtypes):
         from tracejit.passes.graph.half_bits import half_bits
 

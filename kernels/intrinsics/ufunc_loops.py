@@ -25,8 +25,8 @@ MATRICES = {
     "svd": ("mn", "k"),
 }
 """The axes of one matrix of each operand and result, by ufunc of numpy.linalg."""
-PAIRS = {"matmul_of_pairs": 3, "gram_of_pairs": 2}
-"""The operands and results of products of complex matrices, whose elements are two real numbers each."""
+PRODUCTS = ("complex_product", "complex_gram", "real_gram")
+"""Products by the loop of np.matmul; the elements of complex ones are two real numbers each."""
 
 
 def _emit(builder: ir.IRBuilder, args: Any, sizes: Any, steps: Any, arrays: Any) -> None:
@@ -79,27 +79,25 @@ def _of_matrices(builder: ir.IRBuilder, axes: tuple[str, ...], args: Any, widths
     _emit(builder, args[:3], [*sizes.values()], [*outer, *inner], args[3 + len(sizes) :])
 
 
-def _of_pairs(builder: ir.IRBuilder, is_gram: bool, args: Any, width: int) -> None:
-    """Emit the call of the loop over complex products (n, k) (k, m) of matrices as above, whose elements are pairs.
+def _of_products(builder: ir.IRBuilder, is_gram: bool, args: Any, width: int) -> None:
+    """Emit the call of the loop over products (n, k) (k, m) of matrices that lie one after the other.
 
     Args:
         builder: where to.
-        is_gram: whether the second factor is the first one transposed.
-        args: the routine, the first matrix and the one after the last, n, k, m, and the arrays.
-        width: bytes of a real number.
+        is_gram: whether the second factor is the first one transposed: OpenBLAS then computes one half.
+        args: the routine, the first matrix and the one after the last, n, k, m, the steps between rows and between
+            columns of each factor, in elements, and the arrays.
+        width: bytes of an element.
     """
     n, k, m = args[3:6]
-    element = ir.Constant(_WORD, 2 * width)
-    rows_x, rows_out = builder.mul(element, k), builder.mul(element, m)
-    batch_x, batch_out = builder.mul(rows_x, n), builder.mul(rows_out, n)
-    arrays = [*args[6:]]
-    if is_gram:  # OpenBLAS then computes one half
+    steps, arrays = ([*args[6:8]], [*args[8:]]) if is_gram else ([*args[6:10]], [*args[10:]])
+    if is_gram:
+        steps += reversed(steps)
         arrays.insert(1, arrays[0])
-        outer, inner = [batch_x, batch_x, batch_out], [rows_x, element, element, rows_x, rows_out, element]
-    else:
-        outer = [batch_x, builder.mul(rows_out, k), batch_out]
-        inner = [rows_x, element, rows_out, element, rows_out, element]
-    _emit(builder, args[:3], [n, k, m], [*outer, *inner], arrays)
+    one = ir.Constant(_WORD, 1)
+    sizes = [builder.mul(*pair) for pair in ((n, k), (k, m), (n, m))]
+    inner = [builder.mul(step, ir.Constant(_WORD, width)) for step in (*sizes, *steps, m, one)]
+    _emit(builder, args[:3], [n, k, m], inner, arrays)
 
 
 def _keep_denormals(builder: ir.IRBuilder) -> Any:
@@ -181,20 +179,23 @@ def _over_matrices(name: str, axes: tuple[str, ...]) -> Any:
     return _define(f"matrix_loop_{name}", 3 + len({*"".join(axes)}), len(axes), emit)
 
 
-def _over_pairs(name: str, arrays: int) -> Any:
-    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
-        _of_pairs(builder, name == "gram_of_pairs", args, widths[0])
+def _over_products(name: str) -> Any:
+    is_gram, elements = name.endswith("gram"), 2 if name.startswith("complex") else 1
+    words = 8 if is_gram else 10
 
-    return _define(f"matrix_loop_{name}", 6, arrays, emit)
+    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
+        _of_products(builder, is_gram, args, elements * widths[0])
+
+    return _define(f"matrix_loop_{name}", words, 2 if is_gram else 3, emit)
 
 
 FUNCTIONS = {
     **{f"ufunc_loop_{count}": _of_elements(count) for count in range(2, MOST + 1)},
     **{f"matrix_loop_{name}": _over_matrices(name, axes) for name, axes in MATRICES.items()},
-    **{f"matrix_loop_{name}": _over_pairs(name, arrays) for name, arrays in PAIRS.items()},
+    **{f"matrix_loop_{name}": _over_products(name) for name in PRODUCTS},
 }
 """ufunc_loop_n(routine, start, stop, *steps, *arrays): the elements from start to stop.
 
 `routine` is the address of two words, the loop and its data. Steps are in bytes, 0 where one element serves all.
 matrix_loop_name(routine, start, stop, *sizes, *arrays): the matrices from start to stop, of sizes in the order in which
-MATRICES names them."""
+MATRICES names them; those of PRODUCTS take steps of factors behind the sizes."""

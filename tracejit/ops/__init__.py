@@ -24,7 +24,7 @@ OPS = Table(
         "ctc",
         "linalg",
         "spectral",
-        "complex_products",
+        "numpy_products",
         "fourier",
         "special",
         "fractions",

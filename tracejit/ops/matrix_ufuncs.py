@@ -22,8 +22,8 @@ MATRIX_UFUNCS = {
 
 Those of singular values get no more columns than rows."""
 
-OF_PAIRS = ("matmul_of_pairs", "gram_of_pairs")
-"""Products of complex matrices, whose elements are two real numbers each, by the loop of np.matmul."""
+PRODUCTS = ("complex_product", "complex_gram", "real_gram")
+"""Matrix products by the loop of np.matmul; kernels have complex numbers as two real ones."""
 
 
 @cache
@@ -33,7 +33,7 @@ def matrix_ufunc(name: str) -> np.ufunc:
     Raises:
         ArgumentError: if the NumPy that is installed has none.
     """
-    if name in OF_PAIRS:
+    if name in PRODUCTS:
         return np.matmul
     module = importlib.import_module("numpy.linalg._umath_linalg")
     for each in MATRIX_UFUNCS.get(name, ()):

@@ -19,7 +19,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
-from tracejit.ops.matrix_ufuncs import MATRIX_UFUNCS, OF_PAIRS
+from tracejit.ops.matrix_ufuncs import MATRIX_UFUNCS, PRODUCTS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
 from tracejit.record.guards import GuardFailed
@@ -170,7 +170,7 @@ def namespace() -> dict[str, Any]:
     for count in range(2, ufunc_loops.MOST + 1):
         names[f"ufunc_loop_{count}"] = ufunc_loops.run
     names |= {f"matrix_loop_{name}": ufunc_loops.run_matrices for name in MATRIX_UFUNCS}
-    names |= {f"matrix_loop_{name}": ufunc_loops.run_pairs for name in OF_PAIRS}
+    names |= {f"matrix_loop_{name}": ufunc_loops.run_products for name in PRODUCTS}
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.aval import complex_dtype
 from tracejit.errors import CodegenError
-from tracejit.ops import OPS
-from tracejit.ops.matrix_ufuncs import OF_PAIRS, matrix_ufunc
+from tracejit.ops.matrix_ufuncs import PRODUCTS, matrix_ufunc
 from tracejit.ops.ufunc_loops import ufunc_of
 
 MOST = 8  # operands and results of a ufunc
@@ -59,9 +59,9 @@ def _parts(name: str) -> tuple[np.ufunc, str]:
     ufunc = getattr(ufunc, "__wrapped__", ufunc)  # while something is recorded, another object stands for it
     if not isinstance(ufunc, np.ufunc):
         raise CodegenError(f"there is no routine named {name!r:.80}")
-    if found[2] in OF_PAIRS:
-        complex_one = found[3][-1].upper()
-        return ufunc, f"{complex_one}{complex_one}->{complex_one}"
+    if found[2] in PRODUCTS:
+        own = found[3][-1].upper() if found[2].startswith("complex") else found[3][-1]
+        return ufunc, f"{own}{own}->{own}"
     return ufunc, found[3]
 
 
@@ -134,15 +134,26 @@ def run_matrices(name: str, start: int, stop: int, *sizes_and_pointers: Any) -> 
         view[...] = result
 
 
-def run_pairs(name: str, start: int, stop: int, n: int, k: int, m: int, *pointers: Any) -> None:
-    """Run a product of complex matrices on the pointers of the Python back end, as the loop does on memory."""
+def run_products(name: str, start: int, stop: int, n: int, k: int, m: int, *steps_and_pointers: Any) -> None:
+    """Run matrix products on the pointers of the Python back end, as kernels/intrinsics/ufunc_loops.py does."""
     if start >= stop or not n * m:
         return
-    shapes = [(n, k), (n, m)] if len(pointers) == 2 else [(n, k), (k, m), (n, m)]
+    is_complex, is_gram = "complex_" in name, "_gram/" in name
+    steps = steps_and_pointers[: 2 if is_gram else 4]
+    shapes = [(n, k), (n, m)] if is_gram else [(n, k), (k, m), (n, m)]
     views = []
-    for pointer, shape in zip(pointers, shapes, strict=True):
-        size = 2 * prod(shape)
-        span = pointer.span(start * size, (stop - start) * size) if size else np.zeros(0)
-        views.append(span.reshape(stop - start, *shape, 2))
-    *operands, out = views
-    out[...] = OPS[name.rpartition(".")[2].partition("/")[0]].numpy(*operands)
+    for pointer, shape in zip(steps_and_pointers[len(steps) :], shapes, strict=True):
+        size = prod(shape) * (2 if is_complex else 1)
+        span = pointer.span(start * size, (stop - start) * size) if size else np.zeros(0, pointer.dtype)
+        views.append((span.view(complex_dtype(span.dtype)) if is_complex else span, shape))
+    *factors, (out, _) = views
+    matrices = [
+        np.lib.stride_tricks.as_strided(
+            view,
+            (stop - start, *shape),
+            [step * view.itemsize for step in (prod(shape), *steps[2 * i : 2 * i + 2])],
+        )
+        for i, (view, shape) in enumerate(factors)
+    ]
+    x, y = (*matrices, matrices[0].swapaxes(1, 2))[:2]
+    out.reshape(stop - start, n, m)[...] = np.matmul(x, y)

@@ -10,7 +10,6 @@ import numpy as np
 from tracejit.ir import Node, Value
 from tracejit.passes.graph import pairs
 from tracejit.passes.graph.pairs import Operand, Parts, has_nan, is_zero, number, pair_of
-from tracejit.passes.graph.symmetric_products import is_transposed
 
 
 def _each(b: Any, node: Node, *operands: Operand) -> Parts:
@@ -201,19 +200,9 @@ def _sort(b: Any, node: Node, x: Parts) -> Parts:
     return Parts(*halves)
 
 
-def _symmetric(b: Any, x: Parts, y: Parts) -> Parts:
-    """Return x y, where y is x transposed: both parts are symmetric (Note [symmetric products])."""
-    mixed = b.matmul(x.re, y.im)
-    re = b.sub(b.matmul(x.re, y.re), b.matmul(x.im, y.im))
-    return Parts(re, b.add(mixed, b.transpose(mixed, axes=(1, 0))))
-
-
 def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None) -> Parts:
     # [X.re X.im] times [[Y.re Y.im], [-Y.im Y.re]]: one product of real matrices, with as many multiplications.
     left, right = pair_of(b, x), pair_of(b, y)
-    a, c = node.inputs[:2]
-    if z is None and (is_transposed(a, c) or is_transposed(c, a)):
-        return _symmetric(b, left, right)
     rows, columns = left.re.ndim - 1, right.re.ndim - 1
     both = b.concatenate(left.re, left.im, axis=rows)
     above = b.concatenate(right.re, right.im, axis=columns)
@@ -222,6 +211,11 @@ def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None
     n, last = right.re.shape[-1], product.ndim - 1
     result = Parts(*[_slice(b, Parts(product, product), last, at, at + n)[0] for at in (0, n)])
     return result if z is None else pairs.add(b, result, pair_of(b, z))
+
+
+def _by_numpy(b: Any, node: Node, *operands: Operand) -> Parts:
+    whole = b.apply(node.op, [pairs.joined(b, x) for x in operands], node.params)
+    return Parts(b.real(whole), b.imag(whole))
 
 
 _ALIKE = (
@@ -248,4 +242,6 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "sort": _sort,
     "matmul": _matmul,
     "matmul_add": _matmul,
+    "complex_product": _by_numpy,
+    "gram": _by_numpy,
 }

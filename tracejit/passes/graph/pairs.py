@@ -28,6 +28,24 @@ def whole_of(x: Parts) -> Value | None:
     return re.inputs[0]
 
 
+def joined(b: Any, x: Operand) -> Value:
+    """Return the complex value of parts: that in which they are seen, transposed as they are, or a new one."""
+    if not isinstance(x, Parts):
+        return x
+    re, im = x.re.node, x.im.node
+    if (
+        re is not None
+        and im is not None
+        and re.op.name == im.op.name == "transpose"
+        and re.params == im.params
+    ):
+        whole = whole_of(Parts(re.inputs[0], im.inputs[0]))
+        if whole is not None:
+            return b.transpose(whole, **re.params)  # type: ignore[no-any-return]
+    seen = whole_of(x)
+    return b.complex_of(*x) if seen is None else seen
+
+
 def number(b: Any, value: float, like: Value) -> Value:
     """Return a number as a constant of the dtype of another value."""
     constant: Value = b.constant(np.asarray(value, like.dtype))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Large products of complex matrices are those of pairs, in NumPy's loop."""
+"""Large products of complex matrices, and those of a matrix and its transpose, call NumPy's loop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ import pytest
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, evaluate, verify
-from tracejit.passes.graph.complex_products import LEAST, complex_products
+from tracejit.passes.graph.numpy_products import LEAST, numpy_products
 
-Build = Callable[[Any, Any, Any], Any]
+Build = Callable[..., Any]
 SIDE = 16  # of square matrices whose product is large
 SWAP = (1, 0)
 
@@ -32,29 +32,29 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 
 CASES: dict[str, tuple[Build, tuple[tuple[int, ...], ...], list[str]]] = {
-    "square": (lambda b, x, y: b.matmul(x, y), ((SIDE, SIDE), (SIDE, SIDE)), ["matmul_of_pairs"]),
-    "batch": (lambda b, x, y: b.matmul(x, y), ((3, 20, 21), (3, 21, 22)), ["matmul_of_pairs"]),
-    "broadcast": (lambda b, x, y: b.matmul(x, y), ((2, 1, 20, 21), (3, 21, 22)), ["matmul_of_pairs"]),
+    "square": (lambda b, x, y: b.matmul(x, y), ((SIDE, SIDE), (SIDE, SIDE)), ["complex_product"]),
+    "batch": (lambda b, x, y: b.matmul(x, y), ((3, 20, 21), (3, 21, 22)), ["complex_product"]),
+    "broadcast": (lambda b, x, y: b.matmul(x, y), ((2, 1, 20, 21), (3, 21, 22)), ["complex_product"]),
     "transposed": (
         lambda b, x, y: b.matmul(b.transpose(x, axes=SWAP), b.transpose(y, axes=SWAP)),
         ((21, 20), (22, 21)),
-        ["matmul_of_pairs"],
+        ["complex_product"],
     ),
-    "own transpose": (lambda b, x, y: b.matmul(x, b.transpose(x, axes=SWAP)), ((20, 21), (1,)), ["gram_of_pairs"]),
+    "own transpose": (lambda b, x, y: b.matmul(x, b.transpose(x, axes=SWAP)), ((20, 21), (1,)), ["gram"]),
     "transpose first": (
         lambda b, x, y: b.matmul(b.transpose(x, axes=SWAP), x),
         ((20, 21), (1,)),
-        ["gram_of_pairs"],
+        ["gram"],
     ),
     "own adjoint": (
         lambda b, x, y: b.matmul(x, b.conj(b.transpose(x, axes=SWAP))),
         ((20, 21), (1,)),
-        ["matmul_of_pairs"],
+        ["complex_product"],
     ),
     "added": (
         lambda b, x, y: b.matmul_add(x, y, b.matmul(y, x)),
         ((SIDE, SIDE), (SIDE, SIDE)),
-        ["matmul_of_pairs"] * 2,
+        ["complex_product"] * 2,
     ),
 }  # fmt: skip
 
@@ -64,11 +64,9 @@ CASES: dict[str, tuple[Build, tuple[tuple[int, ...], ...], list[str]]] = {
 def test_same_numbers(case: str, dtype: str) -> None:
     build, shapes, expected = CASES[case]
     graph = graph_of(build, *shapes, dtype=dtype)
-    changed = complex_products(graph)
+    changed = numpy_products(graph)
     verify(changed)
-    assert [
-        node.op.name for node in changed.nodes if "pairs" in node.op.name and node.op.name != "pairs"
-    ] == expected
+    assert [node.op.name for node in changed.nodes if node.op.name in ("complex_product", "gram")] == expected
     inputs = [numbers(shape, dtype) for shape in shapes]
     (found,), (want,) = evaluate(changed, inputs), evaluate(graph, inputs)
     assert found.dtype == want.dtype
@@ -83,7 +81,7 @@ def test_small_and_real_ones_are_left() -> None:
         graph_of(lambda b, x, y: b.matmul(b.real(x), b.real(y)), (50, 50), (50, 50)),
         graph_of(lambda b, x, y: b.matmul(x, y), (50, 0), (0, 50)),
     ):
-        assert complex_products(graph) is graph
+        assert numpy_products(graph) is graph
 
 
 def test_products_in_the_steps_of_a_loop() -> None:
@@ -94,7 +92,7 @@ def test_products_in_the_steps_of_a_loop() -> None:
     fast = tj.dlaccelerate(power)
     for _ in range(4):
         found = fast(tj.dlarray(x))
-    assert "matrix_loop_matmul_of_pairs" in fast.source()
+    assert "matrix_loop_complex_product" in fast.source()
     want = x
     for _ in range(5):
         want = want @ x / 8
@@ -110,7 +108,7 @@ def test_gradients_of_a_product_and_of_a_gram_matrix() -> None:
     fast = tj.dlaccelerate(loss)
     for _ in range(4):
         found = fast(x, y)
-    assert {"matrix_loop_gram_of_pairs", "matrix_loop_matmul_of_pairs"} <= {
+    assert {"matrix_loop_complex_gram", "matrix_loop_complex_product"} <= {
         word for line in fast.source().splitlines() for word in line.replace("(", " ").split()
     }
     value, gradient = tj.dlfeval(loss, x, y)
@@ -118,6 +116,40 @@ def test_gradients_of_a_product_and_of_a_gram_matrix() -> None:
     np.testing.assert_allclose(np.asarray(found[1]), np.asarray(gradient), rtol=1e-12)
 
 
-def test_pairs_that_do_not_fit_are_an_error() -> None:
-    with pytest.raises(tj.DimsError, match=r"matmul: pairs of 2x3x2 and 4x5x2 are not those of matrices"):
-        graph_of(lambda b, x, y: b.matmul_of_pairs(x, y), (2, 3, 2), (4, 5, 2), dtype="float64")
+def test_matrices_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(
+        tj.DimsError, match=r"matmul: operands of 3x2 and 3x5 cannot be multiplied matrix by matrix"
+    ):
+        graph_of(lambda b, x, y: b.complex_product(x, y, turned_x=False, turned_y=False), (3, 2), (3, 5))
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float64", 64), ("float32", 128)])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_real_matrix_times_its_transpose(dtype: str, least: int, first: bool) -> None:
+    def build(b: Any, x: Any) -> Any:
+        turned = b.transpose(x, axes=SWAP)
+        return b.matmul(turned, x) if first else b.matmul(x, turned)
+
+    shape = (130, least) if first else (least, 130)
+    graph = graph_of(build, shape, dtype=dtype)
+    changed = numpy_products(graph)
+    verify(changed)
+    assert [node.op.name for node in changed.nodes if node.op.name != "transpose"] == ["gram"]
+    x = numbers(shape, dtype)
+    (found,), (want,) = evaluate(changed, [x]), evaluate(graph, [x])
+    np.testing.assert_array_equal(found, want)
+    assert found.dtype == want.dtype
+    few = graph_of(build, (500, least - 1) if first else (least - 1, 500), dtype=dtype)
+    assert numpy_products(few) is few
+
+
+def test_other_real_products_are_left() -> None:
+    for graph in (
+        graph_of(lambda b, x: b.matmul(x, b.transpose(x, axes=SWAP)), (200, 200), dtype="int64"),
+        graph_of(lambda b, x: b.matmul(x, x), (200, 200), dtype="float64"),
+        graph_of(
+            lambda b, x, y: b.matmul(x, b.transpose(y, axes=SWAP)), (200, 200), (200, 200), dtype="float64"
+        ),
+        graph_of(lambda b, x: b.matmul(x, b.transpose(x, axes=(0, 2, 1))), (3, 200, 200), dtype="float64"),
+    ):
+        assert numpy_products(graph) is graph
