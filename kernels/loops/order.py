@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Order along an axis: places that sort, places of extrema so far, places to insert at; and common divisors.
+"""Order along an axis: places that sort, places to insert at; and common divisors.
 
 Arrays are seen as (outer, n, inner). NaN comes after all numbers, as in NumPy.
 """
@@ -142,56 +142,6 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
         if right:
             for j in range(begin, end):
                 out[j] = n if v[j] != v[j] else out[j]
-
-
-def place_of_maximum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out the place of the first maximum up to each place; a NaN counts as the maximum."""
-    for row in range(outer):
-        for column in range(inner if n > 0 else 0):
-            start = row * n * inner + column
-            place = 0
-            best = x[start]
-            has_nan = False
-            for i in range(n):
-                element = x[start + i * inner]
-                has_nan |= element != element  # noqa: PLR0124
-            # Without NaN a comparison is all that an element has to wait for.
-            for i in range(0 if has_nan else n):
-                element = x[start + i * inner]
-                place = i if element > best else place
-                best = element if element > best else best
-                out[start + i * inner] = place
-            for i in range(n if has_nan else 0):
-                element = x[start + i * inner]
-                better = best == best and (element > best or element != element)  # noqa: PLR0124 (NaN)
-                best = element if better else best
-                place = i if better else place
-                out[start + i * inner] = place
-
-
-def place_of_minimum(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out the place of the first minimum up to each place; a NaN counts as the minimum."""
-    for row in range(outer):
-        for column in range(inner if n > 0 else 0):
-            start = row * n * inner + column
-            place = 0
-            best = x[start]
-            has_nan = False
-            for i in range(n):
-                element = x[start + i * inner]
-                has_nan |= element != element  # noqa: PLR0124
-            # Without NaN a comparison is all that an element has to wait for.
-            for i in range(0 if has_nan else n):
-                element = x[start + i * inner]
-                place = i if element < best else place
-                best = element if element < best else best
-                out[start + i * inner] = place
-            for i in range(n if has_nan else 0):
-                element = x[start + i * inner]
-                better = best == best and (element < best or element != element)  # noqa: PLR0124 (NaN)
-                best = element if better else best
-                place = i if better else place
-                out[start + i * inner] = place
 
 
 def gcd(n: int, x: Any, y: Any, out: Any) -> None:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ops of order: the places that sort, places to insert at, places of extrema so far, running products, recurrences.
+"""Ops of order: the places that sort, places to insert at, extrema so far, running products, recurrences.
 
-Only places are computed from comparisons; values are gathered at them, so that a derivative goes where a value came
-from.
+A derivative goes where a value came from, to places that comparisons have found.
 """
 
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from tracejit.aval import INT64, Aval, describe_shape
 from tracejit.errors import DimsError
 from tracejit.ops import batch
+from tracejit.ops.movement import zeros
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -73,8 +73,13 @@ def _numpy_searchsorted(x: np.ndarray, v: np.ndarray, *, right: bool) -> np.ndar
     return np.asarray(np.searchsorted(x, v, "right" if right else "left"))
 
 
-def _place_of(name: str, ufunc: np.ufunc, what: str) -> Op:
-    def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
+def _vjp_extremum(b: Any, node: Any, ct: Any) -> Any:
+    x, places = node.inputs[0], node.outputs[1]
+    return (b.add_along_axis(zeros(b, ct[0], x.shape), places, ct[0], **node.params),)
+
+
+def _so_far(name: str, ufunc: np.ufunc, what: str) -> Op:
+    def reference(x: np.ndarray, *, axis: int) -> tuple[np.ndarray, np.ndarray]:
         moved = np.moveaxis(x, axis, 0)
         best = ufunc.accumulate(moved, axis=0) if len(moved) else moved
         first = np.ones(moved.shape, bool)
@@ -82,23 +87,26 @@ def _place_of(name: str, ufunc: np.ufunc, what: str) -> Op:
         first[1:] = (best[1:] != best[:-1]) & ~((best[1:] != best[1:]) & (best[:-1] != best[:-1]))
         number = np.arange(len(moved)).reshape(-1, *(1,) * (moved.ndim - 1))
         places = np.maximum.accumulate(np.where(first, number, 0), axis=0) if len(moved) else moved
-        return np.moveaxis(places.astype(np.int64), 0, axis)
+        return np.moveaxis(best, 0, axis), np.moveaxis(places.astype(np.int64), 0, axis)
 
     return Op(
         name=name,
-        doc=f"the place of the first {what} up to each place of an axis; a NaN counts as the {what}; no derivative",
+        doc=f"the {what} up to each place of an axis, where a NaN counts as the {what}, and the place of the first; "
+        "ct added at these places",
         kind=Kind.KERNEL,
-        infer=lambda x, *, axis: Aval(x.shape, x.format, INT64),
+        infer=lambda x, *, axis: (Aval(x.shape, x.format, x.dtype), Aval(x.shape, x.format, INT64)),
         numpy=reference,
-        vjp=None,
-        emit=KernelCall(name, lambda out, x, *, axis: _numbers(x, axis)),
+        vjp=_vjp_extremum,
+        emit=KernelCall(name, lambda out, x, *, axis: _numbers(x, axis), tells_saved=True),
         batch=batch.shifted,
         samples=(
             Sample(((2, 3),), {"axis": 1}),
+            Sample(((5, 3),), {"axis": 1}),
             Sample(((2, 3, 2),), {"axis": 1}),
             Sample(((4, 2),), {"axis": 0}, dtypes=("int64",), integer_high=2),
         ),
         analytic=False,
+        saved=1,
     )
 
 
@@ -190,8 +198,8 @@ OPS = (
        emit=KernelCall("searchsorted", lambda out, x, v, *, right: (x.size, v.size, int(right))),
        samples=(Sample(((0,), (3,)), {"right": False}), Sample(((1,), (2, 3)), {"right": True}),
                 Sample(((1,), ()), {"right": False}))),
-    _place_of("place_of_maximum", np.maximum, "maximum"),
-    _place_of("place_of_minimum", np.minimum, "minimum"),
+    _so_far("cummax", np.maximum, "maximum"),
+    _so_far("cummin", np.minimum, "minimum"),
     Op(name="gcd", doc="greatest common divisor of integers >= 0; no derivative", kind=Kind.KERNEL,
        infer=lambda x, y: Aval(x.shape, x.format, x.dtype), numpy=np.gcd, vjp=None, analytic=False,
        batch=batch.rows, emit=KernelCall("gcd", lambda out, x, y: (x.size,)),

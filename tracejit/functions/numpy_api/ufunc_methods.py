@@ -147,8 +147,8 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
             apply("cumprod", x, axis=axis), x.dtype if dtype else apply("cumprod", x, axis=axis).dtype
         )
     if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
-        places = apply("place_of_maximum" if ufunc == np.maximum else "place_of_minimum", x, axis=axis)
-        return apply("take_along_axis", x, movement.relabel(places, None), axis=axis)
+        found, _ = apply("cummax" if ufunc == np.maximum else "cummin", x, axis=axis)
+        return found
     count = x._data.shape[axis]
     _check_steps(ufunc, "accumulate", count)
     if not count:
