@@ -27,6 +27,7 @@ from benchmarks.single_ops import LAYOUTS, SIZES, Row, operands, rows
 
 Call = Callable[[], Any]
 _BLOCK_NS = 20_000  # calls that are timed together take at least that long
+_TURN_NS = 1_000_000  # a turn takes twice that, or two calls
 
 
 def function(text: str, row: Row, namespace: dict[str, Any]) -> Callable[..., Any]:
@@ -61,9 +62,9 @@ def digest(result: Any) -> float:
 
 
 def least(calls: Sequence[Call], seconds: float) -> list[float]:
-    """Return the least microseconds of each call; the calls take turns for `seconds`, in blocks of some calls.
+    """Return the least microseconds of each call; the calls take turns for `seconds`.
 
-    A call that is not timed begins each block, because large results of the others are what the cache holds then.
+    A turn is some blocks of calls. Calls that are not timed begin it: the caches hold what the others read and wrote.
     """
     clock = time.perf_counter_ns
     counts = []
@@ -75,11 +76,19 @@ def least(calls: Sequence[Call], seconds: float) -> list[float]:
     until = clock() + int(seconds * 1e9)
     while True:
         for number, (call, count) in enumerate(zip(calls, counts, strict=True)):
-            call()
-            started = clock()
-            for _ in range(count):
+            began = clock()
+            while True:
                 call()
-            found[number] = min(found[number], (clock() - started) / count / 1e3)
+                started = clock()
+                if started - began >= _TURN_NS:
+                    break
+            timed_until = started + _TURN_NS
+            while started < timed_until:
+                for _ in range(count):
+                    call()
+                ended = clock()
+                found[number] = min(found[number], (ended - started) / count / 1e3)
+                started = ended
         if clock() >= until:
             return found
 

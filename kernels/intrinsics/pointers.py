@@ -33,6 +33,8 @@ _WRITE_SCOPES = 128
 _READ_SCOPE = _WRITE_SCOPES  # the number that all reads share
 WIDEST = '"prefer-vector-width"="512"'
 """An attribute of functions; without it LLVM uses 256 bits on CPUs with registers of 512."""
+NARROW = '"prefer-vector-width"="256"'
+"""The attribute of functions whose vectors have 32 bytes."""
 PROBED = '"probe-stack"="inline-asm"'
 """An attribute of functions: they touch each page of their scratch memory. Without it, a kernel on a thread whose stack
 is too small would write to whatever lies beyond the page that guards the stack. It takes 3 ns for each page."""
@@ -173,8 +175,20 @@ def _number(dtype: types.Type) -> Any:
     return number
 
 
+@intrinsic
+def _vectors_of_32_bytes(typing_context: Any) -> Any:
+    """Have LLVM make vectors of 32 bytes; a call stands behind those that take pointers."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        set.discard(builder.function.attributes, WIDEST)
+        set.add(builder.function.attributes, NARROW)
+        return context.get_dummy_value()
+
+    return signature(types.none), codegen
+
+
 def _functions() -> dict[str, Callable[..., Any]]:
-    table: dict[str, Callable[..., Any]] = {}
+    table: dict[str, Callable[..., Any]] = {"vectors_of_32_bytes": _vectors_of_32_bytes}
     for suffix, dtype in DTYPES.items():
         table[f"read_{suffix}"] = _reader(dtype)
         table[f"write_{suffix}"] = _writer(dtype)

@@ -112,9 +112,29 @@ def cbrt(x: Term) -> Term:
     return with_sign_of(select((number > 0.0) & (number < INFINITY), root, number), x)
 
 
+# A quotient of two float32 below 2**29 is an integer, or at least 2**-24 away from the next one: the mantissa of y is
+# less than 2**24. float64 has bits for that: the quotient is cut to the right integer, whose product with y has 53 bits
+# and is exact. So is the difference from x, and it is a float32. It is NaN if x or y is no number, if x is infinite or
+# y is 0, and if y is infinite.
+_EXACT_QUOTIENT = 2.0**29
+
+
+def _fmod(x: Term, y: Term) -> Term:
+    """Return the remainder of the quotient rounded towards 0, as fmod of the C library does: exact, with x's sign."""
+    if x.bits == 64:
+        return x.libm("fmod", y)
+    size, divisor = absolute(x).to_float(64), absolute(y).to_float(64)
+    quotient = size / divisor
+    remainder = size - quotient.intrinsic("trunc") * divisor
+    # A program may take subnormal numbers for 0, and would round these to 0; the C library does not.
+    subnormal = (remainder > 0.0) & (remainder < format_of(x).smallest_normal)
+    rare = (quotient >= _EXACT_QUOTIENT) | remainder.is_nan() | subnormal
+    return with_sign_of(remainder.to_float(32), x).unless(rare, "fmod", x, y)
+
+
 def _floored(x: Term, y: Term) -> tuple[Term, Term]:
     """Return the quotient rounded down and the remainder with the sign of y, for y != 0."""
-    remainder = x.libm("fmod", y)
+    remainder = _fmod(x, y)
     quotient = (x - remainder) / y
     other_sign = remainder.differs(0.0) & ((remainder < 0.0) ^ (y < 0.0))
     # fmod is exact; the quotient is not, and is rounded to the nearest integer.

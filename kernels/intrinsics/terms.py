@@ -191,50 +191,51 @@ class Term:
                 set.add(function.attributes, attribute)  # llvmlite's own list lacks memory(none)
         return self.like(self.builder.call(function, [self.value, *map(self._operand, others)]))
 
-    def unless(self, rare: "Term", name: str, argument: "Term") -> "Term":
+    def unless(self, rare: "Term", name: str, *arguments: "Term") -> "Term":
         """Return this term or, where the rare condition holds, a libm function, called in a branch."""
-        builder = self.builder
+        builder, values = self.builder, [argument.value for argument in arguments]
         if self.lanes:
-            variant = _masked_variant(argument._wrapped(name)[0], self.lanes)
-            return select(rare, self.like(builder.call(variant, [argument.value, rare.value])), self)
+            variant = _masked_variant(self._wrapped(name, len(values))[0], self.lanes)
+            return select(rare, self.like(builder.call(variant, [*values, rare.value])), self)
         before = builder.block
         with builder.if_then(rare.value, likely=False):
-            called = builder.call(argument._outlined(name), [argument.value])
+            called = builder.call(self._outlined(name, len(values)), values)
             branch = builder.block
         result = builder.phi(self.value.type)
         result.add_incoming(self.value, before)
         result.add_incoming(called, branch)
         return self.like(result)
 
-    def _outlined(self, name: str) -> ir.Function:
-        """Return a function of the C library in a wrapper that LLVM can call for a vector of operands.
+    def _outlined(self, name: str, count: int) -> ir.Function:
+        """Return a function of the C library in a wrapper that LLVM can call for vectors of its `count` operands.
 
         LLVM would not vectorise a loop with an unknown call, and would compute a known one such as sin for every
         element in order to avoid the branch. The wrapper has variants for vectors, which return at once if no element
         takes the branch.
         """
-        function, is_new = self._wrapped(name)
+        function, is_new = self._wrapped(name, count)
         if is_new:
             widths = [register // self.bits for register in (128, 256, 512)]
             variants = [_masked_variant(function, lanes) for lanes in widths]
             names = ",".join(
-                f"_ZGV_LLVM_M{lanes}v_{function.name}({variant.name})"
+                f"_ZGV_LLVM_M{lanes}{'v' * count}_{function.name}({variant.name})"
                 for lanes, variant in zip(widths, variants, strict=True)
             )
             set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
             _keep(self.builder.module, variants)
         return function
 
-    def _wrapped(self, name: str) -> tuple[ir.Function, bool]:
+    def _wrapped(self, name: str, count: int) -> tuple[ir.Function, bool]:
         """Return a private function that calls one of the C library, and whether it is new."""
         kind = self.element
         scalar = f"tracejit_{name}_{kind}"
         existing = self.builder.module.globals.get(scalar)
         if existing is not None:
             return existing, False
-        function = _private_function(self.builder.module, scalar, kind, kind)
-        inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
-        inner.builder.ret(inner.libm(name).value)
+        function = _private_function(self.builder.module, scalar, kind, *[kind] * count)
+        builder = ir.IRBuilder(function.append_basic_block())
+        first, *others = [Term(builder, argument) for argument in function.args]
+        builder.ret(first.libm(name, *others).value)
         return function, True
 
 
@@ -255,30 +256,30 @@ def _masked_variant(scalar: ir.Function, lanes: int) -> ir.Function:
     kind = scalar.return_value.type
     vector = ir.VectorType(kind, lanes)
     mask_type = ir.VectorType(ir.IntType(1), lanes)
-    function = _private_function(scalar.module, name, vector, vector, mask_type)
+    function = _private_function(scalar.module, name, vector, *[vector] * len(scalar.args), mask_type)
     entry, body, last, done = (
         function.append_basic_block(label) for label in ("entry", "body", "last", "done")
     )
     builder = ir.IRBuilder(entry)
-    operand, mask = function.args
+    *operands, mask = function.args
     bits_type = ir.IntType(lanes)
     bits = builder.bitcast(mask, bits_type)
     builder.cbranch(builder.icmp_unsigned("!=", bits, ir.Constant(bits_type, 0)), body, done)
     index_type = ir.IntType(32)
     builder.position_at_end(body)
     index, result = builder.phi(index_type), builder.phi(vector)
-    element = builder.call(scalar, [builder.extract_element(operand, index)])
+    element = builder.call(scalar, [builder.extract_element(operand, index) for operand in operands])
     following = builder.insert_element(result, element, index)
     next_index = builder.add(index, ir.Constant(index_type, 1))
     index.add_incoming(ir.Constant(index_type, 0), entry)
     index.add_incoming(next_index, body)
-    result.add_incoming(operand, entry)
+    result.add_incoming(operands[0], entry)
     result.add_incoming(following, body)
     builder.cbranch(builder.icmp_unsigned("<", next_index, ir.Constant(index_type, lanes)), body, last)
     builder.position_at_end(last)
     builder.ret(following)
     builder.position_at_end(done)
-    builder.ret(operand)
+    builder.ret(operands[0])
     return function
 
 

@@ -179,6 +179,14 @@ def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
     assert ("zmm" in assembly) == ("+avx512f" in host()[2].split(","))
 
 
+def test_loops_that_say_so_use_vectors_of_32_bytes() -> None:
+    source = "def half(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n    vectors_of_32_bytes()\n"
+    source += "    for i in range(args[0]):\n        y[i] = f32(0.5) * x[i]\n"
+    assembly = numba_target.lower(Kernel("half", source)).assembly()
+    assert "zmm" not in assembly
+    assert ("ymm" in assembly) == ("+avx" in host()[2].split(","))
+
+
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_loops_with_a_call_for_huge_numbers_are_vectorised(name: str) -> None:
     source = "def circular(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"

@@ -23,6 +23,7 @@ from tracejit.codegen.loop_order import LoopOrder, loop_order
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Emitted, Frame, Hoisted, NestEmitter
 from tracejit.codegen.nest_memory import NestMemory
+from tracejit.codegen.streams import StreamFrame, is_stream
 from tracejit.codegen.target import vector_bytes
 from tracejit.passes.loops.nest import Accumulate, Nest, Reload, Store
 from tracejit.passes.loops.vector_forms import has_vector_form
@@ -39,7 +40,8 @@ def emit_nest(nest: Nest) -> Emitted:
     if sums_rows(nest, order):
         order = _columns_first(nest, order)
         return RowSumsEmitter(nest, order, Frame(order)).run()
-    return NestEmitter(nest, order, Frame(order)).run()
+    frame = StreamFrame(order) if is_stream(nest, order) else Frame(order)
+    return NestEmitter(nest, order, frame).run()
 
 
 def sums_rows(nest: Nest, order: LoopOrder) -> bool:

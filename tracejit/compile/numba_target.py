@@ -449,9 +449,10 @@ def _add_entry(module: Any, described: Any, symbol: str) -> None:
     returned = ir.VoidType() if result == types.none else context.get_value_type(result)
     kind = ir.FunctionType(returned, [context.get_value_type(argument) for argument in arguments])
     entry = ir.Function(module, kind, symbol)
-    set.add(entry.attributes, pointers.WIDEST)  # the code is inlined, the attributes of its function are not
-    builder = ir.IRBuilder(entry.append_basic_block())
     callee = module.get_global(described.llvm_func_name)
+    width = pointers.NARROW if pointers.NARROW in callee.attributes else pointers.WIDEST
+    set.add(entry.attributes, width)  # the code is inlined, the attributes of its function are not
+    builder = ir.IRBuilder(entry.append_basic_block())
     _, value = convention.call_function(builder, callee, result, arguments, entry.args)
     if result == types.none:
         builder.ret_void()

@@ -55,7 +55,7 @@ OPS = (
     elementwise("copysign", np.copysign, "copysign_{T}({0}, {1})", "|x| with the sign of y; ct, -ct if signs differ",
                 _copysign, analytic=False, kinks=()),
     elementwise("nextafter", np.nextafter, "nextafter_{T}({0}, {1})", "the next number after x towards y; ct",
-                lambda b, n, ct: (ct, None), analytic=False),
+                lambda b, n, ct: (ct, None), cost=8, analytic=False),
     elementwise("spacing", np.spacing, "spacing_{T}({0})", "distance to the next number away from 0; no derivative",
                 analytic=False),
     elementwise("hypot", np.hypot, "hypot_{T}({0}, {1})",

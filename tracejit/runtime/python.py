@@ -150,7 +150,7 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPoi
 @cache
 def namespace() -> dict[str, Any]:
     """Return the names that emitted source may use, implemented by NumPy and plain Python."""
-    names: dict[str, Any] = {"symbol": lambda name: name}
+    names: dict[str, Any] = {"symbol": lambda name: name, "vectors_of_32_bytes": lambda: None}
     for suffix, dtype in DTYPES.items():
         names[suffix] = _conversion(dtype)
         names[f"number_{suffix}"] = names[f"read_{suffix}"] = lambda argument: argument

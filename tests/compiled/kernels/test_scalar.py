@@ -193,6 +193,20 @@ def test_floats_are_right_to_few_units_in_the_last_place(name: str, suffix: str)
     assert error[worst] <= limit, f"{name}({x[worst]!r}, {y[worst]!r}) = {found[worst]!r}, {error[worst]} ulp"
 
 
+@pytest.mark.parametrize("bits", [4, 16, 24, 29, 40])
+def test_remainders_of_float32_are_exact_where_quotients_are_near_integers(bits: int) -> None:
+    random = np.random.default_rng(bits)
+    y = random.uniform(0.5, 8.0, COUNT).astype(np.float32)
+    products = (random.integers(0, 2**bits, COUNT) * y.astype(np.float64)).astype(np.float32)
+    x = (products.view(np.int32) + random.integers(-2, 3, COUNT).astype(np.int32)).view(np.float32)
+    y *= random.choice(np.array([-1, 1], np.float32), COUNT)
+    names = _names("f32", 2)
+    found = dict(zip(names, _run(_kernel("f32", 2), len(names), x, y), strict=True))
+    with np.errstate(all="ignore"):
+        for name in ("mod", "floordiv"):
+            np.testing.assert_array_equal(found[name], NUMPY[name](x, y), err_msg=name)
+
+
 def test_the_measure_of_errors_sees_one_unit_and_the_sign_of_zero() -> None:
     found = np.array([1.0, 0.0, np.inf, 3.0], np.float32)
     expected = np.array([1.0 - 2.0**-23, -0.0, 3.0, 3.0])
@@ -207,10 +221,10 @@ def test_only_rare_cases_call_the_c_library(suffix: str, arity: int) -> None:
     ending = "f" if suffix == "f32" else ""
     kind = "float" if suffix == "f32" else "double"
     libm = called & {f"{name}{ending}" for name in LIBM}
-    rare = ["sin", "cos", "tan"] if arity == 1 else []
-    scalar_only = [] if arity == 1 else ["mod", "floordiv"]
+    scalar_only = ["mod", "floordiv"] if arity == 2 and suffix == "f64" else []
+    rare = ["sin", "cos", "tan"] if arity == 1 else [] if scalar_only else ["fmod"]
     assert libm == {f"{name}{ending}" for name in (rare or ["fmod"])}
-    # Vectors reach the C library through these only, when an argument is huge.
+    # Vectors reach the C library through these only, when an argument, or a quotient, is huge.
     for name in rare:
         assert any(re.fullmatch(rf"tracejit_{name}_{kind}_\d+", function) for function in called)
     # Two lanes of float64, without AVX, do not always pay.
