@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the search for a first extremum needs beside kernels/intrinsics/lanes.py.
+"""Functions that the search for a first extremum needs beside those of kernels/intrinsics/lanes.py.
 
 load_by_2_x16(x, at)       x[at + 2 * lane] of all lanes, of which no memory between others is left out; the
                            distances are 1, 2, minus_1 and minus_2
