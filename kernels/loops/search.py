@@ -43,6 +43,23 @@ def first_place(outer: int, n: int, inner: int, x: Any, best: Any, out: Any) -> 
             out[row] = place if begin < n else 0
 
 
+def first_of_pieces(
+    outer: int, pieces: int, largest: int, value: Any, place: Any, best: Any, out: Any
+) -> None:
+    """Write to best and out (outer) the extremum, or NaN, of those of the pieces of rows, and its first place."""
+    for row in range(outer):
+        found = value[row * pieces]
+        first = place[row * pieces]
+        for at in range(row * pieces + 1, (row + 1) * pieces):
+            other = value[at]
+            is_beyond = other > found if largest != 0 else other < found
+            if found == found and (is_beyond or other != other):  # noqa: PLR0124 (NaN)
+                found = other
+                first = place[at]
+        best[row] = found
+        out[row] = first
+
+
 def true_places(n: int, count: int, x: Any, out: Any) -> None:
     """Write to out (count) the positions of the first elements of x other than 0, and 0 after the last of them."""
     filled = 0

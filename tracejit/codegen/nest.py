@@ -262,8 +262,12 @@ class NestEmitter:
             return
         rows += hoisted.pop(split, [])
         within = {level: hoisted.pop(level) for level in range(split + 1, depth) if level in hoisted}
-        rows += loop_lines(self.order, range(split, depth), 0, within, inner)
+        rows += self.pass_loops(lines, within, inner)
         values.in_pass.clear()  # the next pass loads and computes anew
+
+    def pass_loops(self, lines: list[Line], within: Hoisted, inner: list[str]) -> list[str]:
+        """Return the loops of one pass around the text of its lines; within[k] stands just outside of loop k."""
+        return loop_lines(self.order, range(self.order.row_depth, self.order.depth), 0, within, inner)
 
     def initial(self, node: Node) -> str:
         """Return the text of the number that a fold starts with."""

@@ -18,6 +18,7 @@ registers, with AVX-512, of rows that are summed, and of x + b with the sums of 
 
 from collections.abc import Mapping
 
+from tracejit.codegen.early_ends import EarlyEndEmitter, ends_early
 from tracejit.codegen.expressions import combine
 from tracejit.codegen.loop_order import LoopOrder, loop_order
 from tracejit.codegen.names import INDENT, SUFFIXES
@@ -40,6 +41,8 @@ def emit_nest(nest: Nest) -> Emitted:
     if sums_rows(nest, order):
         order = _columns_first(nest, order)
         return RowSumsEmitter(nest, order, Frame(order)).run()
+    if ends_early(nest, order):
+        return EarlyEndEmitter(nest, order, Frame(order)).run()
     frame = StreamFrame(order) if is_stream(nest, order) else Frame(order)
     return NestEmitter(nest, order, frame).run()
 

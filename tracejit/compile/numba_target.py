@@ -52,7 +52,17 @@ from tracejit.compile.operations import UnsupportedError
 from tracejit.compile.structured import write_function
 from tracejit.compile.variables import parted
 from tracejit.errors import CodegenError
-from tracejit.kernels.intrinsics import blas, lanes, pairs, pointers, scalar, tiles, transforms, ufunc_loops
+from tracejit.kernels.intrinsics import (
+    blas,
+    lanes,
+    pairs,
+    pointers,
+    scalar,
+    searches,
+    tiles,
+    transforms,
+    ufunc_loops,
+)
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
 from tracejit.util.definitions import defines
@@ -293,6 +303,7 @@ def namespace() -> dict[str, Any]:
     names.update(scalar.FUNCTIONS)
     names.update(tiles.FUNCTIONS)
     names.update(lanes.FUNCTIONS)
+    names.update(searches.FUNCTIONS)
     names.update(pairs.FUNCTIONS)
     names.update(transforms.FUNCTIONS)
     names.update(ufunc_loops.FUNCTIONS)

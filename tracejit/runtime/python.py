@@ -294,6 +294,8 @@ def _lanes() -> dict[str, Callable[..., Any]]:
         "total_sum": lambda vector, count: vector[:count].sum(),
         "total_max": lambda vector, count: vector[:count].max(),
         "total_min": lambda vector, count: vector[:count].min(),
+        "largest": lambda vector: vector.max(),
+        "smallest": lambda vector: vector.min(),
     }
     for suffix, dtype in DTYPES.items():
         for lanes in _LANES:
@@ -327,6 +329,11 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "store": store,
         "inside": lambda count: np.arange(lanes) < count,
         "count": lambda condition: int(np.count_nonzero(condition)),
+        "first": lambda condition: int(np.argmax(condition)) if condition.any() else lanes,
+        "load_by_1": lambda x, at: gather(x, at, 1, lanes),
+        "load_by_2": lambda x, at: gather(x, at, 2, lanes),
+        "load_by_minus_1": lambda x, at: gather(x, at, -1, lanes),
+        "load_by_minus_2": lambda x, at: gather(x, at, -2, lanes),
         "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[
             :lanes
         ],

@@ -42,6 +42,14 @@ TEXTS = {
     "extremum_max": "extrema",
     "extremum_min": "extrema",
     "first_place": "extrema",
+    **dict.fromkeys(
+        [
+            f"first_{fold}{by}"
+            for fold in ("max", "min")
+            for by in ("", "_by_2", "_by_minus_1", "_by_minus_2")
+        ],
+        "first_extrema",
+    ),
     "order": "sorting",
     "partition": "sorting",
 }

@@ -40,6 +40,10 @@ from tracejit.passes.loops.nest import (
 from tracejit.util.named_tuples import NamedTuple
 
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
+_NEAR_COLUMNS = 2048  # elements, at least, of a part of some columns of all rows
+_MOST_SUMMED = (
+    256  # rows of such a part, at most: more rows are summed in parts, whose sums have smaller errors
+)
 
 
 class NestParts(NamedTuple):
@@ -191,6 +195,9 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> NestParts | None:
     ns = nest.ns
     if ns < cost.LEAST_SPLIT_NS:
         return None
+    columns = _by_columns(nest)
+    if columns is not None:
+        return columns
     source = divisible(nest, is_scratch, cost.count_of_parts(ns, cost.MOST_PARTS))
     if source is None:
         return None
@@ -198,6 +205,33 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> NestParts | None:
     unit = _LINE if len(source.nest.extents) == 1 and extent >= _LINE * cost.MOST_PARTS else 1
     count = cost.count_of_parts(ns, source.most)
     return None if count < 2 else source.pieces(bounds(extent, count, unit))
+
+
+def _by_columns(nest: Nest) -> NestParts | None:
+    """Return the parts of a nest that folds long rows into one, cut along the rows; None for other nests.
+
+    Parts of some columns each need no memory of their own, and what they accumulate stays in the nearest cache. Us of
+    10 rows of 100,000 elements of float32, on one thread, cut along the rows, and along the columns:
+
+        sum  76 53    max  122 77    prod  119 70    sum of every second element  156 130
+    """
+    if nest.split is not None or len(nest.extents) != 2 or nest.extents[0] < 2:
+        return None
+    rows, columns = nest.extents
+    count = min(cost.MOST_PARTS, columns // _NEAR_COLUMNS)
+    if count < 2 or any(access.strides != (0, 1) for access in nest.writes):
+        return None
+    if not all(isinstance(line, Load | Compute | Accumulate) for line in nest.lines):
+        return None
+    folds = [line.node for line in nest.lines if isinstance(line, Accumulate)]
+    if rows > _MOST_SUMMED and any(fold.op.name in ("sum", "sum_add") for fold in folds):
+        return None
+    nests = []
+    for start, stop in bounds(columns, count, _LINE):
+        reads = [access.moved(start * access.strides[1]) for access in nest.reads]
+        writes = [access.moved(start) for access in nest.writes]
+        nests.append(nest._replace(extents=(rows, stop - start), reads=reads, writes=writes))
+    return NestParts(nests, [])
 
 
 def outer_joined(nest: Nest, wanted: int) -> Nest:

@@ -20,6 +20,7 @@ from tracejit.passes.loops import tiles
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolution_epilogues import join_convolutions
+from tracejit.passes.loops.first_extrema import with_first_extrema
 from tracejit.passes.loops.interleaving import interleaved
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
@@ -131,7 +132,8 @@ class _Selector:
         if self.builder.for_device:
             return launches  # threads share short rows in another way
         kept = self.external.keys() | {root for launch in others for root in launch.touched}
-        return tiles.in_tiles(with_copies(join_convolutions(launches, kept)))
+        joined = with_first_extrema(join_convolutions(launches, kept), kept)
+        return tiles.in_tiles(with_copies(joined))
 
     @property
     def guard(self) -> Place:
