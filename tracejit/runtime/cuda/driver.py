@@ -130,9 +130,16 @@ class Driver:
         Raises:
             DeviceError: if it fails.
         """
-        library = self._library
-        self._check("cuCtxSetCurrent", library.cuCtxSetCurrent(self._context))
-        self._check(name, getattr(library, name)(*arguments))
+        self.make_current()
+        self._check(name, getattr(self._library, name)(*arguments))
+
+    def make_current(self) -> None:
+        """Make the device's context that of this thread, for a library that calls the driver itself.
+
+        Raises:
+            DeviceError: if it fails.
+        """
+        self._check("cuCtxSetCurrent", self._library.cuCtxSetCurrent(self._context))
 
     def replay(self, executable: int) -> None:
         """Put an executable graph on the stream; as call() does, in less time.
