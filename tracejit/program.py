@@ -161,7 +161,7 @@ class BlasProduct(NamedTuple):
 
     @property
     def is_by_library(self) -> bool:
-        """Whether the settings say that NVIDIA's library computes it, not the row's kernel."""
+        """True if the settings say that NVIDIA's library computes it, not the row's kernel."""
         least = settings.cublas_from
         return least is not None and self.batch * self.m * self.n * self.k >= least
 

@@ -188,10 +188,10 @@ class _OnTheHost:
         return int(value.value)
 
 
-@pytest.fixture(name="library", scope="module")
-def fixture_library() -> Any:
+@pytest.fixture(name="library", scope="module", params=[12, 13])
+def fixture_library(request: pytest.FixtureRequest) -> Any:
     try:
-        return cublas.load(13)
+        return cublas.load(request.param)
     except DeviceError as error:
         pytest.skip(str(error))
 

@@ -168,7 +168,7 @@ class Cublas:
 
     @property
     def handle(self) -> c_void_p:
-        """What the library knows the device by."""
+        """The name that the library has for the device."""
         return self._handle
 
     def call(self, name: str, *arguments: Any, what: str = "") -> None:

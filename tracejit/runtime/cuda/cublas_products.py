@@ -49,7 +49,7 @@ class BlasLayout(NamedTuple):
 
 
 class BlasCall(NamedTuple):
-    """What the library is asked for: D = op(A) op(B), or D + op(A) op(B), by columns."""
+    """A question to the library: D = op(A) op(B), or D + op(A) op(B), by columns."""
 
     dtype: str
     transposes: tuple[bool, bool]
