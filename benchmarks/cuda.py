@@ -5,7 +5,8 @@ Needs a GPU. Arguments are parts of the names of workloads, by default all. Peer
 GPU, are left out. Each function gets the same float32 data in each library, and its results are compared before it is
 timed. A step with gradients returns them all, and changes nothing. PyTorch and tracejit are timed by events on the
 device; JAX, which has none, by the clock of the host around calls of which the last is waited for. The median of
-several rounds, in which the libraries take turns, is printed.
+several rounds, in which the libraries take turns, is printed. Where cuBLASLt is installed, tracejit has a second
+column, in which that computes all products.
 """
 
 import sys
@@ -20,6 +21,8 @@ import numpy as np
 
 import tracejit as tj
 from benchmarks.workloads.transformer import transformer
+from tracejit.config import settings
+from tracejit.doctor.cuda import library_of_products
 from tracejit.doctor.facts import describe_device
 from tracejit.errors import DeviceError
 from tracejit.runtime.cuda.driver import driver
@@ -54,7 +57,9 @@ class Library(NamedTuple):
     timed: Timer
     xp: Any
     layers: Any
-    forget: Callable[[], Any] = lambda: None  # what was compiled for other workloads
+    forget: Callable[[], Any] = lambda: (
+        None
+    )  # what was compiled for other workloads, or was set for other libraries
 
 
 def chain(xp: Any, x: Any, y: Any) -> Any:
@@ -158,6 +163,7 @@ def workloads() -> list[Workload]:
         ),
         of_shapes("product 1024", product, ((1024, 1024), (1024, 1024))),
         of_shapes("product 4096", product, (square, square)),
+        of_shapes("products, batch of 64", product, ((64, 512, 512), (64, 512, 512))),
         of_layers("LeNet", lenet, digits, 6),
         of_table(transformer("transformer")),
         of_table(transformer("transformer, wide", 512, 8, 256, 16)),
@@ -186,7 +192,22 @@ def ours() -> Library:
         flat=lambda x: tj.stripdims(x).reshape(len(x), -1),
         logsoftmax=partial(tj.logsoftmax, axis=1),
     )
-    return Library("tracejit", tj.gpu, step, np.asarray, timed, np, layers)
+
+    def forbid() -> None:  # what with_cublas() allows, for the programs that are built next
+        settings.cublas_from = None
+
+    return Library("tracejit", tj.gpu, step, np.asarray, timed, np, layers, forbid)
+
+
+def with_cublas() -> list[Library]:
+    """Return tracejit with all products by cuBLASLt; none if that is not installed."""
+    if not library_of_products(driver())[0]:
+        return []
+
+    def allow() -> None:
+        settings.cublas_from = 1
+
+    return [ours()._replace(name="with cuBLASLt", forget=allow)]
 
 
 def torches() -> list[Library]:
@@ -330,7 +351,7 @@ def main() -> int:
     except DeviceError as error:
         print(f"benchmarks.cuda: {error}", file=sys.stderr)
         return 1
-    libraries = [ours(), *torches(), *jaxes()]
+    libraries = [ours(), *with_cublas(), *torches(), *jaxes()]
     print(f"{device}; milliseconds a call, median of {ROUNDS} rounds of {REPEATS}")
     print(f"{'':<24}", *[f"{library.name:>14}" for library in libraries])
     chosen = sys.argv[1:]  # parts of names

@@ -33,6 +33,8 @@ class Settings:
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
     cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; by default the system's cache folder
     cache_mib   TRACEJIT_CACHE_MIB: the limit of the cache on disk, in MiB; the entries unused for longest are evicted
+    cublas_from TRACEJIT_CUBLAS_FROM: products of matrices on a GPU of at least this many multiplications are computed
+                by NVIDIA's library cuBLASLt; by default none
     log         TRACEJIT_LOG: "warning", "info" or "debug" prints log records of this level and above to standard
                 error; "off" prints none
     """
@@ -44,6 +46,7 @@ class Settings:
     cache: str = "private"
     cache_dir: str | None = None
     cache_mib: int = 1024
+    cublas_from: int | None = None
     log: str = "off"
     write_arguments: bool = True
 
@@ -63,6 +66,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         cache=_choice(environment, "TRACEJIT_CACHE", CACHES, "private"),
         cache_dir=_folder(environment, "TRACEJIT_CACHE_DIR"),
         cache_mib=_number(environment, "TRACEJIT_CACHE_MIB") or 1024,
+        cublas_from=_number(environment, "TRACEJIT_CUBLAS_FROM"),
         log=_choice(environment, "TRACEJIT_LOG", LOGS, "off"),
     )
 

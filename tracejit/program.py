@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.config import settings
 from tracejit.errors import BoundsError
 from tracejit.ir import Where
 from tracejit.record.guards import GuardFailed
@@ -130,12 +131,51 @@ class Grid(NamedTuple):
     threads: int
 
 
+class ProductOperand(NamedTuple):
+    """Matrices in memory as BLAS names them, which lie one behind the other.
+
+    slot        the number of the argument that is the address of the first one
+    transposed  whether columns, not rows, are neighbours in memory
+    leading     the elements from one row (column) to the next
+    batch       the elements from one matrix to the next
+    """
+
+    slot: int
+    transposed: bool
+    leading: int
+    batch: int
+
+
+class BlasProduct(NamedTuple):
+    """A batch of products of matrices, out (m, n) = x (m, k) y (k, n), or added to what is in out."""
+
+    dtype: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    x: ProductOperand
+    y: ProductOperand
+    out: ProductOperand
+    adds: bool
+
+    @property
+    def is_by_library(self) -> bool:
+        """True if the settings say that NVIDIA's library computes it, not the row's kernel."""
+        least = settings.cublas_from
+        return least is not None and self.batch * self.m * self.n * self.k >= least
+
+    def __str__(self) -> str:
+        batch = f"{self.batch} x " if self.batch != 1 else ""
+        return f"{batch}({self.m} x {self.k}) @ ({self.k} x {self.n}) of {self.dtype}"
+
+
 class Row(NamedTuple):
     """One launch: the kernel, its arguments, and the user's lines that it comes from.
 
     A launch in several parts, which may run at the same time, has `length` rows for each part, one part after the
     other. On a device, `grid` says how many threads run it, and `needs` the numbers of rows that are done before, among
-    those that run where the results count or the others.
+    those that run where the results count or the others. If BLAS can compute the same, `product` says what.
     """
 
     kernel: Kernel
@@ -147,6 +187,7 @@ class Row(NamedTuple):
     length: int = 1
     grid: Grid | None = None
     needs: tuple[int, ...] = ()
+    product: BlasProduct | None = None
 
 
 class RowLoop(NamedTuple):
@@ -227,8 +268,16 @@ class Program(NamedTuple):
             after = (
                 f", after {' and '.join([str(first + other) for other in row.needs])}" if row.needs else ""
             )
-            grid = row.grid
-            words.append("" if grid is None else f"{grid.blocks} x {grid.threads} threads{after}")
+            grid, product = row.grid, row.product
+            by_library = product is not None and product.is_by_library
+            who = (
+                "cuBLASLt"
+                if by_library
+                else ""
+                if grid is None
+                else f"{grid.blocks} x {grid.threads} threads"
+            )
+            words.append(f"{who}{after}" if who else "")
         return words
 
     @property

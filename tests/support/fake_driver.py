@@ -50,6 +50,13 @@ class _Work:
         self.is_done = False
 
 
+class _Child:
+    """A captured graph: the names of what it runs, and that."""
+
+    def __init__(self, works: list[tuple[str, Callable[[], Any]]]) -> None:
+        self.works = works
+
+
 class FakeLibrary:
     """The functions of the driver's library.
 
@@ -73,6 +80,7 @@ class FakeLibrary:
         self.sizes: dict[int, int] = {}
         self.objects: dict[int, Any] = {}
         self.queues: dict[int, list[_Work]] = {}  # of streams
+        self.captured: dict[int, list[tuple[str, Callable[[], Any]]]] = {}  # of streams
         self.launched: list[str] = []
         self.streams: list[int] = []
         self.clock, self.times = 0.0, dict[int, float]()
@@ -103,9 +111,9 @@ class FakeLibrary:
 
     @property
     def leaks(self) -> int:
-        """Pieces of memory, graphs and events that were not freed."""
+        """Pieces of memory, graphs, events and streams that were not freed."""
         return len(self.sizes) + sum(
-            kind in ("graph", "executable", "event") for kind, *_ in self.objects.values()
+            kind in ("graph", "executable", "event", "stream") for kind, *_ in self.objects.values()
         )
 
     def new(self, out: Any, *what: Any) -> None:
@@ -113,7 +121,10 @@ class FakeLibrary:
         self.objects[self._last] = what
         out._obj.value = self._last
 
-    def put(self, stream: Any, run: Callable[[], Any]) -> None:
+    def put(self, stream: Any, run: Callable[[], Any], name: str = "") -> None:
+        if _number(stream) in self.captured:
+            self.captured[_number(stream)].append((name, run))
+            return
         self.queues.setdefault(_number(stream), []).append(_Work(run))
 
     def finish(self, stream: int, last: "_Work | None" = None) -> None:
@@ -245,6 +256,28 @@ class FakeLibrary:
     def _cuEventDestroy_v2(self, event: Any) -> None:
         del self.objects[_number(event)]
 
+    # Captures: what is put on the stream meanwhile becomes the launches of a graph.
+
+    def _cuStreamCreate(self, out: Any, flags: int) -> None:
+        assert flags == 1
+        self.new(out, "stream")
+
+    def _cuStreamDestroy_v2(self, stream: Any) -> None:
+        self.captured.pop(_number(stream), None)
+        del self.objects[_number(stream)]
+
+    def _cuStreamBeginCapture_v2(self, stream: Any, mode: int) -> None:
+        assert self.objects[_number(stream)] == ("stream",) and mode == 2
+        self.captured[_number(stream)] = []
+
+    def _cuStreamEndCapture(self, stream: Any, out: Any) -> None:
+        works = self.captured.pop(_number(stream))
+        self.new(out, "graph", [(0, _Child(works), [])])
+
+    def _cuGraphAddChildGraphNode(self, out: Any, graph: Any, before: Any, count: int, child: Any) -> None:
+        ((_, launch, _),) = self.objects[_number(child)][1]
+        self.add_node(out, graph, before, count, launch)
+
     # Kernels and graphs.
 
     def _cuModuleLoadDataEx(self, out: Any, code: bytes, count: int, names: Any, values: Any) -> int | None:
@@ -268,19 +301,18 @@ class FakeLibrary:
     def _cuGraphAddKernelNode_v2(
         self, out: Any, graph: Any, before: Any, count: int, parameters: Any
     ) -> None:
+        self.add_node(out, graph, before, count, self.launch_of(parameters._obj))
+
+    def add_node(self, out: Any, graph: Any, before: Any, count: int, launch: Any) -> None:
         nodes = self.objects[_number(graph)][1]
         needed = [int(before[i]) for i in range(count)]
         assert all(any(node == known for known, *_ in nodes) for node in needed)
         self.new(out, "node")
-        nodes.append((out._obj.value, self.launch_of(parameters._obj), needed))
+        nodes.append((out._obj.value, launch, needed))
 
     def _cuGraphAddEventRecordNode(self, out: Any, graph: Any, before: Any, count: int, event: Any) -> None:
-        nodes = self.objects[_number(graph)][1]
-        needed = [int(before[i]) for i in range(count)]
-        assert all(any(node == known for known, *_ in nodes) for node in needed)
         assert self.objects[_number(event)][0] == "event"
-        self.new(out, "node")
-        nodes.append((out._obj.value, _number(event), needed))
+        self.add_node(out, graph, before, count, _number(event))
 
     def _cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:
         nodes = self.objects[_number(graph)][1]
@@ -288,7 +320,7 @@ class FakeLibrary:
 
     def _cuGraphExecKernelNodeSetParams_v2(self, executable: Any, node: Any, parameters: Any) -> None:
         launches = self.objects[_number(executable)][1]
-        assert _number(node) in launches
+        assert isinstance(launches[_number(node)], tuple)
         launches[_number(node)] = self.launch_of(parameters._obj)
 
     def _cuGraphLaunch(self, executable: Any, stream: int | None) -> None:
@@ -296,6 +328,11 @@ class FakeLibrary:
         for launch in [*self.objects[_number(executable)][1].values()]:
             if isinstance(launch, int):
                 self.put(stream, lambda event=launch: self._tell(event))
+                continue
+            if isinstance(launch, _Child):
+                for name, run in launch.works:
+                    self.launched.append(name)
+                    self.put(stream, run)
                 continue
             name, kernel, words, grid = launch
             self.launched.append(name)

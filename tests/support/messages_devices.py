@@ -6,6 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+from fake_cublas import FakeCublas, fake_cublas
 from fake_driver import FakeLibrary, fake_device
 
 import tracejit as tj
@@ -17,8 +19,9 @@ from tracejit.errors import (
     DeviceMemoryError,
     WriteError,
 )
-from tracejit.program import Grid, HostCall, Kernel, Program, Row, Symbol
-from tracejit.runtime.cuda import library, steps
+from tracejit.program import BlasProduct, Grid, HostCall, Kernel, ProductOperand, Program, Row, Symbol
+from tracejit.runtime.cuda import cublas, library, steps
+from tracejit.runtime.cuda.cublas_products import BlasRoutine
 from tracejit.runtime.cuda.driver import Driver, driver, stream
 
 X = np.ones((2, 3))
@@ -89,6 +92,36 @@ def shared(fake: FakeLibrary) -> object:
     start = x.__cuda_array_interface__["data"][0]
     assert x.device == "cuda:0"
     return tj.dlaccelerate(written)(x, tj.dlarray(foreign(start)))
+
+
+SIDE = ProductOperand(0, False, 3, 0)
+PRODUCT = BlasProduct("float64", 1, 2, 2, 3, SIDE, SIDE._replace(slot=1), SIDE._replace(slot=2), False)
+
+
+def with_library(plant: Callable[[pytest.MonkeyPatch, FakeCublas], object]) -> Callable[[], object]:
+    """Return a product by a library in which something is planted."""
+
+    def provoke() -> object:
+        load = cublas.load
+        with fake_device() as fake, fake_cublas(fake) as library, pytest.MonkeyPatch.context() as patch:
+            plant(patch, library)
+            if cublas.files(12) == ["libno.so.12"]:
+                patch.setattr(cublas, "load", load)
+            routine = BlasRoutine(cublas.cublas_of(driver()), PRODUCT, (8, 8, 8))
+            return routine.enqueue(np.zeros(3, np.int64), 0, 0)
+
+    return provoke
+
+
+def _old_library() -> Any:
+    library = SimpleNamespace(**{name: SimpleNamespace() for name in (*cublas.PROTOTYPES, *cublas.OTHERS)})
+
+    class Version:
+        def __call__(self) -> int:
+            return 111103
+
+    library.cublasLtGetVersion = Version()
+    return library
 
 
 def row(host: HostCall | None = None, *arguments: Any) -> Row:
@@ -240,6 +273,61 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlaccelerate(added, target="gpu"),
         ArgumentError,
         "target: expected one of ('auto', 'cpu', 'cuda'), not 'gpu'.",
+    ),
+    (
+        with_library(
+            lambda patch, library: patch.setattr(cublas, "files", lambda major: [f"libno.so.{major}"])
+        ),
+        DeviceError,
+        "TRACEJIT_CUBLAS_FROM: cuBLASLt was not found (libno.so.12). Install it (pip install nvidia-cublas-cu12), or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        lambda: cublas.declared(SimpleNamespace()),
+        DeviceError,
+        "TRACEJIT_CUBLAS_FROM: cuBLASLt is too old: it has no cublasLtCreate. Install version 12.0.0 or newer, or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        lambda: cublas.declared(_old_library()),
+        DeviceError,
+        "TRACEJIT_CUBLAS_FROM: cuBLASLt 11.11.3 is too old. Install version 12.0.0 or newer, or unset "
+        "TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        with_library(lambda patch, library: library.faults.update(cublasLtCreate=1)),
+        DeviceError,
+        "cuda:0: cuBLASLt 12.9.3 failed (cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED (1)). The library does not "
+        "start with this driver: install the one of the driver's version of CUDA (nvidia-cublas-cu12 or "
+        "nvidia-cublas), or unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        with_library(lambda patch, library: library.faults.update(cublasLtMatmul=8)),
+        DeviceError,
+        "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmul: "
+        "CUBLAS_STATUS_ARCH_MISMATCH (8)). This version of the library does not know the GPU: install a newer one, or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        with_library(lambda patch, library: setattr(library, "workspace_bytes", 1 << 26)),
+        DeviceError,
+        "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmulAlgoGetHeuristic: "
+        "CUBLAS_STATUS_NOT_SUPPORTED (15)). This version of the library cannot compute it: install a newer one, or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        with_library(lambda patch, library: library.faults.update(cublasLtMatmul=3)),
+        DeviceMemoryError,
+        "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmul: "
+        "CUBLAS_STATUS_ALLOC_FAILED (3)): there is not enough memory. Drop arrays that lie on the device (del x), or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
+        with_library(lambda patch, library: library.faults.update(cublasLtMatmul=13)),
+        DeviceError,
+        "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmul: "
+        "CUBLAS_STATUS_EXECUTION_FAILED (13)). If it happens again, report it with the output of tracejit doctor "
+        "--cuda, and unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
     ),
     (
         lambda: steps.steps_of(program(row(HostCall(abs, (), ())))),

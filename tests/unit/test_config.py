@@ -52,6 +52,7 @@ def test_cpus_of_systems_that_do_not_tell_those_of_a_process(monkeypatch):
         ("TRACEJIT_CACHE_DIR", "~/kernels", "cache_dir", os.path.expanduser("~/kernels")),
         ("TRACEJIT_CACHE_DIR", "kernels", "cache_dir", os.path.abspath("kernels")),
         ("TRACEJIT_CACHE_MIB", "7", "cache_mib", 7),
+        ("TRACEJIT_CUBLAS_FROM", "1000000", "cublas_from", 1_000_000),
     ],
 )
 def test_values(name, value, field, expected):
@@ -69,6 +70,15 @@ def test_number_of_threads():
             ArgumentError, match=f"TRACEJIT_THREADS='{value}' is not valid; use an integer of at least 1."
         ):
             config.from_environment({"TRACEJIT_THREADS": value})
+
+
+@pytest.mark.parametrize("value", ["0", "on", "1e9", ""])
+def test_products_by_cublas_are_off_or_from_a_size_on(value):
+    assert config.from_environment({}).cublas_from is None
+    with pytest.raises(
+        ArgumentError, match=f"^TRACEJIT_CUBLAS_FROM='{value}' is not valid; use an integer of at least 1.$"
+    ):
+        config.from_environment({"TRACEJIT_CUBLAS_FROM": value})
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,12 +14,14 @@ import numpy as np
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.compile.link import linker_version
+from tracejit.config import settings
 from tracejit.doctor.facts import describe_device, version_of
-from tracejit.errors import BoundsError
+from tracejit.errors import BoundsError, DeviceError
 from tracejit.functions.elementwise import sqrt, tanh
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.layers.activations import sigmoid, softmax
 from tracejit.runtime.cuda.arrays import empty, uploaded
+from tracejit.runtime.cuda.cublas import cublas_of
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.traces.compare import first_difference
 from tracejit.traces.devices import gather, gpu
@@ -90,8 +93,31 @@ def _device(on: Driver) -> dict[str, str]:
         "GPU": describe_device(),
         "driver": f"for CUDA {on.version // 1000}.{on.version % 1000 // 10}",
         "linker": linker_version() or "none; the driver translates PTX",
+        "cuBLASLt": library_of_products(on)[1],
         "versions": ", ".join(versions),
     }
+
+
+def library_of_products(on: Driver) -> tuple[bool, str]:
+    """Return whether cuBLASLt can be used on a device, and its version or what is wrong."""
+    try:
+        return True, cublas_of(on).version
+    except DeviceError as error:
+        return False, f"none; {error}"
+
+
+@contextmanager
+def products_from(least: int | None) -> Iterator[None]:
+    """Let cuBLASLt compute products of at least so many multiplications in programs that are built in the block."""
+    before, settings.cublas_from = settings.cublas_from, least
+    try:
+        yield
+    finally:
+        settings.cublas_from = before
+
+
+def _product(x: Any) -> Any:
+    return x @ x.T
 
 
 def _layer(w: Any, b: Any, x: Any) -> Any:
@@ -145,6 +171,10 @@ def _checks() -> dict[str, str | None]:
         arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
         results[name] = _difference(function, arrays)
     results["bounds"] = _bounds()
+    if library_of_products(driver())[0]:
+        x = rng.standard_normal((33, 70)).astype(np.float32)
+        with products_from(1):
+            results["cuBLASLt"] = _difference(_product, [x])
     return results
 
 
@@ -187,7 +217,23 @@ def _measures(on: Driver, elements: int) -> list[Measure]:
         ms = _replay_ms(on, function, x)
         rate = 2 * source.nbytes / ms / 1e6
         measures.append(Measure(name, rate, "GB/s", f"{100 * rate / copied:.0f} % of the copy, {ms:.4g} ms"))
+    measures += _products(on, math.isqrt(elements) // 2)
     measures += _small(on, min(512, math.isqrt(elements) // 8))
+    return measures
+
+
+def _products(on: Driver, width: int) -> list[Measure]:
+    """Return the figures of a product by own kernels, and by cuBLASLt where that is installed."""
+    x = gpu(np.random.default_rng(0).standard_normal((width, width)).astype(np.float32))
+    ways: list[tuple[str, int | None]] = [("product", None)]
+    if library_of_products(on)[0]:
+        ways.append(("by cuBLASLt", 1))
+    measures = []
+    for name, least in ways:
+        with products_from(least):
+            ms = _replay_ms(on, _product, x)
+        rate = 2 * width**3 / ms / 1e9
+        measures.append(Measure(name, rate, "TFLOP/s", f"{width} x {width} with its transpose, {ms:.4g} ms"))
     return measures
 
 

@@ -19,7 +19,7 @@ def text_of(facts: Facts, trial: Trial, findings: Sequence[Finding]) -> str:
         "machine": _machine(facts),
         "cache": _cache(facts),
         "settings": [
-            (name, f"{_shown(value)} ({facts.sources[name]})") for name, value in facts.settings.items()
+            (name, f"{_shown(name, value)} ({facts.sources[name]})") for name, value in facts.settings.items()
         ],
         "trial": _trial(trial),
     }
@@ -65,10 +65,13 @@ def _cache(facts: Facts) -> Rows:
     ]
 
 
-def _shown(value: object) -> str:
+_UNSET = {"cache_dir": "the system's cache folder", "cublas_from": "off"}
+
+
+def _shown(name: str, value: object) -> str:
     """Return the value of a setting as its environment variable has it."""
     if value is None:
-        return "the system's cache folder"
+        return _UNSET[name]
     return str(int(value) if isinstance(value, bool) else value)
 
 

@@ -5,14 +5,16 @@ import json
 from functools import cache
 
 import pytest
+from fake_cublas import fake_cublas
 from fake_driver import FakeLibrary, fake_device
 from llvm_texts import NEEDS_LLVM_22
 
 from tracejit import cli
+from tracejit.config import settings
 from tracejit.doctor import cuda, facts
 from tracejit.errors import DeviceError
+from tracejit.runtime.cuda import cublas, library
 from tracejit.runtime.cuda import driver as drivers
-from tracejit.runtime.cuda import library
 
 pytestmark = NEEDS_LLVM_22
 
@@ -23,17 +25,23 @@ def test_the_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     monkeypatch.setattr(cuda, "_CALLS", 2)
     monkeypatch.setattr(cuda, "_KERNELS", 3)
     monkeypatch.setattr(cuda, "examine_cuda", lambda: examine(elements=2048))
-    with fake_device():
+    with fake_device() as fake, fake_cublas(fake, None):
         assert cli.main(["doctor", "--cuda"]) == 0
         text = capsys.readouterr().out
         assert cli.main(["doctor", "--cuda", "--json"]) == 0
-    for line in ("GPU             Emulated GPU, 1.0 GiB, capability 8.0", "training step   as on the CPU"):
+    for line in (
+        "GPU             Emulated GPU, 1.0 GiB, capability 8.0", "training step   as on the CPU",
+        "cuBLASLt        12.9.3", "cuBLASLt        as on the CPU",
+    ):  # fmt: skip
         assert f"  {line}\n" in text
     assert text.endswith("\nIt works.\n")
     result = json.loads(capsys.readouterr().out)["result"]
     assert set(result["checks"].values()) == {None}
     measures = {measure["name"]: measure for measure in result["measures"]}
     assert measures["replay, host"]["remark"].startswith("6 launches")
+    for name in ("product", "by cuBLASLt"):
+        assert measures[name]["unit"] == "TFLOP/s" and measures[name]["remark"].startswith("22 x 22 with its")
+    assert settings.cublas_from is None
     assert all(measure["value"] > 0 for measure in measures.values())
 
 
@@ -44,6 +52,16 @@ def test_a_wrong_result_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
         checks = cuda._checks()
     report = cuda.CudaReport({}, checks, [])
     assert report.broken == ["chain"] and str(report).endswith("Broken: 1 of 2 checks.")
+
+
+def test_without_cublas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cublas, "files", lambda major: [f"libno.so.{major}"])
+    with fake_device():
+        works, text = cuda.library_of_products(drivers.driver())
+        assert not works and text.startswith(
+            "none; TRACEJIT_CUBLAS_FROM: cuBLASLt was not found (libno.so.12)"
+        )
+        assert [measure.name for measure in cuda._products(drivers.driver(), 8)] == ["product"]
 
 
 def test_without_a_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,9 +31,10 @@ HEALTHY = Facts(
     cache=Info("/home/me/.cache/tracejit", "private", None, 12, 3 * MIB, 5, 9000, 1024 * MIB),
     cache_writable=True,
     settings={"backend": "cpu", "verify": False, "flush_denormals": True, "threads": 4, "cache": "private",
-              "cache_dir": None, "cache_mib": 1024, "log": "off"},
+              "cache_dir": None, "cache_mib": 1024, "cublas_from": None, "log": "off"},
     sources={"backend": "default", "verify": "default", "flush_denormals": "default", "threads": "TRACEJIT_THREADS",
-             "cache": "default", "cache_dir": "default", "cache_mib": "default", "log": "default"},
+             "cache": "default", "cache_dir": "default", "cache_mib": "default",
+             "cublas_from": "default", "log": "default"},
     environment={"TRACEJIT_THREADS": "4"},
 )  # fmt: skip
 WORKS = Trial(None, None, 3, 120.0, 2.3, 272.9)
@@ -221,7 +222,7 @@ def test_settings_and_their_sources(monkeypatch) -> None:
         "backend": ("cpu", "default"), "verify": (True, "the program"), "flush_denormals": (True, "default"),
         "threads": (3, "TRACEJIT_THREADS"), "cache": ("private", "default"), "cache_dir": (None, "default"),
         "cache_mib": (7, "TRACEJIT_CACHE_MIB"), "log": ("off", "default"),
-        "write_arguments": (True, "default"),
+        "write_arguments": (True, "default"), "cublas_from": (None, "default"),
     }  # fmt: skip
 
 
@@ -314,6 +315,7 @@ settings
   cache           private (default)
   cache_dir       the system's cache folder (default)
   cache_mib       1024 (default)
+  cublas_from     off (default)
   log             off (default)
 trial
   training step   3 kernels compiled in 120.0 ms

@@ -10,7 +10,7 @@ from tracejit.codegen.device.kept_rows import emit_kept_rows
 from tracejit.codegen.device.loops import ends, placed, rows_of_loop
 from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.device.order import Written, is_large, needed, touches_of, touches_of_loop
-from tracejit.codegen.device.product import emit_product
+from tracejit.codegen.device.product import blas_product, emit_product
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
 from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
@@ -134,7 +134,9 @@ class _DeviceEmission:
                 self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments
             ])  # fmt: skip
             name = note or emitted.kernel.name.partition("_")[0]
-            yield Row(emitted.kernel, arguments, name, where, grid=grid), emitted
+            whole = launch.whole if isinstance(launch, KernelLaunch) else None
+            product = blas_product(whole, emitted.arguments) if isinstance(whole, Product) else None
+            yield Row(emitted.kernel, arguments, name, where, grid=grid, product=product), emitted
 
     def pointer(self, access: Access) -> Pointer:
         return Pointer(self.memory.places[access.root], access.offset * access.dtype.itemsize, access.dtype)

@@ -51,6 +51,7 @@ def rows_of_loop(launch: LoopLaunch, pointer_of: Callable[[Access], Pointer]) ->
         row._replace(
             arguments=tuple([outside(a) if isinstance(a, Pointer) else a for a in row.arguments]),
             where=row.where or launch.where,
+            product=None,  # a library neither looks at a bool nor moves on
         )
         for row in _in_one_order(body.rows, body.commits)
     ]

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Emission of matrix products for a device: by tiles, or, where these would be empty, by single elements."""
 
+from collections.abc import Sequence
+
 from tracejit.codegen.device.product_tiles import emit_tiles
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.products import Matrices, Product
 from tracejit.passes.loops.spread import BLOCK, blocks_of
-from tracejit.program import Grid
+from tracejit.program import BlasProduct, Grid, ProductOperand
 
 _LEAST_INNER, _LEAST_OUTER = 8, 8  # shorter axes fill no tiles
 
@@ -62,3 +65,34 @@ def emit_product(launch: KernelLaunch) -> tuple[Emitted, Grid]:
         out.access, out.row, out.batch,
     ]  # fmt: skip
     return Emitted(named(text, "product"), arguments, {}), Grid(blocks_of(elements), BLOCK)
+
+
+_BLAS_DTYPES = ("float32", "float64")
+_MOST_EXTENT = (1 << 31) - 1  # of an axis
+
+
+def blas_product(product: Product, arguments: Sequence[Argument]) -> BlasProduct | None:
+    """Return what BLAS would compute of a product, given the arguments of its kernel; None if it cannot read it."""
+    batch, m, n, k, x, y, out, add = product
+    dtype = out.access.dtype
+    extents = (batch, m, n, k)
+    if str(dtype) not in _BLAS_DTYPES or {x.access.dtype, y.access.dtype} != {dtype}:
+        return None
+    if min(extents) < 1 or max(extents) > _MOST_EXTENT:
+        return None
+    slots = [number for number, argument in enumerate(arguments) if isinstance(argument, Access)]
+    operands = [
+        _blas_operand(slot, *which)
+        for slot, which in zip(slots, ((x, m, k), (y, k, n), (out, m, n)), strict=True)
+    ]
+    left, right, result = operands
+    if left is None or right is None or result is None or result.transposed:
+        return None
+    return BlasProduct(str(dtype), *extents, left, right, result, bool(add))
+
+
+def _blas_operand(slot: int, matrices: Matrices, rows: int, columns: int) -> ProductOperand | None:
+    leading = matrices.leading(rows, columns)
+    if leading is None or matrices.batch < 0:
+        return None
+    return ProductOperand(slot, bool(leading[0]), leading[1], matrices.batch)

@@ -68,9 +68,8 @@ class Driver:
         self.is_lost = False
         self._library = library
         self._lock = new_lock()
-        self._kept_bytes = (
-            0  # without a lock, since memory is freed at any time: threads may count a piece wrongly
-        )
+        # Without a lock, since memory is freed at any time: threads may count a piece wrongly.
+        self._kept_bytes = 0
         self._context = c_void_p()
         self._check("cuInit", library.cuInit(0))
         version, count, device = c_int(), c_int(), c_int()
@@ -100,10 +99,8 @@ class Driver:
                 f'target="cuda": {self.name} has no memory pools, which the driver of this system does not offer. '
                 'Use target="cpu".'
             )
-        self._check(
-            "cuDevicePrimaryCtxRetain",
-            library.cuDevicePrimaryCtxRetain(byref(self._context), self._device),
-        )
+        status = library.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
+        self._check("cuDevicePrimaryCtxRetain", status)
         self._keep_memory()
         self.words = np.zeros(state.DRIVER_WORDS, np.intp)
         self.lanes = Lanes(self)
@@ -130,9 +127,12 @@ class Driver:
         Raises:
             DeviceError: if it fails.
         """
-        library = self._library
-        self._check("cuCtxSetCurrent", library.cuCtxSetCurrent(self._context))
-        self._check(name, getattr(library, name)(*arguments))
+        self.make_current()
+        self._check(name, getattr(self._library, name)(*arguments))
+
+    def make_current(self) -> None:
+        """Make the device's context that of this thread, for a library that calls the driver itself."""
+        self._check("cuCtxSetCurrent", self._library.cuCtxSetCurrent(self._context))
 
     def replay(self, executable: int) -> None:
         """Put an executable graph on the stream; as call() does, in less time.
@@ -349,7 +349,7 @@ class Driver:
     def device_of(self, address: int) -> int | None:
         """Return the number of the device that an address belongs to, None if it belongs to none."""
         ordinal = c_int()
-        self._library.cuCtxSetCurrent(self._context)
+        self.make_current()
         status = self._library.cuPointerGetAttribute(ctypes.addressof(ordinal), _ORDINAL, address)
         return None if status else ordinal.value
 

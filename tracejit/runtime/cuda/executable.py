@@ -13,16 +13,18 @@ from tracejit.kernels.executor.state import WIDEST_ACCESS
 from tracejit.ops import Layout
 from tracejit.program import Kernel, Prepared, Program
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, DeviceMemory, empty_of, uploaded
+from tracejit.runtime.cuda.cublas_products import Routines
 from tracejit.runtime.cuda.driver import Driver, driver
 from tracejit.runtime.cuda.functions import functions_of
 from tracejit.runtime.cuda.graph import Patch, rows_in_turn
 from tracejit.runtime.cuda.launches import NodeParameters
-from tracejit.runtime.cuda.replays import PlacedLaunches
-from tracejit.runtime.cuda.steps import HostLoop, Steps, steps_of
+from tracejit.runtime.cuda.replays import WORKSPACE, PlacedLaunches
+from tracejit.runtime.cuda.steps import HostLoop, Steps, nodes_of, steps_of
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 
 _ALIGNMENT = WIDEST_ACCESS
+_WORKSPACE_ALIGNMENT = 256
 
 
 FunctionsOf = Callable[[Driver, Sequence[Kernel]], tuple[dict[str, int], Prepared]]
@@ -62,18 +64,23 @@ class DeviceExecutable:
             )
         ]
         self._outputs = [_kind_of(aval) for aval in program.outputs]
-        steps, commits = steps_of(program)
-        functions, self.prepared = functions_of(on, program.kernels)
+        self._decided = decided = _decided(program)
+        steps, commits = steps_of(decided)
+        routines = Routines(on, [*nodes_of(steps), *nodes_of(commits)])
+        own = dict.fromkeys([row.kernel for row in decided.rows if row.product is None])
+        functions, self.prepared = functions_of(on, [*own])
         self._constants = [uploaded(on, constant) for constant in program.constants]
-        self._arena = DeviceMemory(on, program.arena_bytes)
+        behind = -(-program.arena_bytes // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
+        needed = routines.workspace_bytes
+        self._arena = DeviceMemory(on, behind + needed if needed else program.arena_bytes)
         self._fault = DeviceMemory(on, 8 if program.checked else 0)
         self._own = (self._arena, self._fault, *self._constants)
         fixed = {("constant", number): array.address for number, array in enumerate(self._constants)}
-        fixed["arena", 0] = self._arena.address
+        fixed["arena", 0], fixed[WORKSPACE] = self._arena.address, self._arena.address + behind
         fixed["output", len(self._outputs)] = self._fault.address
         moving = {("input", number): number for number in range(len(self._inputs))}
         moving |= {("output", number): len(moving) + number for number in range(len(self._outputs))}
-        self._where = functions, fixed, moving
+        self._where = functions, fixed, moving, routines
         self._steps, self._commits = self._placed(steps), self._placed(commits)
         self._is_checked = program.guard is not None or bool(program.checked)
 
@@ -134,7 +141,7 @@ class DeviceExecutable:
 
     def _hold(self, flags: Sequence[Patch], addresses: tuple[int, ...]) -> bool:
         """Wait for bools, and return whether all are true."""
-        _, fixed, moving = self._where
+        _, fixed, moving, _ = self._where
         turns = addresses[len(moving) :]
         reads: list[tuple[np.ndarray, int]] = []
         for flag in flags:
@@ -169,7 +176,7 @@ class DeviceExecutable:
 
     def in_turn(self, inputs: Sequence[DeviceArray]) -> list[NodeParameters]:
         """Return the launches of all rows, one after the other, on given inputs and on outputs of their own."""
-        launches = PlacedLaunches(self.on, rows_in_turn(self.program), *self._where)
+        launches = PlacedLaunches(self.on, rows_in_turn(self._decided), *self._where)
         outputs = [empty_of(self.on, kind) for kind in self._outputs]
         parameters = launches.at(tuple([array.address for array in (*inputs, *outputs)]))
         return [part._replace(kept=outputs) for part in parameters]
@@ -210,6 +217,15 @@ class _PlacedLoop(NamedTuple):
 
 
 _Step = PlacedLaunches | _PlacedLoop
+
+
+def _decided(program: Program) -> Program:
+    """Return a program of whose rows those have a product that the library computes, by the settings of now."""
+    rows = [
+        row if row.product is None or row.product.is_by_library else row._replace(product=None)
+        for row in program.rows
+    ]
+    return program._replace(rows=rows)
 
 
 def _kind_of(aval: Aval, layout: Layout | None = None) -> ArrayKind:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracejit.errors import CodegenError
-from tracejit.program import Argument, Grid, Kernel, Place, Pointer, Program, Row, ScalarArgument
+from tracejit.program import Argument, BlasProduct, Grid, Kernel, Place, Pointer, Program, Row, ScalarArgument
 
 
 class Patch(NamedTuple):
@@ -24,12 +24,16 @@ class Patch(NamedTuple):
 
 
 class GraphNode(NamedTuple):
-    """A launch: its kernel and threads, the words of its argument, and those of them that are addresses."""
+    """A launch: its kernel and threads, the words of its argument, and those of them that are addresses.
+
+    With `product`, NVIDIA's library computes that instead, from the same addresses.
+    """
 
     kernel: Kernel
     grid: Grid
     words: tuple[int, ...]
     patches: tuple[Patch, ...]
+    product: BlasProduct | None = None
 
 
 class GraphPlan(NamedTuple):
@@ -59,7 +63,7 @@ def node_of(row: Row, at: Sequence["Turn"] = ()) -> GraphNode:
         words.append(_word(argument))
         if isinstance(argument, Pointer):
             patches.append(patch_of(argument, slot, at))
-    return GraphNode(row.kernel, row.grid, tuple(words), tuple(patches))
+    return GraphNode(row.kernel, row.grid, tuple(words), tuple(patches), row.product)
 
 
 class Turn(NamedTuple):

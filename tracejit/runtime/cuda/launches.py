@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Executable graphs of launches, by the driver."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_void_p
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.runtime.cuda.cublas_products import BlasRoutine
 from tracejit.runtime.cuda.driver import Driver
 from tracejit.runtime.cuda.library import KernelNode
+
+_NON_BLOCKING, _RELAXED = 1, 2  # flag of a stream, mode of a capture
 
 
 class NodeParameters(NamedTuple):
@@ -17,6 +20,7 @@ class NodeParameters(NamedTuple):
     function, blocks, threads   the kernel's function, how many blocks run it, and the threads of each
     words                       of its argument
     kept                        what has to live as long as it
+    routine, workspace          what computes a product instead of the function, and the address of its workspace
     """
 
     function: int
@@ -24,6 +28,8 @@ class NodeParameters(NamedTuple):
     threads: int
     words: np.ndarray
     kept: Any = None
+    routine: BlasRoutine | None = None
+    workspace: int = 0
 
 
 class DeviceGraph:
@@ -48,18 +54,13 @@ class DeviceGraph:
         self._nodes: list[c_void_p] = []
         driver.call("cuGraphCreate", byref(self._graph), 0)
         for parameters, needed in zip(nodes, dependencies, strict=True):
-            node = c_void_p()
             before = (c_void_p * len(needed))(*[self._nodes[number].value for number in needed])
-            structure, _kept = structure_of(parameters)
-            driver.call(
-                "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(needed), byref(structure)
-            )
-            self._nodes.append(node)
+            self._nodes.append(new_node(driver, self._graph, parameters, before))
         driver.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
         self.handle = self._executable.value or 0
 
     def update(self, number: int) -> None:
-        """Give a launch the words that its parameters have now, for the next replay."""
+        """Give a launch of a kernel the words that its parameters have now, for the next replay."""
         structure, _kept = structure_of(self.parameters[number])
         self._driver.call(
             "cuGraphExecKernelNodeSetParams_v2", self._executable, self._nodes[number], byref(structure)
@@ -73,6 +74,59 @@ class DeviceGraph:
         for name, handle in (("cuGraphExecDestroy", self._executable), ("cuGraphDestroy", self._graph)):
             if handle.value:
                 self._driver.release(name, handle)
+
+
+def new_node(driver: Driver, graph: c_void_p, parameters: NodeParameters, before: Any) -> c_void_p:
+    """Add a launch to a graph and return its node.
+
+    Args:
+        driver: of the device.
+        graph: of the driver.
+        parameters: of the launch.
+        before: an array of the nodes that have to be done before.
+
+    Raises:
+        DeviceError: if it fails.
+    """
+    node = c_void_p()
+    if parameters.routine is None:
+        structure, _kept = structure_of(parameters)
+        driver.call("cuGraphAddKernelNode_v2", byref(node), graph, before, len(before), byref(structure))
+        return node
+    routine, words, workspace = parameters.routine, parameters.words, parameters.workspace
+    child = captured(driver, lambda stream: routine.enqueue(words, workspace, stream))
+    try:  # the node has a copy of it
+        driver.call("cuGraphAddChildGraphNode", byref(node), graph, before, len(before), child)
+    finally:
+        driver.release("cuGraphDestroy", child)
+    return node
+
+
+def captured(driver: Driver, work: Callable[[int], None]) -> c_void_p:
+    """Return the graph of what `work` puts on a stream, which does not run.
+
+    Other threads may call what they like meanwhile, and so may libraries that load their kernels late.
+
+    Raises:
+        DeviceError: if it fails.
+    """
+    stream, graph = c_void_p(), c_void_p()
+    driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
+    try:
+        driver.call("cuStreamBeginCapture_v2", stream, _RELAXED)
+        try:
+            work(stream.value or 0)
+        except BaseException:
+            driver.release(
+                "cuStreamEndCapture", stream, byref(graph)
+            )  # its status only tells of the same error
+            if graph.value:
+                driver.release("cuGraphDestroy", graph)
+            raise
+        driver.call("cuStreamEndCapture", stream, byref(graph))
+    finally:
+        driver.release("cuStreamDestroy_v2", stream)
+    return graph
 
 
 def structure_of(parameters: NodeParameters) -> tuple[KernelNode, Any]:

@@ -5,7 +5,8 @@ Note [graphs]
 A graph has the addresses of its arrays in it. Replacing them takes the driver a microsecond for each launch, and making
 a graph takes longer. A loop comes back to the same addresses (Note [memory is used again] in driver.py). So a program
 has a graph for each of the latest few calls whose addresses came twice; other addresses replace those of the graph that
-was made or moved longest ago.
+was made or moved longest ago. A graph in which the library has products at addresses that change is made again: what
+the library puts on a stream is known for its addresses only.
 """
 
 import copy
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tracejit.kernels.executor.state import MOST_GRAPHS
+from tracejit.runtime.cuda.cublas_products import Routines
 from tracejit.runtime.cuda.driver import Driver
 from tracejit.runtime.cuda.graph import GraphPlan
 from tracejit.runtime.cuda.launches import DeviceGraph, NodeParameters
@@ -21,6 +23,7 @@ from tracejit.runtime.cuda.launches import DeviceGraph, NodeParameters
 _MOST_SEEN = 256  # addresses of calls that are remembered
 
 Place = tuple[str, int]  # what lies there, such as "input", and its number
+WORKSPACE: Place = ("workspace", 0)  # of products that the library computes
 
 
 class PlacedLaunches:
@@ -34,11 +37,12 @@ class PlacedLaunches:
         functions: of the device, by the names of kernels.
         fixed: addresses that are the same in each call, by what lies there.
         moving: the numbers of the others in a call's addresses.
+        routines: of products that the library computes.
     """
 
     def __init__(
         self, on: Driver, plan: GraphPlan, functions: dict[str, int], fixed: Mapping[Place, int],
-        moving: Mapping[Place, int],
+        moving: Mapping[Place, int], routines: Routines,
     ) -> None:  # fmt: skip
         self._on, self._plan = on, plan
         self._parameters: list[NodeParameters] = []
@@ -56,8 +60,14 @@ class PlacedLaunches:
                     self._moving.append((number, patch.slot, None, fixed[place] + offset, patch.steps))
                 else:
                     words[patch.slot] = fixed[place] + offset
-            function = functions[node.kernel.name]
-            self._parameters.append(NodeParameters(function, node.grid.blocks, node.grid.threads, words))
+            routine = routines.of(node)
+            function = functions[node.kernel.name] if routine is None else 0
+            self._parameters.append(
+                NodeParameters(
+                    function, node.grid.blocks, node.grid.threads, words, routine=routine,
+                    workspace=0 if routine is None else fixed[WORKSPACE],
+                )
+            )  # fmt: skip
         self._graphs: dict[tuple[int, ...], DeviceGraph] = {}  # the one made or moved longest ago is first
         self._seen: set[tuple[int, ...]] = set()
 
@@ -94,8 +104,12 @@ class PlacedLaunches:
             graph = DeviceGraph(self._on, self.at(addresses), self._plan.dependencies)
         else:
             graph = graphs.pop(next(iter(graphs)))
-            for number in self._move(graph.parameters, addresses):
-                graph.update(number)
+            changed = self._move(graph.parameters, addresses)
+            if any(self._parameters[number].routine is not None for number in changed):
+                graph = DeviceGraph(self._on, graph.parameters, self._plan.dependencies)
+            else:
+                for number in changed:
+                    graph.update(number)
         if len(self._seen) >= _MOST_SEEN:
             self._seen.clear()
         self._seen.add(addresses)

@@ -9,7 +9,7 @@ nothing once the value is false (Note [loops on a device] in codegen/device/loop
 after each graph. A branch is part of the graph around, and does nothing where it is not taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tracejit.program import Program, Row, RowLoop
 from tracejit.runtime.cuda.graph import GraphNode, GraphPlan, Patch, Turn, node_of, patch_of
@@ -45,6 +45,12 @@ def steps_of(program: Program) -> tuple[Steps, Steps]:
     return graphs, _Unrolling(program.rows, last, len(program.rows), program.loops).steps
 
 
+def nodes_of(steps: Steps) -> Iterator[GraphNode]:
+    """Give the nodes of graphs, and of those in loops."""
+    for step in steps:
+        yield from nodes_of(step.body) if isinstance(step, HostLoop) else step.nodes
+
+
 class _Unrolling:
     """Makes the graphs of some rows.
 
@@ -65,6 +71,7 @@ class _Unrolling:
         self._dependencies: list[tuple[int, ...]] = []
         self._latest: dict[int, int] = {}  # the latest node of each row in the graph
         self._around: list[tuple[RowLoop, Turn]] = []
+        self._product: int | None = None  # the latest node that the library computes
         self._repeated: list[bool] = []  # whether a step of each loop around is in the graph already
         self._rows_of(first, end, self._loops)
         self._flush()
@@ -80,7 +87,7 @@ class _Unrolling:
         """End the graph."""
         if self._nodes:
             self._done.append(GraphPlan(tuple(self._nodes), tuple(self._dependencies)))
-        self._nodes, self._dependencies, self._latest = [], [], {}
+        self._nodes, self._dependencies, self._latest, self._product = [], [], {}, None
         self._repeated = [False] * len(self._repeated)
 
     def _rows_of(self, first: int, end: int, loops: Sequence[RowLoop]) -> None:
@@ -98,8 +105,13 @@ class _Unrolling:
 
     def _row(self, number: int) -> None:
         dependencies = {self._latest[other] for other in self._before(number) if other in self._latest}
+        node = node_of(self._rows[number], [turn for _, turn in self._around])
         self._latest[number] = len(self._nodes)
-        self._nodes.append(node_of(self._rows[number], [turn for _, turn in self._around]))
+        if node.product is not None:  # they share a workspace: Note [products by the library]
+            if self._product is not None:
+                dependencies.add(self._product)
+            self._product = len(self._nodes)
+        self._nodes.append(node)
         self._dependencies.append(tuple(sorted(dependencies)))
 
     def _before(self, number: int) -> Sequence[int]:

@@ -6,7 +6,7 @@ from ctypes import byref, c_float, c_void_p
 from typing import Any
 
 from tracejit.runtime.cuda.driver import Driver
-from tracejit.runtime.cuda.launches import NodeParameters, structure_of
+from tracejit.runtime.cuda.launches import NodeParameters, new_node
 
 
 class Timeline:
@@ -27,12 +27,7 @@ class Timeline:
         self._add_event()
         self._add_event()  # nothing is between these two
         for parameters in launches:
-            node, before = c_void_p(), self._before()
-            structure, _kept = structure_of(parameters)
-            on.call(
-                "cuGraphAddKernelNode_v2", byref(node), self._graph, before, len(before), byref(structure)
-            )
-            self._last = node
+            self._last = new_node(on, self._graph, parameters, self._before())
             self._add_event()
         on.call("cuGraphInstantiateWithFlags", byref(self._executable), self._graph, 0)
 
