@@ -354,6 +354,8 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
                 result = as_data(result)
+            elif op.view is not None and not arrays[0]._data.ndim and arrays[0]._data.base is None and result.ndim:
+                result = result.copy()  # of a number NumPy makes an array with an element of its own
             return _array_class._wrap(result, avals.format, None)
         return tuple(
             _array_class._wrap(as_data(part), aval.format, None)
@@ -377,7 +379,12 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
         if op.view is not None and (op is not _RESHAPE or is_view_of(outputs.data, values[0].data)):
-            result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
+            base = arrays[0]
+            if not base._data.ndim and type(base._view) is not tuple and id(base) not in current.memories.written:
+                if not result._data.ndim:
+                    return result  # a part of a number is a number
+                base = wrap(base._data, base._format, base._value)  # which no write changes
+            result._view = (base, op, params)  # as Memories.link() does, without the call
             current.views.append(result)
             if len(current.views) > current.memories.most_views:
                 current.memories.forget()
@@ -388,6 +395,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
+
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

@@ -43,6 +43,13 @@ def is_scalar(array: Any) -> bool:
     return id(array) not in array._value.owner.memories.written
 
 
+def holder(array: Any) -> Any:
+    """Return what a view of an array shares its elements with: of a number, which no write changes, another array."""
+    if array._value is None or not is_scalar(array):
+        return array
+    return recorder.wrap(array._data, array._format, array._value)
+
+
 def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
@@ -76,7 +83,7 @@ def without_axes(number: Any) -> Any:
         if recorder.thread.recorder is not None:
             recorder.thread.recorder.memories.private(array, is_ndarray(number))
         return array
-    return alias(recorder.wrap(number._data, None, number._value), None)
+    return alias(holder(number), None)
 
 
 def as_given(result: Any, operand: Any) -> Any:
