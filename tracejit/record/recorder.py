@@ -354,7 +354,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
                 result = as_data(result)
-            elif op.view is not None and not arrays[0]._data.ndim and arrays[0]._data.base is None and result.ndim:
+            elif op.view is not None and not arrays[0]._data.ndim and arrays[0]._data.base is None:
                 result = result.copy()  # of a number NumPy makes an array with an element of its own
             return _array_class._wrap(result, avals.format, None)
         return tuple(

@@ -72,6 +72,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
             # NumPy's code, a mapped function or a step may write it, as an array of its own
             data = _empty(data)
             value = _laid_out(value, data, current)
+        elif value.dtype.kind in "fcV" and not value.is_constant:
+            value = _same(value, current)  # a variable of its own: a gradient by it is none by the array
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 
@@ -271,9 +273,17 @@ def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
 def _laid_out(value: Value, memory: np.ndarray, current: Any) -> Value:
     """Return a Value with the elements of another one in new memory: what is a view of it depends on their order."""
     memory[...] = value.data
+    value = _same(value, current)
+    value.data = memory
+    return value
+
+
+def _same(value: Value, current: Any) -> Value:
+    """Return another Value with the elements of a Value."""
+    data = value.data
     current.builder.location = recorder.user_location()
     value = current.builder.append(OPS["cast"], [value], {"dtype": value.dtype}, value.aval)
-    value.data = memory
+    value.data = data
     return value
 
 
