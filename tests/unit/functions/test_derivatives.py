@@ -401,7 +401,8 @@ def test_errors(fun, error, text):
 
 
 @pytest.mark.parametrize(
-    "copy", [np.copy, lambda x: np.array(x), lambda x: x.copy(), lambda x: x.flatten(), lambda x: x.astype(float)]
+    "copy",
+    [np.copy, lambda x: np.array(x), lambda x: x.copy(), lambda x: x.flatten(), lambda x: x.astype(float)],
 )
 def test_a_copy_is_a_variable_of_its_own(copy):
     def first(x):

@@ -58,9 +58,14 @@ np.require(r)
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("number", ["x.sum()", "v[0]", "z + 1", "np.zeros(3).sum()", "(v + 1j)[0].real"])
-@pytest.mark.parametrize("case", [case.strip() for case in VIEWS.replace("\n", "|").split("|") if case.strip()])
+@pytest.mark.parametrize(
+    "case", [case.strip() for case in VIEWS.replace("\n", "|").split("|") if case.strip()]
+)
 def test_an_array_made_of_a_number_has_an_element_of_its_own(case, number):
-    text = f"def program(x, v, z, n, m):\n    r = {number}\n    a = {case}\n    a += 1\n    a[...] *= 2\n    return r * 1, a, x * 1, v * 1"
+    text = (
+        f"def program(x, v, z, n, m):\n    r = {number}\n    a = {case}\n    a += 1\n    a[...] *= 2\n"
+        "    return r * 1, a, x * 1, v * 1"
+    )
     names = {"np": np}
     exec(compile(text, f"<{case}>", "exec"), names)
     program = names["program"]
