@@ -205,7 +205,7 @@ class dlarray:
         )
         self._value = source._value
         self._view = None
-        views.link(self, source)
+        views.link(self, views.holder(source) if source is data else source)
 
     @classmethod
     def _wrap(cls, data: np.ndarray, format: str | None, value: Value | None) -> "dlarray":

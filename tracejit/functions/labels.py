@@ -100,7 +100,7 @@ def stripdims(x: Any, format: str | None = None) -> dlarray:
             array = apply("transpose", array, axes=order)
         if shape != array.shape:
             array = apply("reshape", array, shape=shape)
-    result: dlarray = views.alias(array, None)
+    result: dlarray = array if views.is_scalar(array) else views.alias(array, None)
     return result
 
 

@@ -11,10 +11,11 @@ A recording inside another evaluation is appended to the tape of that one, and a
 there: it would have no derivative. So it is an error to use it before that evaluation has ended, too.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.errors import TraceError
-from tracejit.record.places import describe_location
+from tracejit.record.places import describe_location, user_location
 
 
 def is_open(array: Any) -> bool:
@@ -59,3 +60,14 @@ class Ended:
     accelerating = False
     around = None
     name = "a function"
+
+
+def refuse_other_thread(name: str, arrays: Sequence[Any]) -> None:
+    """Refuse the recordings in other threads whose arrays an operation uses here, where nothing is recorded."""
+    for array in arrays:
+        if array._value is not None and is_open(array):
+            array._value.owner.refuse(
+                f"{name} uses an array of the trace in another thread",
+                user_location(),
+                "what a thread computes is not recorded; compute it in the thread of the function",
+            )

@@ -19,6 +19,7 @@ from tracejit.errors import DTypeError
 from tracejit.ops import Op
 from tracejit.ops.op import HANDLED
 from tracejit.record import monitor, recorder
+from tracejit.record.ended import refuse_other_thread
 from tracejit.record.places import user_location
 from tracejit.util.frames import user_frame
 from tracejit.util.quiet import call_quietly
@@ -88,7 +89,7 @@ def append(
     single = type(avals) is Aval
     parts: Sequence[Aval] = (avals,) if single else avals
     if current is None:
-        recorder.refuse_other_thread(op, arrays)
+        refuse_other_thread(op.name, arrays)
         return tuple([recorder.wrap(data, aval.format) for data, aval in zip(results, parts, strict=True)])
     if any(is_half(array._data.dtype) for array in (*arrays, *map(recorder.wrap, results))):
         raise DTypeError(

@@ -22,7 +22,7 @@ from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import data_of, impossible, joined, names_of, out_of_range
-from tracejit.record.ended import check_open, is_open
+from tracejit.record.ended import check_open, is_open, refuse_other_thread
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
@@ -325,17 +325,6 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         raise impossible(op.title, op.infer(*avals, **params), error) from error
 
 
-def refuse_other_thread(op: Op, arrays: Sequence[Any]) -> None:
-    """Refuse the recordings in other threads whose arrays an op uses here, where nothing is recorded."""
-    for array in arrays:
-        if array._value is not None and is_open(array):
-            array._value.owner.refuse(
-                f"{op.name} uses an array of the trace in another thread",
-                user_location(),
-                "what a thread computes is not recorded; compute it in the thread of the function",
-            )
-
-
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = thread.recorder
@@ -349,11 +338,13 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         **params,
     )
     if current is None:
-        refuse_other_thread(op, arrays)
+        refuse_other_thread(op.name, arrays)
         result = call_as_wanted(computed, (op, [a._data for a in arrays], params))
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
                 result = as_data(result)
+            elif op.view is not None and not arrays[0]._data.ndim and arrays[0]._data.base is None:
+                result = result.copy()  # of a number NumPy makes an array with an element of its own
             return _array_class._wrap(result, avals.format, None)
         return tuple(
             _array_class._wrap(as_data(part), aval.format, None)
@@ -377,7 +368,16 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
         if op.view is not None and (op is not _RESHAPE or is_view_of(outputs.data, values[0].data)):
-            result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
+            base = arrays[0]
+            if (
+                not base._data.ndim
+                and type(base._view) is not tuple
+                and id(base) not in current.memories.written
+            ):
+                if not result._data.ndim:
+                    return result  # a part of a number is a number
+                base = wrap(base._data, base._format, base._value)  # which no write changes
+            result._view = (base, op, params)  # as Memories.link() does, without the call
             current.views.append(result)
             if len(current.views) > current.memories.most_views:
                 current.memories.forget()

@@ -43,6 +43,13 @@ def is_scalar(array: Any) -> bool:
     return id(array) not in array._value.owner.memories.written
 
 
+def holder(array: Any) -> Any:
+    """Return what a view of an array shares its elements with: of a number, which no write changes, another array."""
+    if array._value is None or not is_scalar(array):
+        return array
+    return recorder.wrap(array._data, array._format, array._value)
+
+
 def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
@@ -65,6 +72,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
             # NumPy's code, a mapped function or a step may write it, as an array of its own
             data = _empty(data)
             value = _laid_out(value, data, current)
+        elif value.dtype.kind in "fcV" and not value.is_constant:
+            value = _same(value, current)  # a variable of its own: a gradient by it is none by the array
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 
@@ -76,7 +85,7 @@ def without_axes(number: Any) -> Any:
         if recorder.thread.recorder is not None:
             recorder.thread.recorder.memories.private(array, is_ndarray(number))
         return array
-    return alias(recorder.wrap(number._data, None, number._value), None)
+    return alias(holder(number), None)
 
 
 def as_given(result: Any, operand: Any) -> Any:
@@ -264,9 +273,17 @@ def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
 def _laid_out(value: Value, memory: np.ndarray, current: Any) -> Value:
     """Return a Value with the elements of another one in new memory: what is a view of it depends on their order."""
     memory[...] = value.data
+    value = _same(value, current)
+    value.data = memory
+    return value
+
+
+def _same(value: Value, current: Any) -> Value:
+    """Return another Value with the elements of a Value."""
+    data = value.data
     current.builder.location = recorder.user_location()
     value = current.builder.append(OPS["cast"], [value], {"dtype": value.dtype}, value.aval)
-    value.data = memory
+    value.data = data
     return value
 
 

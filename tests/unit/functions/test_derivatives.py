@@ -398,3 +398,30 @@ def test_ops_without_forward_mode_name_their_function():
 def test_errors(fun, error, text):
     with pytest.raises(error, match=text):
         fun()
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [np.copy, lambda x: np.array(x), lambda x: x.copy(), lambda x: x.flatten(), lambda x: x.astype(float)],
+)
+def test_a_copy_is_a_variable_of_its_own(copy):
+    def first(x):
+        y = copy(x)
+        total = (x * y * y).sum()
+        return dlgradient(total, x), dlgradient(total, y)
+
+    def second(x):
+        y = copy(x)
+        slope = dlgradient((x**3).sum() + (y**2).sum(), x)
+        return dlgradient((slope * slope).sum(), x), dlgradient((slope * slope).sum(), y)
+
+    x = np.arange(3.0)
+    slope = 3 * x**2 + 2 * x
+    for program, expected in (
+        (first, (3 * x**2, 2 * x**2)),
+        (second, (2 * slope * (6 * x + 2), 2 * slope * 2)),
+    ):
+        accelerated = dlaccelerate(program)
+        for found in (dlfeval(program, x), *(accelerated(x) for _ in range(3))):
+            for ours, theirs in zip(found, expected, strict=True):
+                np.testing.assert_allclose(np.asarray(ours), theirs)

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from accelerated import dlaccelerate
 from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -433,10 +434,30 @@ def test_messages_of_ops(op, avals, params, words):
         OPS[op].infer(*avals, **params)
 
 
-def test_nothing_is_recorded_for_what_changes_nothing():
+def test_nothing_is_recorded_for_a_view_of_all_elements():
     def unchanged(x):
-        y = movement.transpose(movement.broadcast_to(padding.pad(rolling.roll(x, 3), 0), (3,)), (0,))
-        return movement.squeeze(movement.reshape(padding.tile(y, 1), (3,)), ())
+        y = movement.transpose(movement.broadcast_to(x, (3,)), (0,))
+        return movement.squeeze(movement.reshape(y, (3,)), ())
 
     x = tj.dlarray(np.ones(3))
     assert tj.dlfeval(lambda x: unchanged(x)._value is x._value, x)
+
+
+def test_a_copy_of_all_elements_costs_nothing():
+    def copied(x):
+        return padding.tile(padding.pad(rolling.roll(x, 3), 0), 1).copy() * 2
+
+    def direct(x):
+        return x * 2
+
+    x = tj.dlarray(np.ones(3))
+    sources = [dlaccelerate(fun) for fun in (copied, direct)]
+    for fun in sources:
+        fun(x)
+        fun(x)
+    kernels = [
+        [line.partition("#")[0] for line in fun.source().splitlines() if line.startswith("  ")]
+        for fun in sources
+    ]
+    assert kernels[0] == kernels[1]
+    assert [fun.stats.launches for fun in sources] == [1, 1]

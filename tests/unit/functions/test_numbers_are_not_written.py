@@ -49,6 +49,47 @@ def test_an_in_place_operator_writes_arrays_only(case):
         compare("accelerated", call, ran(accelerated), expected, arguments(), 1e-12)
 
 
+VIEWS = """
+r.reshape(-1) | r.reshape(1, 1) | r[None] | r.ravel() | np.atleast_1d(r) | np.atleast_2d(r) | np.expand_dims(r, 0) | np.reshape(r, (1,)) | r[..., None]
+r.reshape(1).T | np.ravel(r)[::-1] | r.reshape(1)[0, ...] | np.atleast_1d(r)[:1] | np.moveaxis(r[None, None], 0, 1) | np.split(r[None], 1)[0] | r.real[None]
+np.require(r)
+"""  # noqa: E501
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", ["x.sum()", "v[0]", "z + 1", "np.zeros(3).sum()", "(v + 1j)[0].real"])
+@pytest.mark.parametrize(
+    "case", [case.strip() for case in VIEWS.replace("\n", "|").split("|") if case.strip()]
+)
+def test_an_array_made_of_a_number_has_an_element_of_its_own(case, number):
+    text = (
+        f"def program(x, v, z, n, m):\n    r = {number}\n    a = {case}\n    a += 1\n    a[...] *= 2\n"
+        "    return r * 1, a, x * 1, v * 1"
+    )
+    names = {"np": np}
+    exec(compile(text, f"<{case}>", "exec"), names)
+    program = names["program"]
+    expected, accelerated = ran(program), dlaccelerate(program)
+    compare("dlfeval", 0, ran(lambda *args: tj.dlfeval(program, *args)), expected, arguments(), 1e-12)
+    for call in range(3):
+        compare("accelerated", call, ran(accelerated), expected, arguments(), 1e-12)
+    if case != "np.require(r)":  # which reads the elements of a dlarray where nothing is recorded
+        compare("eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-12)
+
+
+@pytest.mark.parametrize("same", [tj.stripdims, tj.dlarray])
+def test_a_number_under_another_name_is_not_written(same):
+    def program(x):
+        total = x.sum()
+        other = same(total)
+        other += 1
+        return total, other
+
+    accelerated, x = dlaccelerate(program), np.ones(3)
+    for found in (tj.dlfeval(program, x), program(tj.dlarray(x)), *(accelerated(x) for _ in range(3))):
+        assert [each.item() for each in found] == [3.0, 4.0]
+
+
 def test_a_number_that_a_call_returned_is_not_written():
     total = dlaccelerate(lambda x: x.sum())
     for _ in range(3):

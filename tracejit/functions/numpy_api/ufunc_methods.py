@@ -121,7 +121,7 @@ def _reduced_axis(
         result: dlarray = as_array(np.full(shape, _identity(ufunc, dtype)))
         return movement.expand_dims(result, axis) if keepdims else result
     if len(rows) == 1 and ufunc.identity is not None:  # from which NumPy starts
-        rows.insert(0, _identity(ufunc, x.dtype))
+        rows.insert(0, _identity(ufunc, _loop_dtype(ufunc, x.dtype)))
     elif len(rows) == 1:
         rows[0] = views.copy(rows[0])
     result = fold(lambda a, b: apply_ufunc(ufunc, a, b), rows)

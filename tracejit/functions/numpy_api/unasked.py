@@ -46,6 +46,8 @@ def _required(
         return original(a, dtype, requirements, **kwargs)
     letters = {name[0].upper() for name in requirements or ()}
     array = as_array(a if dtype is None else elementwise.cast(a, dtype))
+    if views.is_scalar(array):
+        return views.without_axes(array)
     if "F" in letters:
         return array if array._data.flags.f_contiguous else array.copy("F")
     return array if not letters & {"C", "O"} or array._data.flags.c_contiguous else array.copy()

@@ -53,3 +53,12 @@ def test_values_of_floats_and_their_counts() -> None:
         np.testing.assert_array_equal(values, [-np.inf, 1.0, 3.0, np.nan])
         np.testing.assert_array_equal(counts, [1, 1, 2, 2])
         assert len(apart) == 5
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64"])
+@pytest.mark.parametrize("ufunc", [np.logaddexp, np.logaddexp2, np.hypot, np.logical_xor])
+def test_a_ufunc_of_one_integer_starts_from_its_identity(ufunc: Any, dtype: str) -> None:
+    for x in (np.ones(1, dtype), np.zeros(1, dtype)):
+        ours, theirs = ufunc.reduce(dlarray(x)), ufunc.reduce(x)
+        assert ours.dtype == theirs.dtype
+        assert ours.item() == theirs.item()
