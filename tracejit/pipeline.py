@@ -127,7 +127,7 @@ def _rewritten(graph: Graph, for_device: bool) -> Graph:
     if any(dtype.kind == "c" for dtype in dtypes):
         from tracejit.passes.graph.complex_parts import complex_parts
 
-        graph = complex_parts(graph)
+        graph = complex_parts(graph, for_device)
     if any(is_half(dtype) for dtype in dtypes):
         from tracejit.passes.graph.half_bits import half_bits
 

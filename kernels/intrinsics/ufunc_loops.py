@@ -2,7 +2,7 @@
 """Calls of the inner loop of a ufunc, the C function that NumPy runs for operands of some dtypes.
 
 Those of numpy.linalg are loops over matrices: after the number of matrices the loop gets the sizes of one, and after
-the steps from matrix to matrix the steps within one.
+the steps from matrix to matrix the steps within one. So are those of numpy.fft, over lines.
 """
 
 from collections.abc import Callable
@@ -27,6 +27,8 @@ MATRICES = {
 """The axes of one matrix of each operand and result, by ufunc of numpy.linalg."""
 PRODUCTS = ("complex_product", "complex_gram", "real_gram")
 """Products by the loop of np.matmul; the elements of complex ones are two real numbers each."""
+FOURIER = ("fft", "ifft", "irfft", "rfft_n_even", "rfft_n_odd")
+"""The ufuncs of numpy.fft, which take lines, one factor for all, and give lines."""
 
 
 def _emit(builder: ir.IRBuilder, args: Any, sizes: Any, steps: Any, arrays: Any) -> None:
@@ -98,6 +100,28 @@ def _of_products(builder: ir.IRBuilder, is_gram: bool, args: Any, width: int) ->
     sizes = [builder.mul(*pair) for pair in ((n, k), (k, m), (n, m))]
     inner = [builder.mul(step, ir.Constant(_WORD, width)) for step in (*sizes, *steps, m, one)]
     _emit(builder, args[:3], [n, k, m], inner, arrays)
+
+
+def _of_lines(builder: ir.IRBuilder, args: Any) -> None:
+    """Emit calls of a loop over lines, one for each group of lines that lie at equal distances."""
+    routine, start, stop, bundle, total, lines, n_in, n_out, *places, x, factor, z = args
+    byte, zero = _BYTE.as_pointer(), ir.Constant(_WORD, 0)
+    given, made = places[:3], places[3:]
+    one = ir.Constant(_WORD, 1)
+    start, stop = builder.mul(start, bundle), builder.mul(stop, bundle)
+    stop = builder.select(builder.icmp_signed("<", stop, total), stop, total)
+    end = builder.sdiv(builder.sub(builder.add(stop, lines), one), lines)
+    with cgutils.for_range(builder, end, builder.sdiv(start, lines)) as loop:
+        base = builder.mul(loop.index, lines)
+        first, last = builder.sub(start, base), builder.sub(stop, base)
+        first = builder.select(builder.icmp_signed(">", first, zero), first, zero)
+        last = builder.select(builder.icmp_signed("<", last, lines), last, lines)
+        moved = [
+            builder.gep(builder.bitcast(array, byte), [builder.mul(loop.index, distances[0])])
+            for array, distances in ((x, given), (z, made))
+        ]
+        steps = [given[1], zero, made[1], given[2], made[2]]
+        _emit(builder, (routine, first, last), [n_in, n_out], steps, [moved[0], factor, moved[1]])
 
 
 def _keep_denormals(builder: ir.IRBuilder) -> Any:
@@ -189,13 +213,24 @@ def _over_products(name: str) -> Any:
     return _define(f"matrix_loop_{name}", words, 2 if is_gram else 3, emit)
 
 
+def _over_lines(name: str) -> Any:
+    def emit(builder: ir.IRBuilder, args: Any, widths: list[int]) -> None:
+        _of_lines(builder, args)
+
+    return _define(f"fourier_loop_{name}", 14, 3, emit)
+
+
 FUNCTIONS = {
     **{f"ufunc_loop_{count}": _of_elements(count) for count in range(2, MOST + 1)},
     **{f"matrix_loop_{name}": _over_matrices(name, axes) for name, axes in MATRICES.items()},
     **{f"matrix_loop_{name}": _over_products(name) for name in PRODUCTS},
+    **{f"fourier_loop_{name}": _over_lines(name) for name in FOURIER},
 }
 """ufunc_loop_n(routine, start, stop, *steps, *arrays): the elements from start to stop.
 
 `routine` is the address of two words, the loop and its data. Steps are in bytes, 0 where one element serves all.
 matrix_loop_name(routine, start, stop, *sizes, *arrays): the matrices from start to stop, of sizes in the order in which
-MATRICES names them; those of PRODUCTS take steps of factors behind the sizes."""
+MATRICES names them; those of PRODUCTS take steps of factors behind the sizes.
+fourier_loop_name(routine, start, stop, bundle, total, lines, n_in, n_out, *places, x, factor, z): the bundles of lines
+from start to stop, of `total` lines that come in groups of `lines`; n_in and n_out elements of a line are read and
+written. `places` are the bytes between groups, lines and elements of x, and then of z."""

@@ -125,6 +125,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "codegen.device.work.emit_kernel: : a function of Python cannot run on a d": "as above",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",
     "ops.matrix_ufuncs.matrix_ufunc: : the NumPy that is installed has no suc": "another version of NumPy",
+    "ops.fourier_ufuncs.fourier_ufunc: : the NumPy that is installed has no suc": "as above",
     "ops.fourier.numbers: is made of fft_lines: passes/graph/compl": "a pass replaces these ops before",
     "ops.order._no_kernel: sort: graphs that are compiled have part": "a pass replaces these ops before",
     "ops.reduce._found_with_extremum: the extremum is computed, and then found": "a pass replaces these ops before",

@@ -20,8 +20,9 @@ from tracejit.util.named_tuples import NamedTuple
 _ROUTINES = {"gemm_f32": "sgemm", "gemm_f64": "dgemm"}  # by the function that calls it
 _MATRICES = 3  # addresses that the routine takes: two factors and the product
 _CALLS = re.compile(rf"\b({'|'.join(_ROUTINES)})\(\s*args\[0\]")
-_LOOP = re.compile(r"\b(?:ufunc_loop_\d|matrix_loop_(\w+))\(\s*args\[0\]")
+_LOOP = re.compile(r"\b(?:ufunc_loop_\d|matrix_loop_(\w+)|fourier_loop_(\w+))\(\s*args\[0\]")
 _OF_MATRICES = "numpy.linalg."  # whose loops take other integers than those over elements
+_OF_LINES = "numpy.fft."  # which take complex numbers, of which kernels know the parts
 _WORD = re.compile(r"\bargs\b(?:\[(\d+)\])?")
 _TYPED = re.compile(r"\b(read|write|number)_(\w+)\(args\[(\d+)\]")
 
@@ -93,7 +94,12 @@ def parameters(kernel: Kernel) -> tuple[Parameter, ...]:
             for kind in ("read", "write")
         }
         name = f"{_OF_MATRICES}{loop[1]}" if loop[1] else ""
-        signature[0] = Parameter("symbol", routine=f"{name}/{kinds['read']}->{kinds['write']}")
+        routine = f"{name}/{kinds['read']}->{kinds['write']}"
+        if loop[2]:
+            part = kinds["write"]
+            operand = part if loop[2].startswith("rfft") else part.upper()
+            routine = f"{_OF_LINES}{loop[2]}/{operand}{part}->{part if loop[2] == 'irfft' else part.upper()}"
+        signature[0] = Parameter("symbol", routine=routine)
     return tuple(signature)
 
 

@@ -161,12 +161,12 @@ def istft(
             f"fft_length={segments.length} and one_sided={bool(one_sided)}; pass the lengths that stft had."
         )
     if one_sided:
-        parts = apply("irfft", array, axis=axis, n=segments.length)
+        parts = apply("irfft", array, axis=axis, n=segments.length, power=1.0)
     else:
-        parts = apply("fft", array, axis=axis, inverse=True)
+        parts = apply("fft", array, axis=axis, inverse=True, power=1.0)
     weights = segments.window
     count, beside = weights.size, (1,) * (array.ndim - axis - 1)
-    parts = movement.sliced(apply("mul", parts, 1.0 / segments.length), {axis: slice(0, count)})
+    parts = movement.sliced(parts, {axis: slice(0, count)})
     squares = weights * weights
     parts = parts * movement.reshape(weights, (count, *beside))
     steps, places = segments.hop * (number - 1) + count, segments.places(number)

@@ -26,6 +26,7 @@ OPS = Table(
         "spectral",
         "numpy_products",
         "fourier",
+        "fourier_ufuncs",
         "special",
         "fractions",
     ),

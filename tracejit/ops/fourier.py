@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Discrete Fourier transforms along one axis, without a factor; the functions multiply by that of `norm`.
+"""Discrete Fourier transforms along one axis, divided by n**power: 0 where `norm` asks for no factor, 1 or 0.5.
 
 Adjoints are transforms again (Note [complex cotangents] in autodiff.py): the matrix of fft is symmetric, so that the
 cotangent of x is the transform of that of y in the same direction.
@@ -7,7 +7,7 @@ cotangent of x is the transform of that of y in the same direction.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,13 +26,27 @@ def _check_axis(name: str, x: Aval, axis: int) -> None:
         )
 
 
-def _infer_fft(x: Aval, *, axis: int, inverse: bool) -> Aval:
+Norm = Literal["backward", "ortho", "forward"]
+_NORMS: dict[float, Norm] = {0.0: "backward", 0.5: "ortho", 1.0: "forward"}
+"""The norm of a transform that is not inverse, by power."""
+_INVERSE_NORMS: dict[float, Norm] = {0.0: "forward", 0.5: "ortho", 1.0: "backward"}
+
+
+def factor_of(n: int, power: float) -> float:
+    """Return what the sums of a transform of n elements are multiplied by."""
+    return 1.0 / float(n**power)
+
+
+def _infer_fft(x: Aval, *, axis: int, inverse: bool, power: float = 0.0) -> Aval:
     _check_axis("fft", x, axis)
     return Aval(x.shape, x.format, complex_dtype(x.dtype))
 
 
-def _numpy_fft(x: np.ndarray, *, axis: int, inverse: bool) -> np.ndarray:
-    found = np.fft.ifft(x, axis=axis, norm="forward") if inverse else np.fft.fft(x, axis=axis)
+def _numpy_fft(x: np.ndarray, *, axis: int, inverse: bool, power: float = 0.0) -> np.ndarray:
+    if inverse:
+        found = np.fft.ifft(x, axis=axis, norm=_INVERSE_NORMS[power])
+    else:
+        found = np.fft.fft(x, axis=axis, norm=_NORMS[power])
     return found.astype(complex_dtype(x.dtype), copy=False)  # NumPy 1 has complex128 only
 
 
@@ -40,22 +54,23 @@ def _vjp_fft(b: Any, node: Any, ct: Any) -> Any:
     return (b.fft(ct, **node.params),)
 
 
-def _infer_rfft(x: Aval, *, axis: int) -> Aval:
+def _infer_rfft(x: Aval, *, axis: int, power: float = 0.0) -> Aval:
     _check_axis("rfft", x, axis)
     shape = (*x.shape[:axis], x.shape[axis] // 2 + 1, *x.shape[axis + 1 :])
     return Aval(shape, x.format, complex_dtype(x.dtype))
 
 
-def _numpy_rfft(x: np.ndarray, *, axis: int) -> np.ndarray:
-    return np.fft.rfft(x, axis=axis).astype(complex_dtype(x.dtype), copy=False)
+def _numpy_rfft(x: np.ndarray, *, axis: int, power: float = 0.0) -> np.ndarray:
+    return np.fft.rfft(x, axis=axis, norm=_NORMS[power]).astype(complex_dtype(x.dtype), copy=False)
 
 
 def _vjp_rfft(b: Any, node: Any, ct: Any) -> Any:
     # The sums of Re(c_k e**(-2 pi i k t / n)) are those of irfft, which counts elements between the ends twice.
     axis, n = node.params["axis"], node.inputs[0].shape[node.params["axis"]]
+    power = node.params.get("power", 0.0)
     weights = 1.0 / _counts(n, part_dtype(ct.dtype))
     weights = weights.reshape(-1, *(1,) * (ct.ndim - axis - 1))
-    return (b.irfft(b.mul(b.conj(ct), b.constant(weights)), axis=axis, n=n),)
+    return (b.irfft(b.mul(b.conj(ct), b.constant(weights)), axis=axis, n=n, power=power),)
 
 
 def _counts(n: int, dtype: np.dtype) -> np.ndarray:
@@ -67,7 +82,7 @@ def _counts(n: int, dtype: np.dtype) -> np.ndarray:
     return counts
 
 
-def _infer_irfft(x: Aval, *, axis: int, n: int) -> Aval:
+def _infer_irfft(x: Aval, *, axis: int, n: int, power: float = 0.0) -> Aval:
     _check_axis("irfft", x, axis)
     if x.shape[axis] != n // 2 + 1 or n < 1:
         raise DimsError(
@@ -77,15 +92,15 @@ def _infer_irfft(x: Aval, *, axis: int, n: int) -> Aval:
     return Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.format, part_dtype(complex_dtype(x.dtype)))
 
 
-def _numpy_irfft(x: np.ndarray, *, axis: int, n: int) -> np.ndarray:
-    found = np.fft.irfft(x, n, axis, norm="forward")
+def _numpy_irfft(x: np.ndarray, *, axis: int, n: int, power: float = 0.0) -> np.ndarray:
+    found = np.fft.irfft(x, n, axis, norm=_INVERSE_NORMS[power])
     return found.astype(part_dtype(complex_dtype(x.dtype)), copy=False)
 
 
 def _vjp_irfft(b: Any, node: Any, ct: Any) -> Any:
-    axis, n = node.params["axis"], node.params["n"]
+    axis, n, power = node.params["axis"], node.params["n"], node.params.get("power", 0.0)
     counts = _counts(n, ct.dtype).reshape(-1, *(1,) * (ct.ndim - axis - 1))
-    return (b.mul(b.conj(b.rfft(ct, axis=axis)), b.constant(counts)),)
+    return (b.mul(b.conj(b.rfft(ct, axis=axis, power=power)), b.constant(counts)),)
 
 
 def _promote_complex(x: np.dtype) -> tuple[np.dtype, ...]:
@@ -174,7 +189,7 @@ def _numpy_lines(
     wide = (*count[:2], count[2] + wrapped)
     place = np.lib.stride_tricks.as_strided(out, wide, [size * step for step in writes])
     if out.size:
-        place[..., : count[2]] = _numpy_fft(given, axis=2, inverse=inverse)
+        place[..., : count[2]] = _numpy_fft(given, axis=2, inverse=inverse) * rest[0][-1]
         place[..., count[2] :] = place[..., :wrapped]
     return out, np.zeros(work.shape, work.dtype)
 
@@ -201,28 +216,35 @@ _CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[15]) * _NS, lambda numbers: numbe
 
 OPS = (
     Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of the same complex numbers twice, of their "
-       "parts, or of real numbers twice that are parts side by side if `paired`, by tables of roots and factors; to "
-       "places anywhere, with the first element once more at the end if `wrapped`; and scratch memory; no derivative",
+       "parts, or of real numbers twice that are parts side by side if `paired`, by tables of roots, behind which is "
+       "what the sums are multiplied by, and of steps; to places anywhere, with the first element once more at the "
+       "end if `wrapped`; and scratch memory; no derivative",
        kind=Kind.KERNEL, takes_complex=True, infer=_infer_lines,
        numpy=_numpy_lines, vjp=None, analytic=False, emit=KernelCall("fft_lines", _numbers_lines, cut=_CUT),
-       samples=(Sample(((0,), (0,), (2,), (2,), (1,)),
+       samples=(Sample(((0,), (0,), (3,), (3,), (1,)),
                        {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1), "inverse": False,
                         "paired": False, "wrapped": False},
                        dtypes=("float64", "float64", "float64", "float64", "int64")),)),
-    Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
+    Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`, over "
+       "n**power; that of ct",
        kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft,
        numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
        analytic=False, emit=KernelCall("fft_lines", _no_kernel("fft")),
-       samples=(*_samples(_COMPLEX, inverse=False), *_samples(_COMPLEX, inverse=True))),
-    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; irfft(conj(ct)), halved between the ends",
+       samples=(*_samples(_COMPLEX, inverse=False), *_samples(_COMPLEX, inverse=True),
+                Sample(((2, 6),), {"axis": 1, "inverse": True, "power": 1.0}, dtypes=_COMPLEX))),
+    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x, over n**power; irfft(conj(ct)), halved "
+       "between the ends",
        kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real,
        vjp=_vjp_rfft, analytic=False,
-       emit=KernelCall("fft_lines", _no_kernel("rfft")), samples=_samples(("float64",))),
-    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled but at the ends",
+       emit=KernelCall("fft_lines", _no_kernel("rfft")),
+       samples=(*_samples(("float64",)), Sample(((2, 6),), {"axis": 1, "power": 0.5}, dtypes=("float64",)))),
+    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n over n**power; conj(rfft(ct)), doubled "
+       "but at the ends",
        kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_irfft,
        numpy=_numpy_irfft, promote=_promote_complex,
        vjp=_vjp_irfft, analytic=False, emit=KernelCall("fft_lines", _no_kernel("irfft")),
        samples=(Sample(((2, 4),), {"axis": 1, "n": 6}, dtypes=_COMPLEX),
                 Sample(((3, 2),), {"axis": 0, "n": 5}, dtypes=_COMPLEX),
-                Sample(((1,),), {"axis": 0, "n": 1}, dtypes=_COMPLEX))),
+                Sample(((1,),), {"axis": 0, "n": 1}, dtypes=_COMPLEX),
+                Sample(((2, 4),), {"axis": 1, "n": 6, "power": 1.0}, dtypes=_COMPLEX))),
 )  # fmt: skip

@@ -79,7 +79,7 @@ def _call(name: str, numbers: Any) -> KernelCall:
     def own(x: Aval) -> str:
         return f"{'complex' if x.dtype.kind == 'c' else 'real'}_{name}"
 
-    def routine(*operands: Aval) -> str:
+    def routine(*operands: Aval, **params: Any) -> str:
         char = part_dtype(operands[0].dtype).char
         return f"numpy.linalg.{own(operands[0])}/{char * len(operands)}->{char}"
 

@@ -160,9 +160,9 @@ class KernelCall(NamedTuple):
     each output. It writes every element of its outputs. `variant`, called as `numbers` is, returns the name of another
     function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
-    share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
-    address is the first argument. If `is_aligned`, operands are single elements or have the result's shape: others are
-    expanded first. With `tells_saved` the last integer is 1, or 0 if nothing reads the outputs that
+    share the work. `routine`, called with the operands' avals and the params, returns the name of a routine outside
+    kernels/ whose address is the first argument. If `is_aligned`, operands are single elements or have the result's
+    shape: others are expanded first. With `tells_saved` the last integer is 1, or 0 if nothing reads the outputs that
     the op saves: then the kernel need not write them.
     """
 

@@ -19,6 +19,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.kernels.winograd import TRANSFORMS
 from tracejit.ops import OPS
+from tracejit.ops.fourier_ufuncs import FOURIER_UFUNCS
 from tracejit.ops.matrix_ufuncs import MATRIX_UFUNCS, PRODUCTS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
@@ -171,6 +172,7 @@ def namespace() -> dict[str, Any]:
         names[f"ufunc_loop_{count}"] = ufunc_loops.run
     names |= {f"matrix_loop_{name}": ufunc_loops.run_matrices for name in MATRIX_UFUNCS}
     names |= {f"matrix_loop_{name}": ufunc_loops.run_products for name in PRODUCTS}
+    names |= {f"fourier_loop_{name}": ufunc_loops.run_lines for name in FOURIER_UFUNCS}
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

@@ -19,11 +19,12 @@ import numpy as np
 
 from tracejit.aval import complex_dtype
 from tracejit.errors import CodegenError
+from tracejit.ops.fourier_ufuncs import fourier_ufunc
 from tracejit.ops.matrix_ufuncs import PRODUCTS, matrix_ufunc
 from tracejit.ops.ufunc_loops import ufunc_of
 
 MOST = 8  # operands and results of a ufunc
-NAME = re.compile(r"(numpy|numpy\.linalg|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
+NAME = re.compile(r"(numpy|numpy\.linalg|numpy\.fft|scipy\.special)\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
 
 
 class Head(ctypes.Structure):
@@ -46,6 +47,7 @@ class Head(ctypes.Structure):
 _FINDERS: dict[str, Callable[[str], Any]] = {
     "numpy": lambda name: getattr(np, name, None),
     "numpy.linalg": matrix_ufunc,
+    "numpy.fft": fourier_ufunc,
     "scipy.special": ufunc_of,
 }
 
@@ -157,3 +159,27 @@ def run_products(name: str, start: int, stop: int, n: int, k: int, m: int, *step
     ]
     x, y = (*matrices, matrices[0].swapaxes(1, 2))[:2]
     out.reshape(stop - start, n, m)[...] = np.matmul(x, y)
+
+
+def run_lines(name: str, start: int, stop: int, *numbers_and_pointers: Any) -> None:
+    """Run a loop over lines on the pointers of the Python back end, as kernels/intrinsics/ufunc_loops.py does."""
+    ufunc, types = _parts(name)
+    bundle, total, lines, n_in, n_out, *places, x, factor, z = numbers_and_pointers
+    for number in range(start * bundle, min(stop * bundle, total)):
+        group, line = divmod(number, lines)
+        operand, result = (
+            _line(pointer, np.dtype(char), count, group * far + line * near, step)
+            for pointer, char, count, (far, near, step) in (
+                (x, types[0], n_in, places[:3]),
+                (z, types[-1], n_out, places[3:]),
+            )
+        )
+        ufunc(operand, factor[0], out=result)
+
+
+def _line(pointer: Any, dtype: np.dtype, count: int, offset: int, step: int) -> np.ndarray:
+    """Return the elements of a line that begins `offset` bytes from a pointer to numbers, or to parts of them."""
+    size = pointer.dtype.itemsize
+    found = pointer.span(offset // size, ((count - 1) * step + dtype.itemsize) // size)
+    first = found[: dtype.itemsize // size].view(dtype)
+    return np.lib.stride_tricks.as_strided(first, (count,), (step,))

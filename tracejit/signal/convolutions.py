@@ -308,9 +308,10 @@ def _circular(x: dlarray, v: dlarray, axes: Sequence[int], lengths: Sequence[int
         spectra.append(y)
     found = spectra[0] * spectra[1]
     for axis in others:
-        found = apply("fft", found, axis=axis, inverse=True)
-    op, sizes = ("irfft", {"n": lengths[-1]}) if is_real else ("fft", {"inverse": True})
-    return apply("mul", apply(op, found, axis=last, **sizes), 1.0 / math.prod(lengths))
+        found = apply("fft", found, axis=axis, inverse=True, power=1.0)
+    if is_real:
+        return apply("irfft", found, axis=last, n=lengths[-1], power=1.0)
+    return apply("fft", found, axis=last, inverse=True, power=1.0)
 
 
 def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Sizes) -> dlarray:

@@ -63,6 +63,8 @@ def emit_fourier(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
         count = whole // r if r in ARITHMETIC else whole
         numbers = {
             "count": count, "lines": lines, "n": size, "far": size // r, "s": s, "r": r,
+            # Behind the roots is what the last step multiplies by; the first of them is 1.
+            "scale_at": size if number + 1 == len(steps) else 0,
             "x_outer": source.outer, "x_line": source.line, "x_step": source.step,
             "z_outer": made.outer, "z_line": made.line, "z_step": made.step,
         }  # fmt: skip
@@ -111,6 +113,7 @@ def _text(radix: int, is_line_last: bool) -> str:
         "q = remainder(i, s)",
         "at_x = group_of_lines * x_outer + line * x_line + i * x_step",
         "at_z = group_of_lines * z_outer + line * z_line + (q + s * r * p) * z_step",
+        "f = roots_re[scale_at]",
         *(_fixed(radix) if radix else _any()),
         "number = index(number + threads())",
     ]
@@ -122,7 +125,7 @@ def _fixed(radix: int) -> list[str]:
     for k in range(radix):
         lines += [f"r{k} = x_re[at_x + {k} * far * x_step]", f"i{k} = x_im[at_x + {k} * far * x_step]"]
     lines += ARITHMETIC[radix].strip("\n").splitlines()
-    lines += ["z_re[at_z] = u0", "z_im[at_z] = v0"]
+    lines += ["z_re[at_z] = u0 * f", "z_im[at_z] = v0 * f"]
     for k in range(1, radix):
         lines += [f"c{k} = roots_re[{k} * p * s]", f"d{k} = roots_im[{k} * p * s]"]
         lines += _turned(f"at_z + {k} * s * z_step", str(k))
@@ -153,8 +156,8 @@ def _any() -> list[str]:
 
 
 def _turned(place: str, k: str) -> list[str]:
-    """Return the lines that store an element, turned by c and d."""
+    """Return the lines that store an element, turned by c and d, times f."""
     return [
-        f"z_re[{place}] = u{k} * c{k} - v{k} * d{k}",
-        f"z_im[{place}] = u{k} * d{k} + v{k} * c{k}",
+        f"z_re[{place}] = (u{k} * c{k} - v{k} * d{k}) * f",
+        f"z_im[{place}] = (u{k} * d{k} + v{k} * c{k}) * f",
     ]

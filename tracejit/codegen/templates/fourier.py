@@ -25,6 +25,7 @@ NUMBERS = (
 
 _TEXT = """
 half = (n + BESIDE) * LANES
+scale = roots_re[n]
 base = first * 4 * (n + BESIDE) * UNIT
 for part in range(first * UNIT // LANES, last * UNIT // LANES):
     task = part * LANES // UNIT
@@ -302,6 +303,14 @@ for t in range(n - n % {lanes // 2}, n):
         work[base + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_re"]}]
         work[base + half + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_im"]}]
 """
+    if is_whole and numbers["in_lane"] == 2:
+        return """
+for t in range(n):
+    v = load_first_V(x_re, source + t * in_step, min(2 * count, LANES))
+    w = load_first_V(x_re, source + t * in_step + LANES, max(2 * count - LANES, 0))
+    store_V(work, base + (in_re * (n + BESIDE) + t) * LANES, even_X(v, w))
+    store_V(work, base + (in_im * (n + BESIDE) + t) * LANES, odd_X(v, w))
+"""
     at = "source + " + _place("in", numbers)
     return f"""
 {_loops(numbers["in_lane"])}
@@ -315,7 +324,7 @@ def _store(numbers: Mapping[str, int], lanes: int) -> str:
     if numbers["out_step"] == 2:
         parts = ["a + half", "a"] if numbers["out_re"] else ["a", "a + half"]
         vectors = ", ".join(
-            f"load_V(work, {part} + (t + {k}) * LANES)" for k in range(lanes // 2) for part in parts
+            f"load_V(work, {part} + (t + {k}) * LANES) * scale" for k in range(lanes // 2) for part in parts
         )
         return f"""
 for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
@@ -323,21 +332,30 @@ for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
     store_tile_V(z, target + 2 * t, rows_LANES(0, count), out_lane, square, 0, LANES)
 for t in range(n - n % {lanes // 2}, n):
     for lane in range(count):
-        z[target + lane * out_lane + t * 2 + {numbers["out_re"]}] = work[a + t * LANES + lane]
-        z[target + lane * out_lane + t * 2 + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+        z[target + lane * out_lane + t * 2 + {numbers["out_re"]}] = work[a + t * LANES + lane] * scale
+        z[target + lane * out_lane + t * 2 + {numbers["out_im"]}] = work[a + half + t * LANES + lane] * scale
+"""
+    if numbers["out_lane"] == 2:
+        first, second = ("a + half", "a") if numbers["out_re"] else ("a", "a + half")
+        return f"""
+for t in range(n):
+    v = load_V(work, {first} + t * LANES) * scale
+    w = load_V(work, {second} + t * LANES) * scale
+    store_first_X(z, target + t * out_step, zipped_low_X(v, w), min(2 * count, LANES))
+    store_first_X(z, target + t * out_step + LANES, zipped_high_X(v, w), max(2 * count - LANES, 0))
 """
     at = "target + " + _place("out", numbers)
     return f"""
 {_loops(numbers["out_lane"])}
-        z[{at} + {numbers["out_re"]}] = work[a + t * LANES + lane]
-        z[{at} + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+        z[{at} + {numbers["out_re"]}] = work[a + t * LANES + lane] * scale
+        z[{at} + {numbers["out_im"]}] = work[a + half + t * LANES + lane] * scale
 """
 
 
 _FIRST_AGAIN = """
 for lane in range(count):
-    z[target + lane * out_lane + n * out_step + out_re] = work[a + lane]
-    z[target + lane * out_lane + n * out_step + out_im] = work[a + half + lane]
+    z[target + lane * out_lane + n * out_step + out_re] = work[a + lane] * scale
+    z[target + lane * out_lane + n * out_step + out_im] = work[a + half + lane] * scale
 """
 
 

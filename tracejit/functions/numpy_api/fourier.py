@@ -44,11 +44,11 @@ def _operand(name: str, a: Any, n: Any, axis: Any, norm: Any) -> tuple[dlarray, 
     return array, None if n is None else integer(name, "n", n), normalize_axis(name, array, axis)
 
 
-def _scaled(x: dlarray, n: int, norm: Any, inverse: bool) -> dlarray:
-    """Return a transform of n elements times the factor of `norm`."""
+def _power(norm: Any, inverse: bool) -> float:
+    """Return the power of the number of elements that `norm` divides by."""
     if norm == "ortho":
-        return apply("mul", x, float(n) ** -0.5)
-    return apply("mul", x, 1.0 / n) if inverse == (norm != "forward") else x
+        return 0.5
+    return float(inverse == (norm != "forward"))
 
 
 def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:
@@ -65,7 +65,7 @@ def _whole(name: str, a: Any, n: Any, axis: Any, norm: Any, inverse: bool) -> dl
     array, count, number = _operand(name, a, n, axis, norm)
     count = array.shape[number] if count is None else count
     array = _cut(name, array, count, number)
-    return _scaled(apply("fft", array, axis=number, inverse=inverse), count, norm, inverse)
+    return apply("fft", array, axis=number, inverse=inverse, power=_power(norm, inverse))
 
 
 def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:
@@ -79,7 +79,7 @@ def _rfft(name: str, a: Any, n: Any, axis: Any, norm: Any) -> dlarray:
     if array.dtype.kind == "c":
         refuse(name, f"a is {array.dtype}, expected real numbers; use np.fft.fft, or pass a.real")
     array = _cut(name, array, count, number)
-    return _scaled(apply("rfft", array, axis=number), count, norm, False)
+    return apply("rfft", array, axis=number, power=_power(norm, False))
 
 
 def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:
@@ -93,7 +93,7 @@ def _irfft(name: str, a: Any, n: Any, axis: Any, norm: Any) -> dlarray:
     if count < 1:
         refuse(name, f"n must be positive, not {count}")
     array = _cut(name, array, count // 2 + 1, number)
-    return _scaled(apply("irfft", array, axis=number, n=count), count, norm, True)
+    return apply("irfft", array, axis=number, n=count, power=_power(norm, True))
 
 
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:

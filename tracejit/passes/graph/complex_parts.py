@@ -24,24 +24,25 @@ from tracejit.passes.graph.pairs import Operand, Parts, number, whole_of
 
 
 @cache
-def _rules() -> dict[str, Callable[..., Any]]:
+def _rules(for_device: bool) -> dict[str, Callable[..., Any]]:
     """Return the formulas by the name of the op; most programs do without them."""
     from tracejit.passes.graph.complex_arrays import ARRAYS
     from tracejit.passes.graph.complex_fourier import FOURIER
     from tracejit.passes.graph.complex_functions import FUNCTIONS
+    from tracejit.passes.graph.fourier_by_numpy import BY_NUMPY
 
-    return {**FUNCTIONS, **ARRAYS, **FOURIER}
+    return {**FUNCTIONS, **ARRAYS, **FOURIER, **({} if for_device else BY_NUMPY)}
 
 
 def is_known(name: str) -> bool:
     """Return whether an op of complex numbers has a formula for their parts."""
-    return name in _rules()
+    return name in _rules(False)
 
 
-def complex_parts(graph: Graph) -> Graph:
+def complex_parts(graph: Graph, for_device: bool = False) -> Graph:
     """Return an equivalent graph in which only `real`, `imag`, `complex_of` and calls of Python meet complex numbers.
 
-    A graph without complex numbers is returned as it is.
+    A graph without complex numbers is returned as it is. One `for_device` calls no functions of the CPU.
 
     Raises:
         CodegenError: if an op of complex numbers has no formula for their parts.
@@ -49,12 +50,13 @@ def complex_parts(graph: Graph) -> Graph:
     values = [*graph.inputs, *graph.constants, *(v for node in graph.nodes for v in node.outputs)]
     if all(value.aval.dtype.kind != "c" for value in values):
         return graph
-    return _Splitter(graph).run()
+    return _Splitter(graph, for_device).run()
 
 
 class _Splitter:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, for_device: bool) -> None:
         self.old = graph
+        self.for_device = for_device
         self.new = Graph()
         self.b = Builder(self.new)
         self.map: dict[Value, Operand] = {}
@@ -104,7 +106,7 @@ class _Splitter:
             return self.call(node)
         if node.op.kind is Kind.LOOP:
             return self.loop(node)
-        rule = _rules().get(node.op.name)
+        rule = _rules(self.for_device).get(node.op.name)
         if rule is None:
             raise CodegenError(
                 f"{node.op.name}: an op of complex numbers that has no formula for their parts cannot be compiled."
@@ -124,7 +126,7 @@ class _Splitter:
     def loop(self, node: Node) -> list[Operand]:
         """Return the results of a loop, or of a choice of bodies, whose bodies take and give parts."""
         params = {
-            name: _body_of_parts(value) if isinstance(value, Body) else value
+            name: _body_of_parts(value, self.for_device) if isinstance(value, Body) else value
             for name, value in node.params.items()
         }
         avals = [
@@ -178,13 +180,13 @@ def _is_seen(value: Value) -> bool:
     return node is not None and node.op.name in ("real", "imag")
 
 
-def _body_of_parts(body: Body) -> Body:
+def _body_of_parts(body: Body, for_device: bool) -> Body:
     """Return a body whose complex inputs and outputs are two real ones each."""
     inputs, first = body.graph.inputs, body.carries
     carries, slices = (
         sum(map(_count, some)) for some in (inputs[:first], inputs[first : first + body.slices])
     )
-    return Body(_Splitter(body.graph).body(), carries, slices)
+    return Body(_Splitter(body.graph, for_device).body(), carries, slices)
 
 
 def _count(value: Value) -> int:

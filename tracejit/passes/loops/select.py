@@ -244,7 +244,7 @@ class _Selector:
         name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
         symbol, operands = None, node.inputs
         if emit.routine is not None:
-            symbol = emit.routine(*[v.aval for v in node.inputs])
+            symbol = emit.routine(*[v.aval for v in node.inputs], **node.params)
         if emit.is_aligned:
             operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
             avals[1:] = [v.aval for v in operands]

@@ -48,6 +48,24 @@ def test_transforms(shape: tuple[int, int], axis: int, inverse: bool, vector_byt
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("power", [0.5, 1.0])
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 10), 1), ((10, 17), 0), ((2, 64), 1), ((2, 67), 1), ((1, 2), 0)]
+)
+def test_factors(shape: tuple[int, int], axis: int, inverse: bool, power: float) -> None:
+    """Of lines in one step and in two, and of convolutions with a chirp."""
+    x = np.random.default_rng(0).standard_normal(shape) + 1j
+    b = Builder(Graph())
+    b.graph.outputs = [b.fft(b.input(Aval(shape, None, x.dtype)), axis=axis, inverse=inverse, power=power)]
+    program = build(b.graph)
+    assert all("numpy.fft" not in str(row.arguments[0]) for row in program.rows)
+    (found,) = PythonExecutable(program)([x])
+    function = np.fft.ifft if inverse else np.fft.fft
+    norm = "ortho" if power == 0.5 else "backward" if inverse else "forward"
+    np.testing.assert_allclose(found, function(x, axis=axis, norm=norm), rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("vector_bytes", [16, 64])
 @pytest.mark.parametrize("shape", [(1, 4), (3, 10), (17, 16), (2, 3, 18), (9, 34)])
 def test_rows_of_real_numbers_are_read_in_pairs(shape: tuple[int, ...], vector_bytes: int) -> None:
