@@ -47,6 +47,7 @@ class FakeCublas:
         faults: statuses by the name of a function; it returns the status instead of doing its work.
         asked: the products that were put on streams.
         version, workspace_bytes: of the library, and what each product needs.
+        suggestion_state: the status that a suggestion has.
     """
 
     def __init__(self, on: FakeLibrary) -> None:
@@ -55,6 +56,7 @@ class FakeCublas:
         self.faults: dict[str, int] = {}
         self.asked: list[Asked] = []
         self.version, self.workspace_bytes = 120903, 512
+        self.suggestion_state = 0
         self._objects: dict[int, dict[Any, Any]] = {}
         self._last = 0x100
 
@@ -130,6 +132,7 @@ class FakeCublas:
             number._obj.value = 0
             return _UNSUPPORTED
         number._obj.value = 1
+        found._obj.state = self.suggestion_state
         found._obj.workspace_bytes = self.workspace_bytes
         found._obj.algorithm.data[:4] = [wanted[key] for key in (5, 6, 7, 8)]
         return None

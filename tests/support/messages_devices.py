@@ -316,6 +316,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
     ),
     (
+        with_library(lambda patch, library: setattr(library, "suggestion_state", 15)),
+        DeviceError,
+        "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmulAlgoGetHeuristic: "
+        "CUBLAS_STATUS_NOT_SUPPORTED (15)). This version of the library cannot compute it: install a newer one, or "
+        "unset TRACEJIT_CUBLAS_FROM, so that tracejit's own kernels compute products.",
+    ),
+    (
         with_library(lambda patch, library: library.faults.update(cublasLtMatmul=3)),
         DeviceMemoryError,
         "cuda:0: cuBLASLt 12.9.3 failed for a product (2 x 3) @ (3 x 2) of float64 (cublasLtMatmul: "
