@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tracejit import config
 from tracejit.aval import is_half
 from tracejit.codegen.emit import Origins, emit
+from tracejit.codegen.other_sizes import kernels_elsewhere
 from tracejit.describe.stages import DevicePlan, Stages
 from tracejit.ir import Graph, Value, verify
 from tracejit.ops import Kind
@@ -72,14 +73,15 @@ def _stages_of(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -
     chop(fused)
 
     selection = select(simplified, fused, writes, _build_body)
-    launches, commits = [
-        join_epilogues(schedule(some, selection.external), selection.external)
-        for some in (selection.launches, selection.commits)
-    ]
+    schedules = [schedule(some, selection.external) for some in (selection.launches, selection.commits)]
+    launches, commits = [join_epilogues(made.launches, selection.external) for made in schedules]
     plan = place(launches, commits, selection)
 
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
+    program = program._replace(
+        of_other_sizes=kernels_elsewhere(program, [made.elsewhere for made in schedules])
+    )
     return Stages(simplified, fused, plan, origins, _with_halves(program, graph, writes))
 
 

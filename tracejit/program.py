@@ -179,6 +179,9 @@ class Program(NamedTuple):
     If it writes into inputs, these are `written`, and the last `commits` rows run only where the guard holds and no
     index was out of range: whoever sees the inputs sees all of a run or nothing.
 
+    `of_other_sizes` are kernels that no row has, and that programs of other sizes of the same function have; they are
+    compiled when the others are (Note [other sizes] in codegen/other_sizes.py).
+
     `loops` are in the order of their first rows, each before the loops inside it.
     """
 
@@ -193,6 +196,7 @@ class Program(NamedTuple):
     commits: int = 0
     loops: tuple[RowLoop, ...] = ()
     by_columns: tuple[int, ...] = ()  # the numbers of the outputs that lie by columns, as NumPy's order "F"
+    of_other_sizes: tuple[Kernel, ...] = ()
 
     @property
     def launches(self) -> int:

@@ -72,7 +72,7 @@ def grouped(graph: Graph) -> tuple[Graph, Fused]:
 def plan_of(graph: Graph) -> Plan:
     simplified, fused = grouped(graph)
     selection = select(simplified, fused)
-    launches = schedule(selection.launches, selection.external)
+    launches, _ = schedule(selection.launches, selection.external)
     return place(join_epilogues(launches, selection.external), [], selection)
 
 

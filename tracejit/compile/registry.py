@@ -93,19 +93,34 @@ class KernelRegistry:
         self.prepare(functions=[name])
         return self._functions[name]
 
-    def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
-        """Load or compile what is missing; return what was loaded and compiled, and how long that took."""
+    def prepare(
+        self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = (), besides: Iterable[Kernel] = ()
+    ) -> Prepared:
+        """Load or compile what is missing; return what was loaded and compiled, and how long that took.
+
+        Args:
+            kernels: what is needed.
+            functions: the int64 functions that are needed, by name.
+            besides: kernels that a later call may need; they are compiled if one of the others is.
+        """
         with self._lock:
             wanted = [_Request(k.name, k) for k in kernels if k.name not in self._kernels]
             wanted += [_Request(name, None) for name in functions if name not in self._functions]
             if not wanted:
                 return Prepared((), (), 0, 0)
             check_stack([request.kernel.scratch_bytes for request in wanted if request.kernel is not None])
-            return uninterrupted(lambda stopping: self._prepare(wanted, stopping), _tell, logs.SLOW_S)
+            further = [_Request(k.name, k) for k in besides if k.name not in self._kernels]
+            return uninterrupted(
+                lambda stopping: self._prepare(wanted, further, stopping), _tell, logs.SLOW_S
+            )
 
-    def _prepare(self, wanted: Sequence[_Request], stopping: Stopping) -> Prepared:
+    def _prepare(
+        self, wanted: Sequence[_Request], further: Sequence[_Request], stopping: Stopping
+    ) -> Prepared:
         started = time.perf_counter_ns()
         missing = [request for request in wanted if not self._load(request)]
+        if any(request.kernel for request in missing):
+            missing += [request for request in further if not self._load(request)]
         loaded = time.perf_counter_ns()
         if missing:
             with collector_paused():

@@ -116,7 +116,11 @@ class CpuExecutable:
         executors += ["loop"] if program.loops else ()
         executors += ["called"] if code is registry else ()  # beside others, as a later call will need it
         compiled = [kernel for kernel in program.kernels if kernel.host is None]
-        self.prepared = code.prepare(compiled, [*executors, *(FUNCTIONS if in_parts else ())])
+        executors += FUNCTIONS if in_parts else ()
+        if code is registry:
+            self.prepared = registry.prepare(compiled, executors, program.of_other_sizes)
+        else:
+            self.prepared = code.prepare(compiled, executors)
         table = ProgramTable(program, code)
         checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)

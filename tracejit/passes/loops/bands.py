@@ -14,7 +14,7 @@ from tracejit.passes import cost
 from tracejit.passes.loops import multiplier, products
 from tracejit.passes.loops.launches import Blocks, KernelLaunch, Single, product_launch
 from tracejit.passes.loops.nest import Access, Nest
-from tracejit.passes.loops.parts import Divisible
+from tracejit.passes.loops.parts import Divisible, share
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.spans import RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
@@ -214,7 +214,7 @@ def sums_of_product(
             (
                 x.moved(start * product.x.column),
                 y.moved(start * product.y.row),
-                Access(memory, band * m * n, (), memory.dtype),
+                Access(memory, band * share(memory), (), memory.dtype),
             ),
             1,
             launch.node,

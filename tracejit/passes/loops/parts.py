@@ -39,6 +39,7 @@ from tracejit.passes.loops.nest import (
 )
 from tracejit.util.named_tuples import NamedTuple
 
+_LARGEST_KNOWN, _GAP = 2, 16  # elements: the largest stride in the text of a kernel, and one that is not
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
 
 
@@ -66,15 +67,13 @@ def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
 class Divisible(NamedTuple):
     """A nest that can be cut along its first axis.
 
-    nest            the nest, without the last row's lines that compute with sums over all elements
-    tail            the nests that do this
+    nest            the nest
     shared          the writes that all rows have in common: sums, and memory that holds one row
     sums            the reductions of those writes that parts accumulate in memory of their own, by write
     starts          the reads that these sums are added to, by write
     """
 
     nest: Nest
-    tail: list[Nest]
     shared: list[int]
     sums: dict[int, Node]
     starts: dict[int, int]
@@ -107,7 +106,7 @@ class Divisible(NamedTuple):
         combining = []
         for k, node in self.sums.items():
             root = nest.writes[k].root
-            memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
+            memory[k] = memory_of_parts(root, count)
             start = None
             if k in starts:
                 start = nest.reads[starts[k]]
@@ -137,12 +136,40 @@ class Divisible(NamedTuple):
                 )
             extents = (stop_row - start_row, *nest.extents[1:])
             nests.append(Nest(extents, nest.split, reads, writes, nest.row, nest.full, nest.nodes))
-        return NestParts(nests, combining + self.tail)
+        return NestParts(nests, combining)
+
+    @property
+    def combining(self) -> list[Nest]:
+        """The nests that would follow two parts: those that follow any number have the same kernels."""
+        roots = {k: self.nest.writes[k].root for k in self.sums}
+        starts = {k: self.nest.reads[read] for k, read in self.starts.items()}
+        return [
+            combine(node, memory_of_parts(roots[k], 2), roots[k], starts.get(k))
+            for k, node in self.sums.items()
+        ]
+
+
+def memory_of_parts(root: Value, count: int) -> Value:
+    """Return memory in which `count` parts accumulate what belongs into `root`.
+
+    Those of one or two numbers have a gap between them: the text of a kernel says of distances of 1 and 2 which they
+    are, and so the kernel that folds them is that of any other memory.
+    """
+    return Value(Aval(_shape_of_parts(root, count), None, root.dtype), None)
+
+
+def _shape_of_parts(root: Value, count: int) -> tuple[int, ...]:
+    return (count, *root.shape) if root.aval.size > _LARGEST_KNOWN else (count, _GAP)
+
+
+def share(memory: Value) -> int:
+    """Return how many elements of memory of parts each part has."""
+    return memory.aval.size // memory.shape[0]
 
 
 def _of_part(access: Access, memory: Value, number: int) -> Access:
     """Return the access of part `number` to memory in which all parts accumulate, one after the other."""
-    return access._replace(root=memory, offset=number * access.root.aval.size + access.offset)
+    return access._replace(root=memory, offset=number * share(memory) + access.offset)
 
 
 def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | None:
@@ -155,11 +182,8 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
     """
     if IN_PLACE in _starts(nest).values():
         return None  # each part would begin with the contents of the memory
-    tail: list[Nest] = []
-    if nest.split == 0:
-        if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
-            return None  # later passes wait for folds over all elements
-        nest, tail = without_tail(nest)
+    if nest.split == 0 and (_folds_in_last_row(nest) or without_tail(nest)[1]):
+        return None  # later passes, or the last lines, wait for folds over all elements
     nest = outer_joined(nest, wanted)
     if not nest.extents:
         return None
@@ -169,7 +193,24 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
         return None
     sums = {k: accumulated[k] for k in shared if k in accumulated}
     starts = {k: start for k, start in _starts(nest).items() if k in sums} if sums else {}
-    return Divisible(nest, tail, shared, sums, starts)
+    return Divisible(nest, shared, sums, starts)
+
+
+def tail_apart(nest: Nest) -> list[Nest]:
+    """Return a nest, or two: its folds over all elements, and the lines that compute with them.
+
+    Parts cannot compute with a fold that others have a share of. Two nests also are the same kernels whether there are
+    parts or not; the second launch takes 10 ns.
+    """
+    if nest.split != 0 or not nest.extents or _folds_in_last_row(nest):
+        return [nest]
+    body, tail = without_tail(nest)
+    return [body, *tail]
+
+
+def _folds_in_last_row(nest: Nest) -> bool:
+    """Return whether a nest goes through elements again, or accumulates, when it has folded all of them."""
+    return len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1])
 
 
 def _starts(nest: Nest) -> dict[int, int]:
@@ -287,7 +328,7 @@ def _folds_alike(node: Node) -> bool:
 
 def _zeros(like: Value, count: int) -> Value:
     """Return a constant of zeros that `count` parts can go on with as if it were their sums so far."""
-    shape = (count, *like.shape)
+    shape = _shape_of_parts(like, count)
     return Value(Aval(shape, None, like.dtype), None, data=np.zeros(shape, like.dtype))
 
 
@@ -309,11 +350,19 @@ def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nes
         start: the access that it is added to, in other memory or in `root`; None if there is none.
     """
     count, size = memory.shape[0], root.aval.size
-    reads = [Access(memory, 0, (size, 1), root.dtype)]
+    reads = [Access(memory, 0, (share(memory), 1), root.dtype)]
     number = None
-    if start is not None and start.root is root:
+    if start is None:
+        out = node.output
+        extents = (size, count)
+        write = Access(root, 0, (1, 0), root.dtype)
+        reads = [Access(memory, 0, (1, share(memory)), root.dtype)]
+        return Nest(
+            extents, 1, reads, [write], [[], [Store(0, out)]], [[Load(0, 0), RowFold(out, node, 0)]], [node]
+        )
+    if start.root is root:
         number = IN_PLACE
-    elif start is not None:
+    else:
         number = len(reads)
         reads.append(Access(start.root, start.offset, (0, 1), root.dtype))
     write = Access(root, 0, (0, 1), root.dtype)

@@ -43,26 +43,12 @@ def in_tiles(launches: Iterable[Single]) -> list[Single]:
 
 def tile(nest: Nest) -> list[Nest] | None:
     """Return the nests that replace a nest over short rows (Note [tiles]), or None if its rows are not short."""
-    if nest.split not in (None, 0):
+    short = _with_short_rows(nest)
+    if short is None:
         return None
-    if len(nest.extents) > 2:
-        nest = outer_joined(nest, math.prod(nest.extents))
-    if len(nest.extents) != 2:
-        return None
+    nest, spread, accumulated = short
     rows, row = nest.extents
-    if row >= cost.LONG_ROW or rows * row < LEAST:
-        return None
-    accumulated = {
-        line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and combines(line.node)
-    }
-    spread = {access for access in (*nest.reads, *nest.writes) if _repeats(access)}
-    if not spread or any(
-        access not in spread and not _follows(access, row) for access in (*nest.reads, *nest.writes)
-    ):
-        return None
-    if any(_repeats(access) and k not in accumulated for k, access in enumerate(nest.writes)):
-        return None
-    together = _together(rows, row)
+    together = _together(rows, row) if rows * row >= LEAST else None
     if together is None:
         return None
     size = together * row
@@ -70,19 +56,69 @@ def tile(nest: Nest) -> list[Nest] | None:
     reads, writes = [], []
     for access in nest.reads:
         if access in spread:
-            memory = Value(Aval((together, row), None, access.dtype), None)
-            layout = Layout(access.offset, (together, row), access.strides)
-            before.append(copy_nest((access.root, layout), (memory, contiguous(memory.shape))))
-            access = Access(memory, 0, (0, 1), access.dtype)
+            before.append(_repeated(access, together, row))
+            access = Access(before[-1].writes[0].root, 0, (0, 1), access.dtype)
         reads.append(_longer(access, size))
     for k, access in enumerate(nest.writes):
         if access in spread:
-            memory = Value(Aval((together, row), None, access.dtype), None)
+            memory = _memory(together, row, access)
             after.append(_added(accumulated[k], memory, access))
             access = Access(memory, 0, (0, 1), access.dtype)
         writes.append(_longer(access, size))
     tiled = nest._replace(extents=(rows // together, size), reads=reads, writes=writes)
     return [*before, tiled, *after]
+
+
+def untiled(nest: Nest) -> list[Nest]:
+    """Return the nests that a nest over short rows would need in addition if it had more rows, or other ones.
+
+    Of any numbers of rows, they have the same kernels.
+    """
+    short = _with_short_rows(nest)
+    if short is None:
+        return []
+    nest, spread, accumulated = short
+    row = nest.extents[1]
+    added = [_added(node, _memory(2, row, nest.writes[k]), nest.writes[k]) for k, node in accumulated.items()]
+    return [*[_repeated(access, 2, row) for access in nest.reads if access in spread], *added]
+
+
+def _with_short_rows(nest: Nest) -> tuple[Nest, set[Access], dict[int, Node]] | None:
+    """Return a nest of two axes whose rows are short and lie one after the other; None if there is no such nest.
+
+    The accesses follow that are the same for all rows, and the reductions of those writes, by write.
+    """
+    if nest.split not in (None, 0):
+        return None
+    if len(nest.extents) > 2:
+        nest = outer_joined(nest, math.prod(nest.extents))
+    if len(nest.extents) != 2 or nest.extents[1] >= cost.LONG_ROW:
+        return None
+    row = nest.extents[1]
+    spread = {access for access in (*nest.reads, *nest.writes) if _repeats(access)}
+    if not spread or any(
+        access not in spread and not _follows(access, row) for access in (*nest.reads, *nest.writes)
+    ):
+        return None
+    accumulated = {
+        line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and combines(line.node)
+    }
+    repeated = [k for k, access in enumerate(nest.writes) if _repeats(access)]
+    if not accumulated.keys() >= {*repeated}:
+        return None
+    return nest, spread, {k: accumulated[k] for k in repeated}
+
+
+def _memory(together: int, row: int, access: Access) -> Value:
+    """Return memory for some rows of what an access repeats."""
+    return Value(Aval((together, row), None, access.dtype), None)
+
+
+def _repeated(access: Access, together: int, row: int) -> Nest:
+    """Return the nest that copies a row as often as a tile has rows."""
+    memory = _memory(together, row, access)
+    layout = Layout(access.offset, memory.shape, access.strides)
+    return copy_nest((access.root, layout), (memory, contiguous(memory.shape)))
 
 
 def _repeats(access: Access) -> bool:

@@ -398,7 +398,7 @@ class SectionBuilder:
         sums = self.sums.of_products
         adds = root in sums
         if not adds:
-            memory = Value(Aval((self.count, product.m, product.n), None, root.dtype), None)
+            memory = parts.memory_of_parts(root, self.count)
             sums[root] = memory, launch
             self.deferred.writes.add(root)
         return sums_of_product(launch, product, ranges, sums[root][0], adds)

@@ -27,7 +27,7 @@ each reads the weights again.
 """
 
 from collections import Counter, deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Hashable, Sequence
 
 from tracejit.ir import Value
 from tracejit.ops.op import Cut, RangeCut
@@ -44,26 +44,42 @@ from tracejit.passes.loops.launches import (
     Single,
     product_launch,
 )
-from tracejit.passes.loops.nest import Nest
+from tracejit.passes.loops.nest import Accumulate, Nest, RowFold, read_in_place
 from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.tiles import untiled
 from tracejit.passes.schedule.section_builder import BandGrid, Candidate, SectionBuilder, Surroundings
+from tracejit.util.named_tuples import NamedTuple
 
 _STEPS = 8  # tries to begin a section with the launches of a window, at most
 
 
-def schedule(launches: Sequence[Single], external: Container[Value]) -> list[Launch]:
-    """Return launches in an order and in parts that several threads can run.
+class Schedule(NamedTuple):
+    """Launches in an order and in parts that several threads can run.
+
+    launches    in order
+    elsewhere   nests that other sizes of the same arrays would launch in addition, by what their kernels depend on
+    """
+
+    launches: list[Launch]
+    elsewhere: dict[Hashable, Nest]
+
+
+def schedule(launches: Sequence[Single], external: Container[Value]) -> Schedule:
+    """Return the schedule of launches.
 
     Args:
         launches: in the order of the program.
         external: roots that are inputs or outputs of the program.
     """
-    return _Scheduler(launches, external).run()
+    scheduler = _Scheduler(launches, external)
+    return Schedule(scheduler.run(), scheduler.elsewhere)
 
 
 class _Scheduler:
     def __init__(self, launches: Sequence[Single], external: Container[Value]) -> None:
         self.external = external
+        self.elsewhere: dict[Hashable, Nest] = {}
+        launches = [part for launch in launches for part in _apart(launch)]
         self.writers = Counter([root for launch in launches for root in launch.writes])
         self.waiting = deque(map(self.candidate, launches))
         readers = Counter([root for candidate in self.waiting for root in candidate.reads])
@@ -113,6 +129,7 @@ class _Scheduler:
         if isinstance(launch, NestLaunch):
             divisible = parts.divisible(launch.nest, self.scratch(launch.nest), bands.MOST_BANDS)
             is_one = divisible is None or divisible.extent < 2
+            self.note(([] if divisible is None else divisible.combining) + untiled(launch.nest))
             return Candidate(
                 launch, launch.nest.ns, [] if is_one or divisible is None else [rows_of_nest(divisible)]
             )
@@ -121,8 +138,16 @@ class _Scheduler:
         product = launch.whole
         if not isinstance(product, Product):
             return Candidate(launch, *cuts_by_images(launch))
-        writers = self.writers[product.out.access.root]
+        root = product.out.access.root
+        writers = self.writers[root]
+        if launch.node is not None:
+            self.note([parts.sum_of_parts(parts.memory_of_parts(root, 2), root, launch.node)])
         return Candidate(launch, product.ns, cuts_of_product(product, launch.name, writers))
+
+    def note(self, nests: Sequence[Nest]) -> None:
+        """Note nests that other sizes launch."""
+        for nest in nests:
+            self.elsewhere.setdefault(_likeness(nest), nest)
 
     def scratch(self, nest: Nest) -> set[Value]:
         """Return the roots of memory that holds one row at a time."""
@@ -146,6 +171,23 @@ class _Scheduler:
         elif launch.whole is not None:
             pieces = _parts_of_kernel(launch, launch.whole)
         return [launch] if len(pieces) == 1 else [Section([[piece] for piece in pieces])]
+
+
+def _likeness(nest: Nest) -> Hashable:
+    """Return what the kernel of a nest that adds up parts, or that copies rows, depends on."""
+    folds = [line.node.op.name for line in nest.lines if isinstance(line, Accumulate | RowFold)]
+    accesses = [
+        (access.dtype, tuple([min(stride, 3) for stride in access.strides]))
+        for access in (*nest.reads, *nest.writes)
+    ]
+    return *folds, *accesses, *read_in_place(nest).items()
+
+
+def _apart(launch: Single) -> list[Single]:
+    """Return the launches that a launch is cut into before its parts."""
+    if not isinstance(launch, NestLaunch):
+        return [launch]
+    return [NestLaunch(nest) for nest in parts.tail_apart(launch.nest)]
 
 
 def _ns(window: Sequence[Candidate]) -> float:
