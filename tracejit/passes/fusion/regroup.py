@@ -28,7 +28,7 @@ from tracejit.passes.fusion.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
 from tracejit.util.named_tuples import NamedTuple
 
-_FEW = 64  # an array that many times smaller than another is loaded fast beside it
+_FEW = 2  # an array that many times smaller than another is loaded fast beside it
 
 
 class _Use(NamedTuple):
