@@ -79,9 +79,8 @@ def _stages_of(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -
 
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
-    program = program._replace(
-        of_other_sizes=kernels_elsewhere(program, [made.elsewhere for made in schedules])
-    )
+    elsewhere = kernels_elsewhere(program, plan.launches, [made.elsewhere for made in schedules])
+    program = program._replace(of_other_sizes=elsewhere)
     return Stages(simplified, fused, plan, origins, _with_halves(program, graph, writes))
 
 

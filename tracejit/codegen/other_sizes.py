@@ -13,24 +13,32 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from tracejit.codegen.row_sums import emit_nest
 from tracejit.codegen.target import vector_bytes
+from tracejit.passes.loops.launches import Launch, LoopLaunch
 from tracejit.passes.loops.nest import Nest
 from tracejit.program import Kernel, Program
 
 _kernels: dict[Hashable, Kernel] = {}
 
 
-def kernels_elsewhere(program: Program, nests: Sequence[Mapping[Hashable, Nest]]) -> tuple[Kernel, ...]:
+def kernels_elsewhere(
+    program: Program, launches: Sequence[Launch], nests: Sequence[Mapping[Hashable, Nest]]
+) -> tuple[Kernel, ...]:
     """Return the kernels of nests that no row of a program has.
 
     Args:
         program: the program.
+        launches: of the program; the bodies of loops know kernels too.
         nests: by what their kernels depend on.
     """
-    found: dict[Kernel, None] = {}
+    bodies = [launch.body for launch in launches if isinstance(launch, LoopLaunch)]
+    found = dict.fromkeys(kernel for body in bodies for kernel in body.of_other_sizes)
     for some in nests:
         for likeness, nest in some.items():
             key = likeness, vector_bytes()
             if key not in _kernels:
                 _kernels[key] = emit_nest(nest).kernel
             found[_kernels[key]] = None
-    return tuple([kernel for kernel in found if kernel not in program.kernels]) if found else ()
+    if not found:
+        return ()
+    own = set(program.kernels)
+    return tuple([kernel for kernel in found if kernel not in own])

@@ -385,7 +385,7 @@ class _Describer:
         if writing is None or reading is None:
             return Apart.OUTPUT.says()
         if writing is reading:
-            return self.within(writing, writer)
+            return self.within(writing, writer, root)
         for step, group in ((writing, writer), (reading, reader)):
             if not isinstance(step, Loop):
                 return _reason_of_call(step.node, group)
@@ -424,10 +424,12 @@ class _Describer:
             reason = refused or (Apart.FIRST if unsunk is None else Apart.OTHER_READER)
         return reason.says(**words)
 
-    def within(self, step: Step, writer: _LaunchGroup) -> str:
+    def within(self, step: Step, writer: _LaunchGroup, root: Value) -> str:
         """Return why one step is several launches."""
         if not isinstance(step, Loop):
             return Apart.OPERAND.says(op=step.node.op.name)
+        if not root.shape and writer.nodes:
+            return Apart.WHOLE.says()
         return (Apart.PARTS if writer.nodes else Apart.TILES).says()
 
 

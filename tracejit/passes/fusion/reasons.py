@@ -31,6 +31,7 @@ class Apart(Enum):
     OPERAND = "{op} reads its operands row by row, so they are copied first"
     TILES = "rows are short, so the loop runs over several at a time; what they share is repeated first"
     PARTS = "each part of the loop accumulates in memory of its own; these sums are added up after them"
+    WHOLE = "what is computed with a fold of all elements follows the loop, which other sizes run in parts"
     OUTPUT = "a result needs memory of its own, but this one is a view of other memory"
 
     def says(self, **words: object) -> str:
