@@ -137,8 +137,8 @@ def test_in_words():
         " uncompiled: 0",
         "       keys: 1, 0 evicted",
         "     traces: 2 recorded in T; 1 confirmed, 0 audited, 0 replaced, 0 refused; 1 kept with 1 guard",
-        "   programs: 1 built in T; 1 launch, arenas of 0 bytes",
-        "    kernels: 1; 0 compiled in T, 0 loaded in T",
+        "   programs: 1 built in T; 2 launches, arenas of 64 bytes",
+        "    kernels: 2; 0 compiled in T, 0 loaded in T",
     ]
     assert "       hits: 0\n     misses: 0\n" in repr(tj.dlaccelerate(branching).stats)
 

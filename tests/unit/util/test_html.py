@@ -144,7 +144,7 @@ class TestFunctions:
         for size in (2, 2, 2, 3):
             accelerated(np.ones(size))
         found = shown(accelerated)
-        assert found.rest.endswith("4 calls, hit rate 25 %; 1 program of 2 kernels")
+        assert found.rest.endswith("4 calls, hit rate 25 %; 1 program of 3 kernels")
         assert found.rows == [
             ["arguments", "calls", "traces", "guards", "state"],
             ["x: 2 float64", "3", "1", "1", "replayed"],
