@@ -65,8 +65,10 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
     data = array._data
     if current is value.owner:
-        if order == "C" and not data.flags.c_contiguous:
-            data = np.empty(data.shape, data.dtype)
+        if 0 in data.strides or (
+            order == "C" and not data.flags.c_contiguous
+        ):  # broadcast: elements in one place
+            data = np.empty_like(data, order=order)
             value = _laid_out(value, data, current)
         elif derived.is_of_ndarray(array, current) or current.maps or current.memories.begun is not None:
             # NumPy's code, a mapped function or a step may write it, as an array of its own

@@ -120,3 +120,27 @@ def test_results_lie_in_memory_as_numpys_do(case):
     expected = ran(program)
     compare("eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-5)
     compare("evaluated", 0, ran(partial(tj.dlfeval, program)), expected, arguments(), 1e-5)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "text",
+    """
+np.tile(x, 3) | np.tile(x, (2, 1)) | np.resize(x, (4,)) | +np.broadcast_to(x, (3,)) | np.copy(np.broadcast_to(x, (3,)))
+np.array(np.broadcast_to(x, (3,))) | np.broadcast_to(x, (2, 1, 1)).flatten() | np.broadcast_to(x, (2, 3)).ravel()
+np.broadcast_to(x, (2, 2)).astype(float) | np.roll(np.broadcast_to(x, (3,)), 0) | np.pad(np.broadcast_to(x, (3,)), 0)
+""".strip()
+    .replace("\n", " | ")
+    .split(" | "),
+)
+def test_a_copy_of_one_element_that_is_shown_often_has_as_many_elements(text):
+    names = {"np": np}
+    exec(
+        f"def fun(x):\n    y = {text}\n    z = y * 2\n    y[:1] = 0.5\n    y[-1:] += 1\n    return y, z, x * 1",
+        names,
+    )
+    fun, x = names["fun"], np.array([3.0])
+    accelerated = tj.dlaccelerate(fun)
+    for found in (fun(tj.dlarray(x)), tj.dlfeval(fun, x), *(accelerated(x) for _ in range(3))):
+        for ours, theirs in zip(found, fun(x.copy()), strict=True):
+            np.testing.assert_array_equal(np.asarray(ours), theirs)
