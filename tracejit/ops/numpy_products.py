@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape, part_dtype
-from tracejit.errors import DimsError
+from tracejit.aval import Aval, part_dtype
 from tracejit.ops import batch
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -25,11 +24,7 @@ def _matrix(x: Aval, turned: bool) -> tuple[int, int]:
 
 def _infer(x: Aval, y: Aval, *, turned_x: bool, turned_y: bool) -> Aval:
     (n, k), (k_too, m) = _matrix(x, turned_x), _matrix(y, turned_y)
-    if x.shape[:-2] != y.shape[:-2] or k != k_too:
-        raise DimsError(
-            f"matmul: operands of {describe_shape(x.shape, None)} and {describe_shape(y.shape, None)} cannot be "
-            "multiplied matrix by matrix; the axes in front, and columns and rows, must be equal."
-        )
+    assert x.shape[:-2] == y.shape[:-2] and k == k_too  # a pass has broadcast them
     return Aval((*x.shape[:-2], n, m), None, x.dtype)
 
 
