@@ -68,6 +68,7 @@ from tracejit.linalg.values import (
     svd,
     svdvals,
 )
+from tracejit.util.missing import refusal
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky", "cholesky_banded", "circulant",
@@ -78,3 +79,5 @@ __all__ = [
     "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
     "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
+
+__getattr__ = refusal("linalg", __all__)
