@@ -10,6 +10,7 @@ from tracejit.errors import ArgumentError, DimsError
 
 X = np.arange(4.0)
 
+
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.stats.zscore(X, nan_policy="omit"),
@@ -111,5 +112,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         AttributeError,
         "tj.integrate.quad: there is no such name; solvers of scipy.integrate call an accelerated "
         "function as any other, as in scipy.integrate.quad(f, 0, 1).",
+    ),
+    (
+        lambda: tj.linalg.funm(np.eye(2), np.exp),
+        AttributeError,
+        "tj.linalg.funm: there is no such name; tj.linalg.funmh(A, func) is that of symmetric and "
+        "Hermitian matrices, with derivatives.",
+    ),
+    (
+        lambda: tj.linalg.funmh(np.eye(2), np.sum),
+        DimsError,
+        "linalg.funmh: func returns an array of shape () for one of (2,), expected the same.",
     ),
 )

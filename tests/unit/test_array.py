@@ -250,7 +250,7 @@ class TestOperators:
         assert x is y and y.tolist() == [2.0]
 
     def test_not_hashable(self):
-        with pytest.raises(TypeError, match="its elements can change; x.item"):
+        with pytest.raises(TypeError, match="its elements can change"):
             hash(dlarray(1.0))
         assert {dlarray(1.0).item()} == {1.0}
 

@@ -70,6 +70,7 @@ _MEMORY = "np.shares_memory(tj.extractdata(x), other) asks about untraced arrays
 INSTEAD: dict[str, str] = {
     "np.may_share_memory": f"{_MEMORY}; x[tj.randperm(len(x))] permutes at random",
     "np.shares_memory": _MEMORY,
+    "scipy.linalg.funm": "tj.linalg.funmh(A, func) is that of symmetric and Hermitian matrices, with derivatives",
 }
 """Remedies for functions in whose place no expression stands."""
 
