@@ -270,6 +270,12 @@ class dlarray:
             return bool(np.any(equal))
         return bool(recorder.need_value(equal.any(), "in", Decides.TRUTH))
 
+    def __hash__(self) -> int:  # == is elementwise, as for ndarray
+        raise ArgumentError(
+            f"hash(): {recorder.describe(self)} has none, because its elements can change; "
+            + ("x.item() is a number that has one." if self._data.size == 1 else "bytes(x) has one.")
+        )
+
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"
         if is_derived(self):  # NumPy's code has an ndarray here, whose text the function may return
@@ -378,7 +384,6 @@ class dlarray:
     # Operators that are one op: each calls the door with the name of that op.
 
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
     def __pos__(self) -> "dlarray":
         return views.number(views.copy(signed(self, "positive")))  # type: ignore[no-any-return]

@@ -30,6 +30,7 @@ from tracejit.functions.numpy_api import in_python
 from tracejit.functions.numpy_api.elementary import sinc
 from tracejit.functions.numpy_api.host_rules import faddeeva, lambert
 from tracejit.util.arguments import flag, integer
+from tracejit.util.missing import refusal
 
 __all__ = list(special_ufuncs.NAMES) + [  # noqa: RUF005
     "comb", "factorial", "hankel1", "hankel2", "ivp", "jvp", "kvp", "lambertw", "log_softmax", "logsumexp",
@@ -476,6 +477,9 @@ def _spherical(name: str) -> Callable[..., dlarray]:
 
 spherical_jn, spherical_yn = _spherical("jn"), _spherical("yn")
 spherical_in, spherical_kn = _spherical("in"), _spherical("kn")
+
+
+__getattr__ = refusal("special", __all__)
 
 
 def __dir__() -> list[str]:

@@ -34,6 +34,7 @@ import messages_record
 import messages_scipy
 import messages_sequences
 import messages_signal
+import messages_stats
 import messages_traces
 
 from tracejit.errors import TraceJitWarning
@@ -102,6 +103,7 @@ TABLES = (
     messages_sequences,
     messages_scipy,
     messages_signal,
+    messages_stats,
     messages_traces,
 )
 ROWS: tuple[Row, ...] = tuple([Row(*row) for table in TABLES for row in table.ROWS])

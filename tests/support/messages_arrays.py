@@ -39,6 +39,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "iter(): a scalar dlarray cannot be iterated over; use item() for its value.",
     ),
     (
+        lambda: {tj.dlarray(1.0)},
+        ArgumentError,
+        "hash(): scalar float64 has none, because its elements can change; x.item() is a number that has one.",
+    ),
+    (
+        lambda: hash(X),
+        ArgumentError,
+        "hash(): 2(B) x 3(C) float64 has none, because its elements can change; bytes(x) has one.",
+    ),
+    (
         lambda: bool(X),
         DimsError,
         "bool(): 2(B) x 3(C) float64 has 6 elements, not one; use any() or all().",

@@ -134,6 +134,13 @@ class TestPrinting:
         assert repr(dlarray(np.ones((1, 2), bool))) == "1x2 dlarray bool\n[[ True  True]]"
         assert repr(dlarray(2.0)) == "scalar dlarray float64\n2.0"
 
+    def test_a_number_is_printed_as_numpy_prints_it(self):
+        for value in (2.0, np.float32(0.1), 3, True, 1 + 2j, np.nan):
+            assert str(dlarray(value)) == f"{dlarray(value)}" == str(value)
+        texts = []
+        tj.dlfeval(lambda x: texts.append(f"{x[0]}"), np.array([0.5]))
+        assert texts == ["0.5"] and str(dlarray([2.0])) == repr(dlarray([2.0]))
+
     def test_format_spec(self):
         assert f"{dlarray([1.23456]):.2f}" == "1.23"
         with pytest.raises(DimsError, match=r"format\(\): 2 float64 has 2 elements"):
@@ -243,8 +250,9 @@ class TestOperators:
         assert x is y and y.tolist() == [2.0]
 
     def test_not_hashable(self):
-        with pytest.raises(TypeError, match="unhashable"):
+        with pytest.raises(TypeError, match="its elements can change"):
             hash(dlarray(1.0))
+        assert {dlarray(1.0).item()} == {1.0}
 
     def test_contains(self):
         assert 2.0 in dlarray([1.0, 2.0])

@@ -17,6 +17,7 @@ from tracejit.interpolate.splines import (
     CubicSpline,
     PchipInterpolator,
 )
+from tracejit.util.missing import refusal
 
 __all__ = [
     "Akima1DInterpolator",
@@ -30,3 +31,5 @@ __all__ = [
     "interpn",
     "make_interp_spline",
 ]
+
+__getattr__ = refusal("interpolate", __all__)

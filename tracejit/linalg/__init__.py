@@ -53,6 +53,7 @@ from tracejit.linalg.functions import (
     tanhm,
     tanm,
 )
+from tracejit.linalg.hermitian import funmh
 from tracejit.linalg.structured import block_diag, circulant, companion, hankel, khatri_rao, toeplitz
 from tracejit.linalg.values import (
     eig,
@@ -68,13 +69,16 @@ from tracejit.linalg.values import (
     svd,
     svdvals,
 )
+from tracejit.util.missing import refusal
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cho_solve_banded", "cholesky", "cholesky_banded", "circulant",
     "companion", "coshm", "cosm", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet",
-    "fractional_matrix_power", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
+    "fractional_matrix_power", "funmh", "hankel", "inv", "khatri_rao", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
     "matmul_toeplitz", "norm", "null_space", "orth", "pinv", "pinvh", "polar", "qr", "schur", "signm", "sinhm", "sinm",
     "solve", "solve_banded", "solve_circulant", "solve_continuous_are", "solve_continuous_lyapunov",
     "solve_discrete_are", "solve_discrete_lyapunov", "solve_sylvester", "solve_toeplitz", "solve_triangular",
     "solveh_banded", "sqrtm", "svd", "svdvals", "tanhm", "tanm", "toeplitz",
 ]  # fmt: skip
+
+__getattr__ = refusal("linalg", __all__)

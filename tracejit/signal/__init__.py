@@ -10,6 +10,7 @@ May import: functions/.
 
 from tracejit.signal.convolutions import convolve, correlate, fftconvolve, oaconvolve
 from tracejit.signal.filters import convolve2d, correlate2d, detrend, hilbert, lfilter, resample, sosfilt
+from tracejit.util.missing import refusal
 
 __all__ = [
     "convolve",
@@ -24,3 +25,5 @@ __all__ = [
     "resample",
     "sosfilt",
 ]
+
+__getattr__ = refusal("signal", __all__)

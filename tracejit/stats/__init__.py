@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distributions under the names of scipy.stats: ``tj.stats.norm.logpdf(x, loc, scale)``.
+"""Distributions and statistics under the names of scipy.stats: ``tj.stats.norm.logpdf(x, loc, scale)``.
 
-In: dlarrays, ndarrays or numbers. Out: densities, distribution functions and quantiles, with derivatives by all
-parameters. Methods of scipy.stats itself convert their operands to ndarrays, and refuse traced arrays.
+In: dlarrays, ndarrays or numbers. Out: densities, distribution functions, quantiles and random numbers, with
+derivatives by all parameters, and statistics of samples. Methods of scipy.stats itself convert their operands to
+ndarrays, and refuse traced arrays.
 May import: functions/.
 """
 
@@ -47,6 +48,7 @@ from tracejit.stats.discrete import (
     zipf,
 )
 from tracejit.stats.distribution import Distribution
+from tracejit.stats.frozen import FrozenDistribution
 from tracejit.stats.further import (
     arcsine,
     betaprime,
@@ -70,9 +72,38 @@ from tracejit.stats.further import (
     wrapcauchy,
 )
 from tracejit.stats.multivariate import dirichlet, multinomial, multivariate_normal, multivariate_t, wishart
+from tracejit.stats.relations import (
+    LinregressResult,
+    SignificanceResult,
+    iqr,
+    linregress,
+    median_abs_deviation,
+    pearsonr,
+    ttest_1samp,
+    ttest_ind,
+    ttest_rel,
+)
+from tracejit.stats.samples import (
+    entropy,
+    gmean,
+    gstd,
+    hmean,
+    kurtosis,
+    moment,
+    pmean,
+    sem,
+    skew,
+    variation,
+    zmap,
+    zscore,
+)
+from tracejit.util.missing import refusal
 
 __all__ = [
     "Distribution",
+    "FrozenDistribution",
+    "LinregressResult",
+    "SignificanceResult",
     "arcsine",
     "bernoulli",
     "beta",
@@ -83,6 +114,7 @@ __all__ = [
     "chi",
     "chi2",
     "dirichlet",
+    "entropy",
     "erlang",
     "expon",
     "exponnorm",
@@ -94,24 +126,32 @@ __all__ = [
     "gennorm",
     "genpareto",
     "geom",
+    "gmean",
     "gompertz",
+    "gstd",
     "gumbel_l",
     "gumbel_r",
     "halfcauchy",
     "halfnorm",
+    "hmean",
     "hypergeom",
     "hypsecant",
     "invgamma",
     "invgauss",
+    "iqr",
     "johnsonsu",
+    "kurtosis",
     "laplace",
     "levy",
+    "linregress",
     "logistic",
     "lognorm",
     "logser",
     "loguniform",
     "lomax",
     "maxwell",
+    "median_abs_deviation",
+    "moment",
     "multinomial",
     "multivariate_normal",
     "multivariate_t",
@@ -119,19 +159,31 @@ __all__ = [
     "nbinom",
     "norm",
     "pareto",
+    "pearsonr",
+    "pmean",
     "poisson",
     "powerlaw",
     "randint",
     "rayleigh",
+    "sem",
+    "skew",
     "skewnorm",
     "t",
     "triang",
     "truncnorm",
+    "ttest_1samp",
+    "ttest_ind",
+    "ttest_rel",
     "uniform",
+    "variation",
     "vonmises",
     "weibull_max",
     "weibull_min",
     "wishart",
     "wrapcauchy",
     "zipf",
+    "zmap",
+    "zscore",
 ]
+
+__getattr__ = refusal("stats", __all__)

@@ -17,6 +17,8 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
+from tracejit.stats.draws import uniforms
+from tracejit.stats.frozen import Freezable, FrozenDistribution
 from tracejit.stats.moments import MOMENTS
 from tracejit.stats.quantiles import by_scipy, improved
 from tracejit.stats.tails import log_of
@@ -48,7 +50,7 @@ def _check_sizes(title: str, given: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Distribution:
+class Distribution(Freezable):
     """A distribution of one variable with parameters of shape, a location and, if it is continuous, a scale.
 
     Methods take the variable, then parameters by position or name, as those of ``scipy.stats`` do:
@@ -85,6 +87,11 @@ class Distribution:
     valid: Formula = field(default=_positive, repr=False)
     is_discrete: bool = False
     is_open: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> FrozenDistribution:
+        """Return the distribution with fixed parameters: ``tj.stats.norm(0, 1).cdf(x)``."""
+        self._bound("", args, kwargs)
+        return FrozenDistribution(self, args, kwargs)
 
     def pdf(self, x: Any, *args: Any, **kwargs: Any) -> dlarray:
         """Return the density at `x`."""
@@ -146,7 +153,7 @@ class Distribution:
     ) -> tuple[list[Any], Any, Any]:
         """Return the shapes, the location and the scale."""
         names = [*self.shapes, "loc"] + ([] if self.is_discrete else ["scale"])
-        title = f"stats.{self.name}.{method}"
+        title = f"stats.{self.name}.{method}".rstrip(".")
         given = dict(zip(names, args, strict=False))
         wrong = [name for name in kwargs if name not in names or name in given]
         missing = [name for name in self.shapes if name not in given and name not in kwargs]
@@ -242,12 +249,12 @@ class Distribution:
         q = floating(f"stats.{self.name}.{method}", q)
         if self.is_discrete:
             return _without(by_scipy(self.name, method, q, shapes) + loc, self._refusals(shapes, scale))
-        low, high = self._limits(shapes)
+        low, high = self._limits(_in_dtype(shapes, q))
         if method == "isf":
             low, high = high, low
         inside = (q > 0) & (q < 1)
         result = self._inner_quantile(method, where(inside, q, 0.5), _in_dtype(shapes, q))
-        result = where(inside, result, where(q == 0, low, where(q == 1, high, math.nan)))
+        result = where(inside, result, where(q == 0, low, where(q == 1, high, q.dtype.type(math.nan))))
         return _without(result * scale + loc, self._refusals(shapes, scale))
 
     def _inner_quantile(self, method: str, q: Any, shapes: list[Any]) -> Any:
@@ -293,6 +300,21 @@ class Distribution:
         confidence = floating(f"stats.{self.name}.interval", confidence)
         low, high = (1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0
         return self._quantile("ppf", low, args, kwargs), self._quantile("ppf", high, args, kwargs)
+
+    def rvs(self, *args: Any, size: Any = None, random_state: Any = None, **kwargs: Any) -> dlarray:
+        """Return random numbers: quantiles of uniform ones, with the derivatives of `ppf` by the parameters.
+
+        Args:
+            args, kwargs: parameters.
+            size: sizes of the result; None for those of the parameters.
+            random_state: a seed, or a `tj.Generator`; None for the numbers that `tj.rng` seeds.
+
+        Returns:
+            dlarray of floating-point numbers, those of integers too.
+        """
+        shapes, loc, scale = self._bound("rvs", args, kwargs)
+        u = uniforms(f"stats.{self.name}.rvs", [*shapes, loc, scale], size, random_state)
+        return self._quantile("ppf", u, args, kwargs)
 
     def support(self, *args: Any, **kwargs: Any) -> tuple[dlarray, dlarray]:
         """Return the ends of the support."""

@@ -8,12 +8,15 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.errors import DimsError
-from tracejit.functions import elementwise, joining, linalg, linear, movement, reductions
+from tracejit.functions import elementwise, joining, linalg, linear, movement, random, reductions
 from tracejit.functions.formats import floating
 from tracejit.functions.special_ufuncs import call
+from tracejit.stats.draws import source
+from tracejit.stats.frozen import Freezable
+from tracejit.util.arguments import sizes
 
 
-class MultivariateNormal:
+class MultivariateNormal(Freezable):
     """The normal distribution of vectors: ``tj.stats.multivariate_normal.logpdf(x, mean, cov)``.
 
     Examples:
@@ -22,6 +25,8 @@ class MultivariateNormal:
         >>> round(float(density) * 2 * np.pi, 6)
         1.0
     """
+
+    name = "multivariate_normal"
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1) -> dlarray:
         """Return the logarithm of the density of vectors.
@@ -54,6 +59,28 @@ class MultivariateNormal:
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1) -> dlarray:
         """Return the density of vectors; arguments are those of `logpdf`."""
         return elementwise.exp(self.logpdf(x, mean, cov))
+
+    def rvs(self, mean: Any = None, cov: Any = 1, size: Any = None, random_state: Any = None) -> dlarray:
+        """Return random vectors, mean + L z with the Cholesky factor L of `cov`, so that they have derivatives by both.
+
+        Args:
+            mean, cov: as of `logpdf`.
+            size: how many vectors, an integer or sizes; None for one.
+            random_state: a seed, or a `tj.Generator`; None for the numbers that `tj.rng` seeds.
+
+        Returns:
+            dlarray of the sizes `size`, and of the vectors along the last axis.
+        """
+        title = "stats.multivariate_normal.rvs"
+        covariance = floating(title, cov)
+        components = _dimension(mean, covariance, as_array(0.0))
+        before = () if size is None else sizes(title, "size", size)
+        z = random.randn((*before, components), dtype=covariance.dtype, generator=source(title, random_state))
+        if covariance.ndim < 2:
+            spread = z * elementwise.sqrt(covariance)
+        else:
+            spread = linear.matmul(z, movement.transpose(linalg.cholesky(covariance)))
+        return spread if mean is None else spread + floating(title, mean)
 
 
 def _whitened(
@@ -95,7 +122,7 @@ def _dimension(mean: Any, cov: dlarray, x: dlarray) -> int:
     return cov.shape[-1] if cov.ndim else 1
 
 
-class Dirichlet:
+class Dirichlet(Freezable):
     """The Dirichlet distribution: ``tj.stats.dirichlet.logpdf(x, alpha)``.
 
     Examples:
@@ -103,6 +130,8 @@ class Dirichlet:
         >>> round(float(tj.stats.dirichlet.pdf(np.array([0.2, 0.3, 0.5]), np.ones(3))), 6)
         2.0
     """
+
+    name = "dirichlet"
 
     def logpdf(self, x: Any, alpha: Any) -> dlarray:
         """Return the logarithm of the density of shares.
@@ -138,7 +167,7 @@ class Dirichlet:
         return elementwise.exp(self.logpdf(x, alpha))
 
 
-class MultivariateT:
+class MultivariateT(Freezable):
     """Student's distribution of vectors: ``tj.stats.multivariate_t.logpdf(x, loc, shape, df)``.
 
     Examples:
@@ -147,6 +176,8 @@ class MultivariateT:
         >>> round(float(density) * 2 * np.pi, 6)
         1.0
     """
+
+    name = "multivariate_t"
 
     def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> dlarray:
         """Return the logarithm of the density of vectors.
@@ -176,7 +207,7 @@ class MultivariateT:
         return elementwise.exp(self.logpdf(x, loc, shape, df))
 
 
-class Multinomial:
+class Multinomial(Freezable):
     """The multinomial distribution: ``tj.stats.multinomial.logpmf(x, n, p)``.
 
     Examples:
@@ -184,6 +215,9 @@ class Multinomial:
         >>> round(float(tj.stats.multinomial.pmf(np.array([1.0, 1.0]), 2, np.array([0.5, 0.5]))), 6)
         0.5
     """
+
+    name = "multinomial"
+    is_discrete = True
 
     def logpmf(self, x: Any, n: Any, p: Any) -> dlarray:
         """Return the logarithm of the probability of counts.
@@ -219,7 +253,7 @@ class Multinomial:
         return elementwise.exp(self.logpmf(x, n, p))
 
 
-class Wishart:
+class Wishart(Freezable):
     """The distribution of Wishart: ``tj.stats.wishart.logpdf(x, df, scale)``.
 
     Examples:
@@ -227,6 +261,8 @@ class Wishart:
         >>> round(float(tj.stats.wishart.pdf(np.array([[2.0]]), 2, np.eye(1))), 6)
         0.18394
     """
+
+    name = "wishart"
 
     def logpdf(self, x: Any, df: Any, scale: Any) -> dlarray:
         """Return the logarithm of the density of a positive definite matrix.

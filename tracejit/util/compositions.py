@@ -70,6 +70,7 @@ _MEMORY = "np.shares_memory(tj.extractdata(x), other) asks about untraced arrays
 INSTEAD: dict[str, str] = {
     "np.may_share_memory": f"{_MEMORY}; x[tj.randperm(len(x))] permutes at random",
     "np.shares_memory": _MEMORY,
+    "scipy.linalg.funm": "tj.linalg.funmh(A, func) is that of symmetric and Hermitian matrices, with derivatives",
 }
 """Remedies for functions in whose place no expression stands."""
 
@@ -112,6 +113,9 @@ _SAME: dict[str, str] = {
     "scipy.special": """
         comb factorial ivp jvp kvp lambertw log_softmax logsumexp multigammaln perm polygamma sinc softmax
         softplus sph_harm_y spherical_in spherical_jn spherical_kn spherical_yn yvp zeta""",
+    "scipy.stats": """
+        entropy gmean gstd hmean iqr kurtosis linregress median_abs_deviation moment pearsonr pmean sem skew
+        ttest_1samp ttest_ind ttest_rel variation zmap zscore""",
 }
 """Functions and classes that tracejit has under the same name, by the package of SciPy."""
 

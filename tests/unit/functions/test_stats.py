@@ -8,24 +8,12 @@ import pytest
 import scipy
 import scipy.stats
 from accelerated import dlaccelerate
+from distributions import ALL, shapes_of
 
 import tracejit as tj
 from tracejit import dlarray
 from tracejit.stats import Distribution
 
-SHAPES: dict[str, tuple[float, ...]] = {
-    "t": (4.5,), "gamma": (2.3,), "invgamma": (2.3,), "beta": (2.2, 1.4), "lognorm": (0.7,), "chi2": (3.5,),
-    "chi": (2.5,),
-    "f": (5.5, 7.5), "weibull_min": (1.7,), "pareto": (2.5,), "invgauss": (0.8,), "skewnorm": (1.5,),
-    "vonmises": (1.3,),
-    "loguniform": (0.5, 4.0), "truncnorm": (-0.7, 1.6), "poisson": (2.7,), "binom": (7, 0.4), "bernoulli": (0.3,),
-    "nbinom": (3.5, 0.4), "geom": (0.35,), "betabinom": (6, 1.5, 2.5),
-    "erlang": (3.0,), "weibull_max": (1.7,), "lomax": (2.5,), "powerlaw": (1.6,), "triang": (0.3,), "gennorm": (1.4,),
-    "nakagami": (1.3,), "fisk": (2.2,), "gompertz": (0.7,), "genpareto": (0.3,), "genextreme": (0.2,),
-    "johnsonsu": (0.5, 1.3), "exponnorm": (1.2,), "gengamma": (2.2, 1.3), "betaprime": (2.5, 3.5),
-    "wrapcauchy": (0.4,), "randint": (1.0, 6.0), "hypergeom": (20.0, 7.0, 9.0), "logser": (0.6,), "zipf": (2.5,),
-}  # fmt: skip
-ALL = [found for name in tj.stats.__all__ if isinstance(found := getattr(tj.stats, name), Distribution)]
 X = np.array([-8.0, -1.3, -0.2, 0.0, 0.3, 0.7, 1.0, 1.9, 3.0, 4.0, 9.0, np.nan])
 # Before 1.15 SciPy finds quantiles of very small probabilities, Cauchy's and F's, to 8 digits.
 SMALL = 1e-9 if np.lib.NumpyVersion(scipy.__version__) >= "1.15.0" else 1e-3
@@ -40,10 +28,6 @@ def methods(found: Distribution) -> list[str]:
         {"ppf", "isf"} if {"cdf"} & set(found.formulas) or found.is_discrete else set()
     )
     return names + [name for name, plain in others.items() if {name, plain} & have]
-
-
-def shapes_of(found: Distribution) -> tuple[float, ...]:
-    return SHAPES.get(found.name, ())
 
 
 @pytest.fixture(autouse=True)
@@ -167,6 +151,9 @@ def test_replays_labels_and_dtypes() -> None:
         narrow = getattr(found, method)(tj.cast(x, np.float32), *shapes_of(found))
         assert narrow.dtype == np.float32, found.name
         np.testing.assert_allclose(tj.extractdata(narrow), tj.extractdata(want), rtol=1e-4)
+        assert found.ppf(np.array([0.0, 0.5, 1.0], np.float32), *shapes_of(found)).dtype == np.float32, (
+            found.name
+        )
 
 
 def test_vectors() -> None:

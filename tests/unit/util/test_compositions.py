@@ -2,6 +2,7 @@
 """What messages say to write in place of functions and attributes: computed, and compared with NumPy and SciPy."""
 
 import importlib
+import inspect
 import re
 import warnings
 from typing import Any
@@ -163,6 +164,8 @@ def test_functions_of_the_same_name_are_named() -> None:
         want = {key for key in ours.__all__ if not isinstance(getattr(theirs, key, np.exp), np.ufunc)}
         listed = compositions._SAME[f"scipy.{name}"].split()
         assert want <= set(listed) <= set(ours.__all__) and sorted(listed) == listed
+    functions = [name for name in tj.stats.__all__ if inspect.isfunction(getattr(tj.stats, name))]
+    assert compositions._SAME["scipy.stats"].split() == functions
     fft = importlib.import_module("scipy.fft")
     assert set(compositions._TRANSFORMS.split()) == {key for key in np.fft.__all__ if hasattr(fft, key)}
     assert advice("scipy.signal.lfilter") == "tj.signal.lfilter does the same on dlarrays, with derivatives"

@@ -14,7 +14,14 @@ from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.numpy_api import writes
-from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_implementations
+from tracejit.functions.numpy_api.table import (
+    FUNCTIONS,
+    REDUCTIONS,
+    SAVES,
+    TEXTS,
+    UFUNCS,
+    late_implementations,
+)
 from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import GuardFailed
@@ -164,10 +171,10 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         ArgumentError: for a function, or an argument of it, that dlarrays do not support.
     """
     ours = FUNCTIONS.get(function)
-    if function in SAVES:
+    if function in SAVES or (function in TEXTS and not _are_constants((args, options), is_derived)):
         name = _name(function)
-        arrays = {key: _untraced(x, name) for key, x in options.items()}
-        return function(*[_untraced(x, name) for x in args], **arrays)
+        arrays = {key: _untraced(x, name, function in SAVES) for key, x in options.items()}
+        return function(*[_untraced(x, name, function in SAVES) for x in args], **arrays)
     if function in writes.WRITERS:
         return writes.WRITERS[function](*args, **options)
     if ours is None:
@@ -291,14 +298,15 @@ def _result(
     return ours(**translated)
 
 
-def _untraced(x: Any, name: str) -> Any:
-    """Return an argument of a function that writes files, an array as an ndarray."""
+def _untraced(x: Any, name: str, is_file: bool) -> Any:
+    """Return an argument of a function that writes files or text, an array as an ndarray."""
     if not recorder.is_array(x):
         return x
     if recorder.is_open(x):
+        kind, instead = ("file", "save it outside") if is_file else ("text", "write it outside")
         raise TraceError(
-            f"{name}: {recorder.describe(x)} is traced, and a replay writes no file; return the array from the "
-            "function and save it outside."
+            f"{name}: {recorder.describe(x)} is traced, and a replay writes no {kind}; return the array from the "
+            f"function and {instead}."
         )
     return np.asarray(x)
 

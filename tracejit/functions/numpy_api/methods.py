@@ -287,7 +287,11 @@ def copy(self: dlarray, order: str = "C") -> dlarray:
 
 
 def text(self: dlarray) -> str:
-    return str(elements(self, "str()")) if is_derived(self) else repr(self)
+    if is_derived(self):
+        return str(elements(self, "str()"))
+    shown = repr(self)
+    # A number is printed as NumPy prints it: of its format there is nothing to say.
+    return shown if self._data.ndim or "\n" not in shown else str(self._data)
 
 
 def pickled(self: dlarray) -> tuple[Any, ...]:

@@ -293,3 +293,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 SAVES: tuple[Callable[..., Any], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
 """NumPy's functions that write arrays to files; they take untraced dlarrays as ndarrays."""
+
+TEXTS: tuple[Callable[..., Any], ...] = (np.array2string, np.array_repr, np.array_str)
+"""NumPy's functions that write an array as text; they likewise take untraced dlarrays."""

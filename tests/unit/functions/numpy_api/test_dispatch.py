@@ -150,6 +150,14 @@ def test_traced_arrays_are_not_saved(save, evaluate, tmp_path):
         evaluate(lambda x: save(tmp_path / "file", x * 2), np.ones(3))
 
 
+@pytest.mark.parametrize("function", table.TEXTS, ids=lambda function: function.__name__)
+def test_text_of_an_array(function):
+    assert function(dlarray(ONE), precision=2) == function(ONE, precision=2)
+    for evaluate in (tj.dlfeval, lambda f, x: tj.dlaccelerate(f)(x)):
+        with pytest.raises(tj.TraceError, match="is traced, and a replay writes no text"):
+            evaluate(lambda x: function(x * 2), np.ones(3))
+
+
 def test_lists_of_arrays():
     x = dlarray(ONE)
     for function in (np.split, np.array_split):
