@@ -28,6 +28,8 @@ from tracejit.kernels.intrinsics import device, device_tiles
 from tracejit.program import Kernel
 
 _FUNCTIONS = {**device.FUNCTIONS, **device_tiles.FUNCTIONS}
+_FOR_VECTORS = re.compile(r'^@"?llvm\.compiler\.used"? = .*\n', re.MULTILINE)
+"""The list of functions that are kept for loops that become vectors, which a device has none of."""
 _TRIPLE = "nvptx64-nvidia-cuda"
 _LIMIT = re.compile(r'"nvvm\.maxnreg"="\d+"')
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
@@ -100,7 +102,7 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
     words = kernel.words
     machine = _machine(capability.known)
     context = llvm.create_context()
-    texts = [_in_global_memory(text) for text in lowered.texts]
+    texts = [_in_global_memory(_FOR_VECTORS.sub("", text)) for text in lowered.texts]
     for name in sorted(lowered.declares & _LIBM.keys()):
         texts += _libm(name)
     module, *others = modules = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]

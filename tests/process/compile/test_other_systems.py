@@ -16,7 +16,7 @@ from tracejit.compile.machine_words import FUNCTIONS
 from tracejit.compile.symbols import SymbolTable, symbols
 from tracejit.errors import CodegenError
 
-IN_C = {"fmod", "fmodf", "sin", "sinf", "memset", "memcpy", "bzero", "__bzero", "memset_pattern16"}
+IN_C = {"fmod", "fmodf", "sin", "sinf", "trunc", "memset", "memcpy", "bzero", "__bzero", "memset_pattern16"}
 OF_WINDOWS = {"__chkstk"}
 THREADS_OF_POSIX = {
     "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast", "sched_yield",
