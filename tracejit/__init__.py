@@ -318,6 +318,7 @@ __all__ = [
     "export",
     "extractdata",
     "eye",
+    "fft",
     "finddim",
     "flatten",
     "flip",
@@ -480,7 +481,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import cache, integrate, interpolate, linalg, nn, signal, special, stats, testing, xp
+    from tracejit import cache, fft, integrate, interpolate, linalg, nn, signal, special, stats, testing, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -614,6 +615,7 @@ else:
     }
     _NAMESPACES = (
         "cache",
+        "fft",
         "integrate",
         "interpolate",
         "linalg",

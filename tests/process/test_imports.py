@@ -69,6 +69,7 @@ for function in (
     lambda x: tj.signal.convolve(x, x),
     lambda x: tj.interpolate.CubicSpline(np.arange(3.0), x)(0.5),
     lambda x: tj.integrate.simpson(x),
+    lambda x: tj.fft.dct(x),
     lambda x: tj.xp.sum(tj.xp.sin(tj.dlarray(x))),
 ):
     accelerated = tj.dlaccelerate(function)
@@ -79,4 +80,4 @@ for function in (
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
     )
-    assert done.stdout.split() == ["2"] * 7, done.stderr
+    assert done.stdout.split() == ["2"] * 8, done.stderr

@@ -124,4 +124,25 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "linalg.funmh: func returns an array of shape () for one of (2,), expected the same.",
     ),
+    (lambda: tj.fft.dct(X, 5), ArgumentError, "fft.dct: type must be 1, 2, 3 or 4, not 5."),
+    (
+        lambda: tj.fft.dct(X, norm="unit"),
+        ArgumentError,
+        "fft.dct: norm must be 'backward', 'ortho', 'forward' or None, not 'unit'.",
+    ),
+    (
+        lambda: tj.fft.dst(X, n=0),
+        DimsError,
+        "fft.dst: there are 0 elements along the axis, expected at least 1.",
+    ),
+    (
+        lambda: tj.fft.dct(X[:1], 1),
+        DimsError,
+        "fft.dct: there is 1 element along the axis, expected at least 2 for type 1.",
+    ),
+    (
+        lambda: tj.fft.dctn(X, s=(2, 3), axes=0),
+        DimsError,
+        "fft.dctn: s has 2 sizes for 1 axes, expected as many.",
+    ),
 )

@@ -56,6 +56,7 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "fft",
     "integrate",
     "interpolate",
     "linalg",

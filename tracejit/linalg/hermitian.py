@@ -76,11 +76,11 @@ def funmh(A: Any, func: _Function, *, lower: bool = True) -> dlarray:  # noqa: N
     values = elementwise.where(is_diagonal, movement.expand_dims(_values(func, d), -1), 0.0)
     slopes = _differences(func, d, 1)
     first = elementwise.where(elementwise.isfinite(slopes), slopes, 0.0) * off
-    inner = values + first + _second(off, d, _Numbers(func)) * (values * 0.0 + 1.0)
+    inner = values + first + _second(off, d, _OfNumbers(func)) * (values * 0.0 + 1.0)
     return linear.matmul(linear.matmul(v, inner), adjoint(v))
 
 
-class _Numbers:
+class _OfNumbers:
     """A function of numbers, whose text is that of any other: what it computes is recorded where it is called.
 
     So a function that is made anew in each call does not make two recordings differ.
@@ -94,7 +94,7 @@ class _Numbers:
 
 
 @custom_gradient
-def _second(off: dlarray, d: dlarray, func: _Numbers) -> Any:
+def _second(off: dlarray, d: dlarray, func: _OfNumbers) -> Any:
     """Return the term of second order, which is 0, as is its derivative."""
     return off * 0.0, (off, d, func)
 
@@ -106,7 +106,7 @@ def _(residuals: Any, ct: dlarray) -> Any:
 
 
 @custom_gradient
-def _second_slope(off: dlarray, m: dlarray, d: dlarray, func: _Numbers) -> Any:
+def _second_slope(off: dlarray, m: dlarray, d: dlarray, func: _OfNumbers) -> Any:
     """Return the derivative of the term of second order, which is 0, along a matrix."""
     return off * 0.0, (off, m, d, func)
 
@@ -119,7 +119,7 @@ def _(residuals: Any, ct: dlarray) -> Any:
 
 
 @custom_gradient
-def _along(e: dlarray, m: dlarray, d: dlarray, func: _Numbers) -> Any:
+def _along(e: dlarray, m: dlarray, d: dlarray, func: _OfNumbers) -> Any:
     """Return the second derivative along two matrices."""
     shares = _differences(func.func, d, 2)
     return reduce(

@@ -95,6 +95,9 @@ OF_SOLVERS = (
 
 
 _SAME: dict[str, str] = {
+    "scipy.fft": """
+        dct dctn dst dstn fft fft2 fftfreq fftn fftshift hfft idct idctn idst idstn ifft ifft2 ifftn ifftshift
+        ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn""",
     "scipy.integrate": """
         cumulative_trapezoid romb simpson trapezoid""",
     "scipy.interpolate": """
@@ -119,18 +122,12 @@ _SAME: dict[str, str] = {
 }
 """Functions and classes that tracejit has under the same name, by the package of SciPy."""
 
-_TRANSFORMS = """
-    fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
-    rfftfreq rfftn"""
-
 
 def _elsewhere(name: str) -> str | None:
     """Return what stands in place of a function of SciPy, if it has the same name elsewhere."""
     package, _, last = name.rpartition(".")
     if last in _SAME.get(package, "").split():
         return f"tj{name.removeprefix('scipy')} does the same on dlarrays, with derivatives"
-    if package == "scipy.fft" and last in _TRANSFORMS.split():
-        return f"np.fft.{last} does the same on dlarrays, with derivatives"
     if name.startswith("scipy.stats.rv_") or name == "a function of scipy.stats":
         return "tj.stats has distributions under SciPy's names, such as tj.stats.norm, with derivatives"
     return None
