@@ -52,7 +52,8 @@ def _imaginary(z: Any) -> dlarray:
 
 
 def _flipped(x: dlarray) -> dlarray:
-    return x[..., ::-1]
+    found: dlarray = x[..., ::-1]
+    return found
 
 
 def _joined(*parts: dlarray) -> dlarray:
@@ -87,7 +88,8 @@ def _fourth(x: dlarray) -> dlarray:
 
 def _first_sine(x: dlarray) -> dlarray:
     none = x[..., :1] * 0.0
-    return -_imaginary(_FFT.rfft(_joined(none, x, none, -_flipped(x))))[..., 1 : x.shape[-1] + 1]
+    found: dlarray = _imaginary(_FFT.rfft(_joined(none, x, none, -_flipped(x))))[..., 1 : x.shape[-1] + 1]
+    return -found
 
 
 def _second_sine(x: dlarray) -> dlarray:
