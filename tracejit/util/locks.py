@@ -17,6 +17,7 @@ than WAIT_S in all, as the other thread may itself wait for the one that forks. 
 can neither compile nor load: check_compiler() raises an error in it, and it never hangs.
 """
 
+import logging  # noqa: F401 (it registers hooks of forks, which a thread that imports it during a fork would unpair)
 import os
 import sys
 import threading
