@@ -14,12 +14,11 @@ from tracejit.compile import link
 from tracejit.compile.capability import Capability
 from tracejit.compile.key import key_of
 from tracejit.compile.llvm import LlvmFunction
+from tracejit.compile.lower import lowering
 from tracejit.compile.stages import in_two_stages
 from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
-from tracejit.util.locks import check_compiler, compiling
-from tracejit.util.room import check_room
 from tracejit.util.uninterrupted import Stopping
 
 _MOST_THREADS = 8
@@ -47,9 +46,7 @@ def compiled(
 
     def lower(kernel: Kernel) -> tuple[LlvmFunction, int]:
         started = time.perf_counter_ns()
-        check_compiler()
-        check_room(compiles=True)
-        with compiling:
+        with lowering():
             from tracejit.compile import device_target  # imports Numba
 
             return device_target.lowered(kernel), started

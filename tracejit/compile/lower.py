@@ -1,8 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lowers kernels and int64 functions to LLVM IR; imports Numba at the first kernel."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.program import Kernel
+from tracejit.util.locks import check_compiler, compiling, wait_before_logging
+from tracejit.util.room import check_room
+
+
+@contextmanager
+def lowering() -> Iterator[None]:
+    """Hold the lock of the compiler while the block imports Numba, or lowers.
+
+    Raises:
+        CodegenError: if this process cannot compile, or has too little memory for it.
+    """
+    check_compiler()
+    check_room(compiles=True)
+    wait_before_logging()
+    with compiling:
+        yield
 
 
 def lower(wanted: Kernel | str) -> LlvmFunction:

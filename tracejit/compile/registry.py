@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from tracejit.compile.key import key_of
 from tracejit.compile.llvm import MOST_AT_A_TIME, LlvmFunction
-from tracejit.compile.lower import lower
+from tracejit.compile.lower import lower, lowering
 from tracejit.compile.objects import load
 from tracejit.compile.stages import in_two_stages
 from tracejit.config import cpus
@@ -26,10 +26,10 @@ from tracejit.program import Kernel, Prepared
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
 from tracejit.util import logs
-from tracejit.util.locks import check_compiler, compiling, new_lock
+from tracejit.util.locks import new_lock
 from tracejit.util.memory import collector_paused
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.room import check_room, check_stack
+from tracejit.util.room import check_stack
 from tracejit.util.uninterrupted import Stopping, uninterrupted
 
 
@@ -58,9 +58,7 @@ class _Request(NamedTuple):
 
     def lower(self) -> LlvmFunction:
         """Return it as LLVM IR."""
-        check_compiler()
-        check_room(compiles=True)
-        with compiling:
+        with lowering():
             return lower(self.name if self.kernel is None else self.kernel)
 
 

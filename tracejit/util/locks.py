@@ -15,9 +15,15 @@ changing stays half changed. There are two kinds of locks, for the two ways out:
 So a fork waits until the kernel that another thread compiles is done, some tens of milliseconds. It waits no longer
 than WAIT_S in all, as the other thread may itself wait for the one that forks. After that the child counts as one that
 can neither compile nor load: check_compiler() raises an error in it, and it never hangs.
+
+Note [order of hooks]
+Before a fork Python lists the hooks to run, and runs the newest first. That of `logging` takes a lock, which a thread
+that imports Numba needs: so ours has to be newer, or the fork waits for that thread, and the thread for the fork. And
+if that thread is the first that imports `logging`, it must not do so while a fork waits: the fork would run only the
+second hook of that module's pair. So before Numba is imported wait_before_logging() imports `logging`, and then
+registers our hooks once more. Both then take the locks; _Fork keeps a stack, so one after the other gives them back.
 """
 
-import logging  # noqa: F401 (it registers hooks of forks, which a thread that imports it during a fork would unpair)
 import os
 import sys
 import threading
@@ -68,10 +74,11 @@ def forks_wait_for(module: str, *names: str) -> None:
 
 
 class _Fork(threading.local):
-    """The locks that this thread takes in order to fork, and whether it got them all."""
+    """The locks that this thread takes in order to fork, a tuple for each hook that ran, and whether it got all."""
 
-    taken: tuple[Any, ...] = ()
-    complete = True
+    def __init__(self) -> None:
+        self.taken: list[tuple[Any, ...]] = []
+        self.complete = True
 
 
 _fork = _Fork()
@@ -93,20 +100,21 @@ def check_compiler() -> None:
 
 
 def _before() -> None:
-    deadline = time.monotonic() + WAIT_S
-    _fork.taken, _fork.complete = (), True
+    if not _fork.taken:
+        _fork.complete = True
+    _fork.taken.append(())
+    deadline = time.monotonic() + WAIT_S * _fork.complete
     for find in _waited_for:
         lock = find()
         if lock is None:
             continue
-        _fork.taken = (*_fork.taken, lock)  # first: an exception of a signal handler may follow the next line
+        _fork.taken[-1] += (lock,)  # first: an exception of a signal handler may follow the next line
         if not lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
             _fork.complete = False
 
 
 def _release() -> None:
-    taken, _fork.taken = _fork.taken, ()
-    for lock in reversed(taken):
+    for lock in reversed(_fork.taken.pop() if _fork.taken else ()):
         with suppress(RuntimeError):  # it could not be taken
             lock.release()
 
@@ -129,5 +137,20 @@ def _half_imported() -> bool:
     )
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_in_child)
+def _register() -> None:
+    global _waits_before_logging
+    if hasattr(os, "register_at_fork"):
+        _waits_before_logging = "logging" in sys.modules
+        os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_in_child)
+
+
+def wait_before_logging() -> None:
+    """Import `logging`, and have forks wait for compilers before they take its lock (Note [order of hooks])."""
+    if not _waits_before_logging:
+        import logging  # noqa: F401
+
+        _register()
+
+
+_waits_before_logging = False
+_register()

@@ -163,6 +163,49 @@ del sys.modules["numba.half"]
 assert status_of(lambda: is_right(new(4), np.ones(3))) == 0
 """
 
+FIRST_IMPORT = """
+# While another thread imports Numba for the first time, and with it modules that register hooks of forks.
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba" and locks.compiling._is_owned():
+            begun.set()
+            time.sleep(0.3)
+
+begun = threading.Event()
+sys.meta_path.insert(0, Finder())
+assert not {"numba", "logging"} & set(sys.modules)
+thread = threading.Thread(target=lambda: is_right(new(4), np.ones(3)))
+thread.start()
+begun.wait()
+assert status_of(lambda: is_right(new(5), np.ones(3))) == 0
+thread.join()
+"""
+
+NESTED = """
+# A signal handler that forks while a fork waits for another thread: all locks are given back.
+def ring(*_):
+    assert status_of(lambda: True) == 0
+
+def hold():
+    with locks.compiling:
+        held.set()
+        time.sleep(0.5)
+
+signal.signal(signal.SIGUSR1, ring)
+held = threading.Event()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+assert status_of(lambda: True) == 0
+thread.join()
+free = []
+thread = threading.Thread(target=lambda: free.append(locks.compiling.acquire(timeout=5)))
+thread.start()
+thread.join()
+assert free == [True]
+"""
+
 HANDLER = """
 # A signal handler that forks while the main thread waits for its compilation.
 children = []
@@ -216,6 +259,14 @@ def test_a_fork_while_another_thread_records(tmp_path):
 
 def test_a_compiler_that_is_half_imported(tmp_path):
     run(IMPORTING, tmp_path)
+
+
+def test_a_fork_during_the_first_import_of_the_compiler(tmp_path):
+    run(FIRST_IMPORT, tmp_path)
+
+
+def test_a_signal_handler_that_forks_during_a_fork(tmp_path):
+    run(NESTED, tmp_path)
 
 
 def test_a_signal_handler_that_forks(tmp_path):
