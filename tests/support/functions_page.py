@@ -48,14 +48,14 @@ IN_PYTHON = {  # function: what it does
 }
 WRITERS = sorted(function.__name__ for function in writes.WRITERS)
 RULES = {  # of the modules of the toolbox, whose functions' docstrings say more
-    "elementwise": "Elementwise: operands are aligned by label, and the result has the merged format.",
+    "elementwise": "Operands are aligned by label, and the result has the merged format.",
     "reductions": "A reduced axis takes its label with it; `keepdims` keeps it.",
-    "linear": "The labels of the axes that stay stay.",
+    "linear": "Axes that stay keep their labels.",
     "movement": "Labels move with their axes; a new axis is labelled U.",
     "indexing": "A place along an axis keeps the label; new axes are labelled U.",
-    "creation": "That of the array.",
+    "creation": "The format is that of the array.",
     "writes": "They [write into arrays](views_and_writes.md), whose labels stay.",
-    "table": "Questions have no format; the others are those of the functions of the toolbox.",
+    "table": "Answers to questions have no format; the other functions are those of the toolbox.",
 }
 
 
@@ -133,58 +133,73 @@ def page(gradients: dict[str, bool]) -> str:
 
 HEAD = """# NumPy's functions
 
-Under NumPy's names dlarrays answer all {count} functions of the main namespace that compute with numbers.
-Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function.
-*Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers,
-truth values or steps.
-
-Differences to NumPy: equal elements
-keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
-values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
-
-Methods of ufuncs (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the arguments `axis`, `keepdims`, `dtype`,
-`initial`, `where` and `out` work as in NumPy. A ufunc without an op for a whole axis is applied to one element after
-the other in `reduce` and `accumulate`, which records as many operations as the axis has elements.
-
-In code that is recorded, `np.r_`, `np.c_` and functions that `np.vectorize` made take traced arrays too. Such a
-function is called once, with an element of each operand, and what it computes is computed for all; where it chooses
-with `if`, and not with `np.where`, it is called for each of up to 256 elements, whose branches are guarded.
-
-So do functions and classes of NumPy that ask no array: ufuncs and other functions of lists (`np.exp([a, b])`), numbers
-of a type (`np.float32(a)`, `np.float64(x)`), `np.nditer`, `np.ndenumerate`, `np.fromiter`, `np.arange` of traced
-bounds, `np.asfortranarray`, `np.require`, `np.lib.stride_tricks`, the assertions of `np.testing`, which are guards, and
-all of `numpy.polynomial`, with derivatives: functions (`polyval`, `chebfit`) and classes (`Polynomial(c)(x)`,
-`Chebyshev.fit(x, y, 3)`). `np.emath` gives complex numbers where an operand lies outside of the real domain, and
-`np.histogram(x, "auto")` as many bins as NumPy's rule; both are guarded. Outside of recordings an untraced dlarray is
-converted where NumPy asks nobody.
-
-`float(x)`, `int(x)` and `complex(x)` give numbers of Python, which have [no derivative](soundness.md). Refused are
-`np.frompyfunc`, whose results are objects (`np.vectorize` gives numbers), `np.ma`, and NumPy's generators with traced
-parameters, `rng.normal(x, 1.0)`: write `x + rng.normal(size=x.shape)`.
-
-Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`,
-`matrix_norm`, `vector_norm`, `trace`, `diagonal`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
-`lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,
-for stacks of matrices too, with derivatives of any order. `tj.solve`,
-`tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which
-`scipy.linalg` has names too, but no way to answer for them: `tj.linalg` has those that NumPy lacks.
-The derivatives of `cholesky`, `eigh` and `eigvalsh` are
-symmetric, as their matrices are. Eigenvectors and singular vectors have the sign that makes the first of their large
-elements positive. Where values are equal, the pairs of their vectors have no part in derivatives: functions of the
-values, and of the space that these vectors span, have their derivatives, but a function of the matrix that is put
-together again from changed values, `V @ np.diag(np.exp(w)) @ V.T` at a multiple of the identity, lacks those of the
-elements beside the diagonal. `np.linalg.det` has all its derivatives at singular real matrices, too. A matrix
-that is singular, or not positive definite, raises `numpy.linalg.LinAlgError`, uncompiled and in replays.
+Under NumPy's names dlarrays answer all {count} functions of the main namespace that compute with numbers. Each gives
+NumPy's numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function. *Gradient* says
+whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth values or steps.
 
 This page is generated by `python tests/support/functions_page.py`.
+
+## Differences from NumPy
+
+- Equal elements keep their order in every sort, and the values of `np.unique_values` are sorted.
+- The number of elements of some results depends on values: on how many differ, or on where a condition holds. That
+  number is [guarded](soundness.md): another number is recorded again.
+- `float(x)`, `int(x)` and `complex(x)` give numbers of Python, which have [no derivative](soundness.md).
+- `np.frompyfunc` is refused, because its results are objects; `np.vectorize` gives numbers. `np.ma` is refused too.
+- NumPy's generators refuse traced parameters. Write `x + rng.normal(size=x.shape)`, not `rng.normal(x, 1.0)`.
+
+## Ufuncs
+
+Their methods (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the arguments `axis`, `keepdims`, `dtype`,
+`initial`, `where` and `out` work as in NumPy. Where a ufunc has no op for a whole axis, `reduce` and `accumulate`
+apply it to one element after the other, and record as many operations as the axis has elements.
+
+## What takes traced arrays while code is recorded
+
+- `np.r_` and `np.c_`.
+- Functions that `np.vectorize` made. Such a function is called once, with an element of each operand, and what it
+  computes is computed for all. Where it chooses with `if`, and not with `np.where`, it is called for each of up to
+  256 elements, whose branches are guarded.
+- Functions and classes of NumPy that ask no array whether it answers for them. These are ufuncs and other functions
+  of lists (`np.exp([a, b])`), numbers of a type (`np.float32(a)`, `np.float64(x)`), `np.nditer`, `np.ndenumerate`,
+  `np.fromiter`, `np.arange` of traced bounds, `np.asfortranarray`, `np.require` and `np.lib.stride_tricks`. Outside
+  of recordings NumPy converts an untraced dlarray there.
+- The assertions of `np.testing`, which are guards.
+- All of `numpy.polynomial`, with derivatives: functions (`polyval`, `chebfit`) and classes (`Polynomial(c)(x)`,
+  `Chebyshev.fit(x, y, 3)`).
+- `np.emath`, which gives complex numbers where an operand lies outside of the real domain, and
+  `np.histogram(x, "auto")`, which gives as many bins as NumPy's rule. Both are guarded.
+
+## Linear algebra
+
+These work for stacks of matrices too, with derivatives of any order:
+
+| of `np.linalg` | |
+|---|---|
+| equations and inverses | `solve`, `inv`, `pinv`, `lstsq`, `tensorsolve`, `tensorinv` |
+| decompositions | `cholesky`, `qr`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals` |
+| numbers of a matrix | `det`, `slogdet`, `trace`, `diagonal`, `matrix_rank`, `cond`, `norm`, `matrix_norm`, `vector_norm` |
+| products | `matrix_power`, `multi_dot` |
+
+- `tj.solve`, `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions.
+  `scipy.linalg` has names for these too, but no way for an array to answer for them. `tj.linalg` has those that NumPy
+  lacks.
+- The derivatives of `cholesky`, `eigh` and `eigvalsh` are symmetric, as their matrices are.
+- Eigenvectors and singular vectors have the sign that makes the first of their large elements positive.
+- Where values are equal, the pairs of their vectors have no part in derivatives. Functions of the values, and of the
+  space that these vectors span, have their derivatives. A function of the matrix that is put together again from
+  changed values, `V @ np.diag(np.exp(w)) @ V.T` at a multiple of the identity, lacks the derivatives of the elements
+  beside the diagonal.
+- `np.linalg.det` has all its derivatives at singular real matrices, too.
+- A matrix that is singular, or not positive definite, raises `numpy.linalg.LinAlgError`, uncompiled and in replays.
 """
 TITLES = {
     "arranging": "Joining, splitting, turning, inserting",
     "choosing": "Selection by conditions and places",
     "counting": "Counts and histograms",
-    "creation": "Arrays like another one",
+    "creation": "Arrays of the same size",
     "differences": "Differences, running sums, interpolation, convolution",
-    "elementary": "Elementwise functions that are no ufuncs",
+    "elementary": "Elementwise functions that are not ufuncs",
     "elementwise": "Elementwise functions",
     "indexing": "Places",
     "linear": "Products and matrices",

@@ -2,6 +2,7 @@
 """The part of docs/functions.md on scipy.special: SciPy's own list of ufuncs, with the derivatives that there are."""
 
 from functools import cache
+from textwrap import wrap
 
 import numpy as np
 
@@ -54,9 +55,9 @@ def own_code() -> str:
     listed = ", ".join(f"`{name}`" for name in sorted(names)[:-1])
     return (
         f"Only {listed} and `{max(names)}` have vector code of their own in programs, which shares loops with other "
-        "operations: their errors are below 8 units of the last place of float64 (below 5 but for `i1` and `i1e`; more "
-        "near the roots of `gammaln` and `psi` below 0, as SciPy's), and float32 results are those of float64, "
-        "rounded. Numbers where a domain ends are SciPy's. "
+        "operations. Their errors are below 8 units of the last place of float64, and below 5 for all except `i1` and "
+        "`i1e`. Near the roots of `gammaln` and `psi` below 0 they are larger, as SciPy's are. float32 results are "
+        "those of float64, rounded. Numbers where a domain ends are SciPy's."
     )
 
 
@@ -66,21 +67,24 @@ def section() -> list[str]:
     few = [name for name, ufunc in ufuncs.items() if ufunc.nin <= 2]
     have = [name for name in few if is_supported(name)]
     slopes = [name for name in have if derivatives(name) not in ("error",)]
-    return [
-        "## SciPy's special functions",
-        "",
+    paragraphs = [
         f"Of the {len(few)} real functions of one and two operands among the ufuncs of `scipy.special`, {len(have)} "
         f"({100 * len(have) // len(few)} %) work, and {len(slopes)} of them have derivatives; of all {len(ufuncs)}, "
         f"{sum(map(is_supported, ufuncs))} work. `scipy.special.name(x)` and `tj.special.name(x)` are the same, "
         "eager and accelerated. Dtypes are SciPy's, and so are numbers: a program runs the loop of SciPy's own ufunc, "
-        f"by its address. {own_code()}*Derivatives* says by which operands; by another one, `dlgradient` raises a "
-        "GradientError. ",
-        "",
-        "`tj.special` has what SciPy writes in Python, too: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
+        "by its address.",
+        own_code(),
+        "*Derivatives* says by which operands there are derivatives. By any other operand `dlgradient` raises a "
+        "GradientError.",
+        "`tj.special` also has functions that SciPy writes in Python: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
         "`multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, spherical "
         "Bessel functions, `hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` "
         "of complex numbers.",
+    ]
+    return [
+        "## SciPy's special functions",
         "",
+        *(line for text in paragraphs for line in (*wrap(text, 118, break_on_hyphens=False), "")),
         "| function | operands | derivatives |",
         "|---|---|---|",
         *[
