@@ -8,8 +8,8 @@ import pytest
 from peers import pytorch
 
 import tracejit as tj
-from tracejit.compile.registry import registry
 from tracejit import config
+from tracejit.compile.registry import registry
 
 LAYERS = {
     "lstm": ("LSTM", {}, 4, 2),
