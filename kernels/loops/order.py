@@ -108,12 +108,37 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
     """Write to out (m) the number of elements of the sorted x (n) before each v: smaller, or equal too if `right`.
 
     Many searches take their steps together: so there are no branches, and the loop over them becomes one of vectors.
+    Where all of them lie between the first and the last, as sorted ones do, they search between the places of these.
     """
     for begin in range(0, m, 256):
         end = min(begin + 256, m)
-        for j in range(begin, end):
-            out[j] = 0
         # All elements of a short x are counted, which gathers nothing.
+        start, left = 0, n if n > 24 else 0
+        if left > 0:
+            low, high = v[begin], v[end - 1]
+            if low > high:
+                low, high = high, low
+            between = 0
+            for j in range(begin, end):
+                value = v[j]
+                between += 1 if low <= value <= high else 0
+            if between == end - begin:
+                left = 0
+                for side in range(2):
+                    value = low if side == 0 else high
+                    place, rest = start, n - start
+                    while rest > 0:
+                        half = (rest + 1) // 2
+                        element = x[place + half - 1]
+                        before = element <= value if right else element == element and not element >= value  # noqa: PLR0124 (NaN)
+                        place += half if before else 0
+                        rest -= half
+                    if side == 0:
+                        start = place
+                    else:
+                        left = place - start
+        for j in range(begin, end):
+            out[j] = start
         for i in range(n if n <= 24 else 0):
             element = x[i]
             if right:
@@ -126,7 +151,6 @@ def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:
                     before = element == element and not element >= value  # noqa: PLR0124 (NaN)
                     out[j] += 1 if before else 0
         # The answer is among the `left` places behind out[j], or out[j] itself.
-        left = n if n > 24 else 0
         while left > 0:
             half = (left + 1) // 2
             if right:

@@ -6,6 +6,7 @@ import collections
 import numpy as np
 import pytest
 from accelerated import dlaccelerate
+from peers import pytorch
 from programs import program_of
 
 import tracejit as tj
@@ -70,7 +71,7 @@ def test_without_decay_the_step_is_the_sign():
 
 @pytest.mark.parametrize("name", ["adam", "sgdm", "rmsprop"])
 def test_against_torch(name, rng):
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     params = {"w": tj.dlarray(rng.standard_normal((3, 4))), "b": tj.dlarray(rng.standard_normal(3))}
     tensors = [torch.nn.Parameter(torch.tensor(leaf.copy())) for leaf in leaves(params)]
     optimizer = {

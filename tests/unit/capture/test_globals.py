@@ -6,6 +6,7 @@ import enum
 import numpy as np
 import pytest
 from namespaces import Namespace, follow
+from peers import pytorch
 
 from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray
 
@@ -200,7 +201,7 @@ class TestGlobals:
         )
 
     def test_an_array_of_another_library(self):
-        torch = pytest.importorskip("torch")
+        torch = pytorch()
         tensor = torch.ones(3, dtype=torch.float64)
         module = Namespace("def f(x): return x * t", t=tensor)
         follow(module["f"], lambda: tensor.fill_(5.0), traces=2)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import nn
 
-torch = pytest.importorskip("torch")
+torch = pytorch()
 RNG = np.random.default_rng(0)
 
 

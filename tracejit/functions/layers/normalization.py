@@ -8,11 +8,12 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers.statistics import (
+    Moved,
     Statistics,
     mean_over,
-    moved_rows,
+    rows_by_mean,
+    rows_by_middle,
     statistics_of,
-    takes_two_passes,
 )
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
@@ -178,8 +179,12 @@ def layernorm(
     given = _input("layernorm", x, data_format)
     axes = _operation_axes(given, operation_dimension)
     small = _epsilon("layernorm", epsilon)
-    found = statistics_of(given.array, axes)
-    return given.result(_normalized(given, given.array, found, small, offset, scale))
+    moved = rows_by_mean(given.array, axes)
+    if moved is None:
+        found = statistics_of(given.array, axes)
+        return given.result(_normalized(given, given.array, found, small, offset, scale))
+    offsets, scales = given.by_channel("offset", offset), given.by_channel("scale", scale)
+    return given.result(_scaled_rows(moved, small, offsets, scales, given.channel))
 
 
 @in_single
@@ -412,14 +417,14 @@ def _of_batch(given: _Input) -> Statistics:
             f"batchnorm: x of {describe(relabel(given.array, given.format))} is empty, so that it has no mean; pass "
             "mean and variance, or a batch with observations."
         )
-    return statistics_of(given.array, axes, many=True)
+    return statistics_of(given.array, axes)
 
 
 def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any) -> dlarray:
     """Return the array normalised by the statistics of each observation and group of channels."""
     at, shape = given.channel, given.shape
     if at == len(shape) - 1 and len(given.axes("BC")) and given.array._data.size:
-        found = statistics_of(given.array, given.axes("BC"), many=True, groups=groups)
+        found = statistics_of(given.array, given.axes("BC"), groups)
         return given.result(_normalized(given, given.array, found, epsilon, offset, scale))
     # The channels as two axes, groups and their members, in all that is computed: so it is one loop.
     split = (*shape[:at], groups, given.channels // groups, *shape[at + 1 :])
@@ -434,13 +439,11 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
         return reshaped(numbers, tuple(ones), None)
 
     offsets, scales = by_member("offset", offset), by_member("scale", scale)
-    if takes_two_passes(split, axes):
-        rows, mean, variance = moved_rows(members, axes)
-        factor = apply("mul", apply("reciprocal", apply("sqrt", apply("add", variance, epsilon))), scales)
-        start = apply("add", offsets, apply("mul", apply("neg", mean), factor))
-        y = apply("add", apply("mul", rows, factor), start)
-    else:
+    moved = rows_by_middle(members, axes) or rows_by_mean(members, axes)
+    if moved is None:
         y = _scaled(members, statistics_of(members, axes), epsilon, offsets, scales, at + 1)
+    else:
+        y = _scaled_rows(moved, epsilon, offsets, scales, at + 1)
     return given.result(reshaped(y, shape, None))
 
 
@@ -456,13 +459,30 @@ def _scaled(
 ) -> dlarray:
     """Return the normalised array times `scales`, plus `offsets`, which differ along the axis `channel`."""
     mean, rest, variance = statistics
-    factor = apply("reciprocal", apply("sqrt", apply("add", variance, epsilon)))
+    factor = _factor(variance, epsilon)
     moved = apply("sub", array, mean)
     if rest is not None:
         moved = apply("add", moved, rest)
     if factor._data.ndim and factor._data.shape[channel] == 1:  # numbers for rows, and others for columns
         return apply("add", apply("mul", apply("mul", moved, factor), scales), offsets)
     return apply("add", apply("mul", moved, apply("mul", factor, scales)), offsets)
+
+
+def _scaled_rows(moved: Moved, epsilon: Any, offsets: dlarray, scales: dlarray, channel: int) -> dlarray:
+    """Return the normalised rows times `scales`, plus `offsets`, which differ along the axis `channel`."""
+    rows, mean, variance = moved
+    factor = _factor(variance, epsilon)
+    if channel == len(rows._data.shape) - 1:  # neighbours have scales of their own
+        normalized = apply("add", apply("mul", rows, factor), apply("mul", apply("neg", mean), factor))
+        return apply("add", apply("mul", normalized, scales), offsets)
+    factor = apply("mul", factor, scales)
+    start = apply("add", offsets, apply("mul", apply("neg", mean), factor))
+    return apply("add", apply("mul", rows, factor), start)
+
+
+def _factor(variance: dlarray, epsilon: Any) -> dlarray:
+    """Return the reciprocal of the standard deviation."""
+    return apply("reciprocal", apply("sqrt", apply("add", variance, epsilon)))
 
 
 def _vector(given: _Input, x: dlarray) -> dlarray:

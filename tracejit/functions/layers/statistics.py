@@ -43,25 +43,15 @@ class Statistics(NamedTuple):
     variance: dlarray
 
 
-def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, groups: int = 0) -> Statistics:
-    """Return mean and variance over axes (Note [sums of deviations]).
+def statistics_of(array: dlarray, axes: tuple[int, ...], groups: int = 0) -> Statistics:
+    """Return mean and variance over axes of an array that is not empty (Note [sums of deviations]).
 
     Args:
         array: floating-point array.
         axes: to sum over.
-        many: by one pass for rows, too.
         groups: into how many parts the last axis is divided, which have statistics of their own; 0 for none.
     """
     shape, dtype = array._data.shape, array._data.dtype
-    is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
-    if not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
-        # The derivative of the variance by the mean that is subtracted is 0, so it is not summed over the row.
-        mean = mean_over(array, axes)
-        moved = apply("sub", array, apply("stop_gradient", mean))
-        shift = mean_over(moved, axes)
-        variance = apply("sub", mean_over(apply("square", moved), axes), apply("square", shift))
-        return Statistics(mean, apply("stop_gradient", apply("neg", shift)), variance)
-
     near = _near(shape, axes) if dtype != FLOAT64 else ()
 
     def mean_of(x: dlarray) -> dlarray:
@@ -90,25 +80,30 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, gro
     return Statistics(rounded, in_dtype(rest, dtype), variance)
 
 
-def takes_two_passes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Return whether two passes over rows of memory, along axes, are faster than four (Note [rows in two passes])."""
-    if axes != tuple(range(len(shape) - len(axes), len(shape))) or 0 in shape:
-        return False
-    count, line = math.prod(shape[axes[0] :]), math.prod(shape[axes[0] + 1 :])
-    return _NEAR_ROW < count <= _ROW or (line <= _SHORT_LINE <= count)
-
-
 class Moved(NamedTuple):
-    """Rows less numbers near their means, the means that are left, and the variances (Note [rows in two passes])."""
+    """Rows less numbers near their means, the means that are left, and the variances (Note [moved rows])."""
 
     rows: dlarray
     mean: dlarray
     variance: dlarray
 
 
-def moved_rows(array: dlarray, axes: tuple[int, ...]) -> Moved:
-    """Return rows along axes less a number near the mean of each: the middle one of three elements that lie apart."""
+def rows_by_mean(array: dlarray, axes: tuple[int, ...]) -> Moved | None:
+    """Return rows of memory, along axes, less the mean of each; None if they are too long, or no rows."""
     shape = array._data.shape
+    if array._data.size and (not _are_rows(shape, axes) or math.prod(shape[axes[0] :]) > _ROW):
+        return None
+    return _moved(array, apply("stop_gradient", mean_over(array, axes)), axes)
+
+
+def rows_by_middle(array: dlarray, axes: tuple[int, ...]) -> Moved | None:
+    """Return rows of memory, along axes, less the middle one of three elements of each; None if the mean is better."""
+    shape = array._data.shape
+    if 0 in shape or not _are_rows(shape, axes):
+        return None
+    count, line = math.prod(shape[axes[0] :]), math.prod(shape[axes[0] + 1 :])
+    if not (_NEAR_ROW < count <= _ROW or (line <= _SHORT_LINE <= count)):
+        return None
 
     def element(numerator: int) -> dlarray:
         starts = {axis: shape[axis] * numerator // 6 for axis in axes}
@@ -117,10 +112,18 @@ def moved_rows(array: dlarray, axes: tuple[int, ...]) -> Moved:
     x, y, z = element(1), element(3), element(5)
     low, high = apply("minimum", x, y), apply("maximum", x, y)
     k = apply("stop_gradient", apply("maximum", low, apply("minimum", high, z)))
+    moved = _moved(array, k, axes)
+    return moved._replace(variance=_not_negative(moved.variance))
+
+
+def _are_rows(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    return axes == tuple(range(len(shape) - len(axes), len(shape)))
+
+
+def _moved(array: dlarray, k: dlarray, axes: tuple[int, ...]) -> Moved:
     rows = apply("sub", array, k)
     mean = mean_over(rows, axes)
-    variance = apply("sub", mean_over(apply("square", rows), axes), apply("square", mean))
-    return Moved(rows, mean, _not_negative(variance))
+    return Moved(rows, mean, apply("sub", mean_over(apply("square", rows), axes), apply("square", mean)))
 
 
 def _not_negative(variance: dlarray) -> dlarray:

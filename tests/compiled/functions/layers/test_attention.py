@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import config
@@ -27,7 +28,7 @@ def operands(dtype: str, queries: int, keys: int, heads: int, key_heads: int, wi
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_values_and_gradients_are_those_of_pytorch(dtype: str, causal: bool) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     for queries, keys, heads, key_heads, width in (
         (1, 1, 1, 1, 1),
         (130, 131, 4, 2, 33),

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import config
@@ -37,7 +38,7 @@ def operands(dtype: str, batch: int, steps: int, classes: int, most: int) -> lis
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_and_gradients_are_those_of_pytorch(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     accelerated = tj.dlaccelerate(step, confirm=0)
     kernels = []
     for sizes in ((37, 30, 12, 9), (21, 50, 12, 13), (1, 2, 2, 1)):

@@ -37,6 +37,18 @@ def test_searchsorted_in_tables_of_any_size(size: int, dtype: type) -> None:
     rng = np.random.default_rng(size)
     x, v = np.sort(rng.integers(0, 200, size)).astype(dtype), rng.integers(0, 220, 700).astype(dtype)
     for side in ("left", "right"):
+        for wanted in (v, np.sort(v), np.sort(v)[::-1].copy(), np.full_like(v, v[0])):
+            found = computed(lambda x, v, side=side: np.searchsorted(x, v, side), x, wanted)
+            np.testing.assert_array_equal(found, np.searchsorted(x, wanted, side))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_searchsorted_of_nan_among_sorted_numbers(dtype: type) -> None:
+    x = np.sort(np.random.default_rng(0).uniform(0, 1, 400)).astype(dtype)
+    x[-3:] = np.nan
+    v = np.linspace(-0.1, 1.1, 600).astype(dtype)
+    v[[0, 255, 256, 300, 599]] = np.nan  # at the ends of blocks, and within
+    for side in ("left", "right"):
         found = computed(lambda x, v, side=side: np.searchsorted(x, v, side), x, v)
         np.testing.assert_array_equal(found, np.searchsorted(x, v, side))
 

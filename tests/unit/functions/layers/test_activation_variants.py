@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -64,7 +65,7 @@ def test_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[2]])
 def test_pytorch(name: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     ours, _, theirs, _ = CASES[name]
     x = X[X != 3]
     tensor = torch.tensor(x, requires_grad=True)

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -82,7 +83,7 @@ def test_crop(format: str) -> None:
 
 
 def test_pytorch() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     x = np.random.default_rng(0).normal(size=(2, 12, 3, 4))
     y = torch.nn.functional.pixel_shuffle(torch.tensor(x), 2).numpy()
     np.testing.assert_array_equal(value(tj.depthtospace(dlarray(x, "BCSS"), 2, mode="crd")), y)

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -162,7 +163,7 @@ def test_dice_by_both_operands() -> None:
     "options", [{}, {"weight": W}, {"ignore_index": 2}, {"weight": W, "ignore_index": 2}]
 )
 def test_pytorch(options) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     tensor = torch.tensor(Z, requires_grad=True)
     theirs = {name: torch.tensor(v) if name == "weight" else v for name, v in options.items()}
     torch.nn.functional.cross_entropy(tensor, torch.tensor(T), **theirs).backward()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import effort
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit.ops import OPS, convolution_numpy
@@ -173,7 +174,7 @@ def gradients(case: Case, seed: int, *, transposed: bool = False) -> tuple[Any, 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pytorch_has_the_same_values_and_gradients(seed: int) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     case = case_of(random.Random(seed))
     case = case._replace(pairs=tuple((before, before) for before, _ in case.pairs), batch=max(case.batch, 1))
     if min(case.size) < 1:

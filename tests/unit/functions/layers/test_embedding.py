@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -81,7 +82,7 @@ def test_replays_check_numbers() -> None:
 
 
 def test_pytorch() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     numbers = np.random.default_rng(3).integers(0, 6, (3, 5))
     weights = torch.tensor(TABLE, requires_grad=True)
     y = torch.nn.functional.embedding(torch.tensor(numbers), weights)

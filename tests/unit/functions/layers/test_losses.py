@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import scipy.special
+from peers import pytorch
 from programs import program_of
 
 import tracejit as tj
@@ -255,7 +256,7 @@ def test_no_observations_have_no_mean():
 
 
 def test_against_torch(rng):
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     functional = torch.nn.functional
     z, other = rng.standard_normal((6, 4)), rng.standard_normal((6, 4))
     classes = rng.integers(0, 4, 6)

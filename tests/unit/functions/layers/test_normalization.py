@@ -4,6 +4,7 @@
 import effort
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -268,7 +269,7 @@ def test_constant_channels_and_nan() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_pytorch(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     functional = torch.nn.functional
     x, (offset, scale) = data("BCSS", dtype), parameters(dtype=dtype)
     ct = RNG.normal(size=x.shape).astype(dtype)

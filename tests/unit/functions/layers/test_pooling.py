@@ -7,6 +7,7 @@ import math
 import effort
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -245,7 +246,7 @@ def test_unpooling_of_repeated_places() -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[4].startswith("BCS")], ids=str)
 def test_pytorch(case) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     extents, size, stride, padding, format = case
     if any(a != b or 2 * a > k for (a, b), k in zip(padding, size, strict=True)):
         return

@@ -7,6 +7,7 @@ from fractions import Fraction
 import effort
 import numpy as np
 import pytest
+from peers import pytorch
 
 import tracejit as tj
 from tracejit import dlarray
@@ -116,7 +117,7 @@ def test_derivatives(format: str, method: str, transform: str) -> None:
     "mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "bilinear corners", "bicubic corners"]
 )
 def test_pytorch(mode: str) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytorch()
     name, _, corners = mode.partition(" ")
     options = {"method": {"bilinear": "linear", "bicubic": "cubic"}.get(name, "nearest")}
     if mode == "nearest":
