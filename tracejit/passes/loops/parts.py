@@ -193,7 +193,11 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
         return None
     shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
     accumulated = _accumulations(nest) if shared else {}
-    if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
+    # What is stored behind a fold over all elements is no memory of one row, also where it is not in the graph.
+    at_end = {line.write for line in nest.row[-1] if isinstance(line, Store)} if nest.split == 0 else set()
+    if any(
+        k not in accumulated and (k in at_end or nest.writes[k].root not in is_scratch) for k in shared
+    ):
         return None
     sums = {k: accumulated[k] for k in shared if k in accumulated}
     starts = {k: start for k, start in _starts(nest).items() if k in sums} if sums else {}
@@ -296,14 +300,18 @@ def outer_joined(nest: Nest, wanted: int) -> Nest:
 
 
 def _accumulations(nest: Nest) -> dict[int, Node]:
-    """Return, for each write that is accumulated in, or that gets a fold over all elements, the reduction."""
+    """Return, for each write that parts can accumulate in, the reduction that combines what they accumulated."""
     reductions = {
         line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and _is_alike(nest, line)
     }
     if nest.split == 0:
         folds = {line.result: line.node for line in nest.lines if isinstance(line, RowFold)}
         reductions |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
-    return {write: node for write, node in reductions.items() if _folds_alike(node)}
+    return {
+        write: _combining(node)
+        for write, node in reductions.items()
+        if isinstance(node.op.emit, Fold) and (len(node.inputs) == 1 or _folds_alike(node))
+    }
 
 
 def without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
@@ -348,7 +356,7 @@ def without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
 def combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
     # A reduction that adds to an array would begin with that array each time.
-    return len(node.inputs) == 1 and _folds_alike(node)
+    return len(node.inputs) == 1 and isinstance(node.op.emit, Fold) and _folds_alike(node)
 
 
 def _is_alike(nest: Nest, line: Accumulate) -> bool:
@@ -356,8 +364,18 @@ def _is_alike(nest: Nest, line: Accumulate) -> bool:
     return line.start is None or nest.reads[line.start].strides == nest.writes[line.write].strides
 
 
+def _combining(node: Node) -> Node:
+    """Return the reduction of results of a reduction: of 64 bits where that of integers, or of bools, is."""
+    if _folds_alike(node):
+        return node
+    result = Value(Aval((), None, node.output.dtype), None)
+    combining = Node(node.op, (result,), node.params, None)
+    combining.makes((result,))
+    return combining
+
+
 def _folds_alike(node: Node) -> bool:
-    return isinstance(node.op.emit, Fold) and node.inputs[0].dtype == node.output.dtype
+    return node.inputs[0].dtype == node.output.dtype
 
 
 def _zeros(like: Value, count: int) -> Value:

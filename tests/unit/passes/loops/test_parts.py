@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of nests that fold long rows into one: some columns of all rows, which need no memory of their own."""
+"""Parts of nests that fold: what each of them accumulates, and how that is combined."""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tracejit as tj
+from tracejit import tree
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph
 from tracejit.pipeline import build
 from tracejit.program import Program
+from tracejit.record.recorder import Recorder
 from tracejit.runtime.python import PythonExecutable
 
 
@@ -40,3 +46,43 @@ def test_many_rows_are_summed_in_parts() -> None:
     program = program_of("sum", (2000, 4200))
     assert program.arena_bytes > 0
     assert program_of("max", (2000, 4200)).arena_bytes == 0
+
+
+REDUCTIONS = {
+    "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "any": np.any, "all": np.all, "mean": np.mean,
+    "count_nonzero": np.count_nonzero,
+}  # fmt: skip
+FOLLOWED = {
+    "nothing": lambda reduced, x: reduced,
+    "a cast": lambda reduced, x: reduced.astype(np.int32),
+    "arithmetic": lambda reduced, x: reduced * 3 + 1,
+    "elements": lambda reduced, x: (reduced == reduced, x * reduced.sum()),  # noqa: PLR0124 (NaN)
+}
+
+
+@pytest.fixture(params=["parts", "bands"])
+def in_parts(request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(f"always_in_{request.param}")
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32"]
+)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_in_parts_of_any_dtype(name: str, axis: int | None, dtype: str) -> None:
+    """What parts fold is combined in the dtype of the result, which is wider than that of narrow integers."""
+    x = (np.random.default_rng(0).integers(0, 3, (9, 7)) > 0).astype(dtype)
+    for followed in FOLLOWED.values():
+
+        def function(x: Any, followed: Callable[..., Any] = followed) -> Any:
+            return followed(REDUCTIONS[name](x + x, axis=axis), x)
+
+        with Recorder("function", accelerating=True) as recorder:
+            results = tree.flatten(function(recorder.input(tj.dlarray(x))))[0]
+            recorder.graph.outputs = [recorder.value(result) for result in results]
+        program = build(recorder.graph)
+        found = PythonExecutable(program)([x])
+        for have, want in zip(found, tree.flatten(function(x))[0], strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-6)  # means in float32
