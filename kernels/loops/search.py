@@ -62,10 +62,23 @@ def first_of_pieces(
 
 def true_places(n: int, count: int, x: Any, out: Any) -> None:
     """Write to out (count) the positions of the first elements of x other than 0, and 0 after the last of them."""
-    filled = 0
-    for i in range(n):
-        if x[i] != 0 and filled < count:
-            out[filled] = i
-            filled += 1
+    filled, begin = 0, 0
+    while begin < n and filled < count:
+        end = begin + 64
+        found = 0
+        if end <= n:
+            for k in range(64):
+                found += 1 if x[begin + k] != 0 else 0
+        if 0 < found < count - filled:
+            # Each place is written, and overwritten if its element is 0: a branch would often be mispredicted.
+            for k in range(64):
+                out[filled] = begin + k
+                filled += 1 if x[begin + k] != 0 else 0
+        elif found > 0 or end > n:  # the last ones, behind which is no memory
+            for i in range(begin, min(end, n)):
+                if x[i] != 0 and filled < count:
+                    out[filled] = i
+                    filled += 1
+        begin = end
     for i in range(filled, count):
         out[i] = 0

@@ -97,3 +97,15 @@ def test_extrema_so_far(numbers: list[float], ufunc: np.ufunc) -> None:
     for axis in (0, 1):
         found = computed(lambda x, axis=axis: ufunc.accumulate(x, axis=axis), x)
         np.testing.assert_array_equal(found, ufunc.accumulate(x, axis=axis))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.98, 1.0])
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 128, 191, 500])
+def test_places_of_masks_of_any_density(size: int, share: float) -> None:
+    rng = np.random.default_rng(size)
+    for ends in (0, 1):  # the last element, behind whose place is no memory, is none or one of those
+        mask = rng.uniform(0, 1, size) < share
+        mask[-1:] = ends
+        np.testing.assert_array_equal(computed(np.flatnonzero, mask), np.flatnonzero(mask))
+        numbers = np.where(mask, np.nan, 0.0)
+        np.testing.assert_array_equal(computed(np.flatnonzero, numbers), np.flatnonzero(numbers))
