@@ -77,7 +77,7 @@ class State:
         return None
 
     def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
-        """Return whether an input stands for an array that nobody has any more, but for what the recorder has noted."""
+        """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         return False
 
     def number(self, number: Any) -> None:
