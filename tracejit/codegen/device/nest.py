@@ -318,7 +318,7 @@ class DeviceEmitter(NestEmitter):
         values.in_pass.clear()  # the next pass loads and computes anew
 
     def folds_of(self, lines: list[Line]) -> list[RowFold]:
-        """Return the reductions among the lines of a pass, each of which gets the name of its variable."""
+        """Return the reductions among the lines of a pass, each with the name of its new variable."""
         values, folds = self.values, [line for line in lines if isinstance(line, RowFold)]
         for line in folds:
             name = values.in_row[line.result] = values.fresh()
