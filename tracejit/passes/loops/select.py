@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""select: fused steps become launches: what is stored, which kernel computes it, and what is copied before.
+"""select: turns fused steps into launches, and decides what is stored, which kernel computes it, and what is copied.
 
 Every value that another step reads, and every output, has memory; all others live in registers of one kernel.
 """
