@@ -388,7 +388,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     )
 
 
-_RESHAPE = OPS["reshape"]  # for some of which NumPy copies
+_RESHAPE = OPS["reshape"]  # NumPy copies for some reshapes
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

@@ -352,7 +352,7 @@ class LateValue(Value):
 
 
 def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
-    """Give the views of a root that was written its new elements, but for those that are `renewed` already."""
+    """Give the views of a root that was written its new elements, except views that are `renewed` already."""
     memories.forget()
 
     def renew(view: Any) -> None:

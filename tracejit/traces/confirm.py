@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Comparison of two recordings of a function for one key.
 
-They are compared in the order of execution. Where a guard of both has a different outcome, they diverge for a good
-reason: they are variants of each other. Where anything else differs, the function depends on something that no trace
-sees: random numbers, the time, a counter, a file.
+They are compared in the order of execution. If a guard that both have has different outcomes, they diverge for a good
+reason: they are variants of each other. If anything else differs, the function depends on something that no trace sees:
+random numbers, the time, a counter, a file.
 """
 
 from typing import Any

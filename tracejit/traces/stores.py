@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stores of a trace: what a replay puts into attributes, items and names of objects (Note [stores])."""
+"""The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
 
 import types
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The variants of one key: its traces, and the refusal if it cannot be accelerated.
 
-A variant is a trace and the guards under which it is right. It is replayed after as many later recordings agreed
-with it as are asked for. Later still, audits record again and compare.
+A variant is a trace and the guards under which it is right. It is replayed once the required number of later recordings
+have agreed with it. After that, audits record again from time to time, and compare.
 """
 
 from collections.abc import Sequence
