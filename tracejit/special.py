@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scipy.special on dlarrays, under SciPy's names: ``tj.special.gammaln(x)``.
 
-SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. What SciPy writes in Python
-(`logsumexp`, `softmax`, `polygamma`, ...) refuses traced arrays, and is here only.
+SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. SciPy's functions in Python
+(`logsumexp`, `softmax`, `polygamma`, ...) refuse traced arrays; only the ones here take them.
 
 Examples:
     >>> import numpy as np, tracejit as tj

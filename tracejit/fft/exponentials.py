@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fourier transforms: NumPy's functions, whose results are dlarrays of all operands."""
+"""Fourier transforms: NumPy's functions, whose results are dlarrays for all kinds of operands."""
 
 from collections.abc import Callable
 from typing import Any

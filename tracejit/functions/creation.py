@@ -261,7 +261,7 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
 
 
 def _like(make: Callable[..., np.ndarray], data: np.ndarray, shape: Any, dtype: np.dtype) -> np.ndarray:
-    """Return what NumPy makes like an array: elements in its order in memory, of which views depend."""
+    """Return the array that NumPy's ..._like functions make: in the operand's memory order, on which views depend."""
     return make(data, dtype, shape=shape)
 
 

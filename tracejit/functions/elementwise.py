@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elementwise functions: NumPy's names on dlarrays, labels aligned, recorded where a trace is open.
 
-Nearly all of them are one op each, so they are made from the op records: the record's line of
-documentation, with the formula and the adjoint, is the docstring.
+Nearly all of them are one op each, so they are made from the records of ops. The docstring is the record's line of
+documentation, with the formula and the adjoint.
 """
 
 import math

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Eigenvalues of symmetric matrices, singular values, and what they give: ranks, pseudo-inverses, least squares.
 
-Labels: results have none. The sign of a vector is such that the first of its elements that is not much smaller than the
+Labels: results have none. The sign of a vector is chosen so that its first element that is not much smaller than the
 largest is positive, uncompiled and in replays.
 """
 

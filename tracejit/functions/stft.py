@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms of segments: stft, what frequencies a signal has at which time, and istft, its inverse."""
+"""Transforms of segments: stft, the frequencies of a signal over time, and istft, its inverse."""
 
 from typing import Any
 

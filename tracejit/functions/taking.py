@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements taken from places along an axis, values added at places, and the places of elements that are not 0."""
+"""Elements taken from places along an axis, values added at places, and the places of nonzero elements."""
 
 from contextlib import suppress
 from typing import Any

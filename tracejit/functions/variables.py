@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The arrays that derivatives are taken of, and by: traced ones of the evaluation that is going on."""
+"""The arrays whose derivatives are taken, and those they are taken by: traced arrays of the current evaluation."""
 
 from typing import Any
 

@@ -332,7 +332,7 @@ def _shifted(x: dlarray, step: int, fill: float) -> tuple[dlarray, dlarray]:
 
 
 def _tridiagonal(below: Any, diagonal: Any, above: Any, right: dlarray) -> dlarray:
-    """Return the solution of systems of three diagonals, of which the middle one dominates."""
+    """Return the solution of systems of three diagonals; the middle one dominates."""
     n, step = right.shape[0], 1
     while step < n:
         (b0, b1), (d0, d1), (a0, a1), (r0, r1) = (

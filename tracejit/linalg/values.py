@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Eigenvalues, singular values, and what follows from them, with the arguments of SciPy's functions.
 
-Vectors have the sign, or the phase, that NumPy's functions give them on dlarrays.
+Vectors have the sign, or the phase, that NumPy's functions on dlarrays give them.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Filters of signals along an axis: recursive ones, polynomials, trends, the analytic signal, other sampling rates."""
+"""Filters of signals along an axis: recursive ones, polynomials, trends, the analytic signal, resampling."""
 
 from typing import Any
 

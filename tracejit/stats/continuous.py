@@ -293,7 +293,7 @@ def _complement(logarithm: Any, other: Any) -> Any:
 
 
 def _invgauss_terms(z: Any, m: Any, sign: float) -> tuple[Any, Any]:
-    """Return the logarithms of the two terms, of which the distribution function is the sum, sf the difference."""
+    """Return the logarithms of two terms: the distribution function is their sum, sf their difference."""
     root = e.sqrt(z)
     return s.log_ndtr((root / m - 1.0 / root) * sign), 2.0 / m + s.log_ndtr(-(root / m + 1.0 / root))
 
@@ -395,7 +395,7 @@ def _truncated_ppf(q: Any, a: Any, b: Any) -> Any:
 
 
 def _inner(a: Any, b: Any) -> Any:
-    """Return a place between two bounds, of which one or both may be infinite."""
+    """Return a place between two bounds, which may be infinite."""
     a, b = (where(e.isinf(x), 0.0, x) + where(e.isinf(x), e.sign(x) * 9.0, 0.0) for x in (a, b))
     return (a + b) * 0.5
 

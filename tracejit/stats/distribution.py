@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributions of one variable: densities, distribution functions and quantiles from formulas of the standard form.
 
-Outside of the support, and for invalid parameters, results are as SciPy's; there the formulas are computed at
-another place, so that derivatives are 0 and not NaN.
+Outside of the support, and for invalid parameters, results are SciPy's. There the formulas are evaluated at a different
+place, so that derivatives are 0 and not NaN.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sizes of convolutions: how many windows there are along each spatial axis, and what is cropped."""
+"""The sizes of convolutions: the number of windows along each spatial axis, and the cropping."""
 
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dlresize: images of other sizes, by the nearest element, lines or cubics between elements."""
+"""dlresize: images in new sizes, by the nearest element, or by linear or cubic interpolation."""
 
 import math
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """np.r_, np.c_ and np.vectorize in code that is recorded, where they are given traced arrays.
 
-They ask nobody whether an array is more than its numbers. So their methods are replaced while something is recorded.
+They use no protocol that would find traced arrays. So their methods are replaced while something is recorded.
 Labels: results have none.
 """
 

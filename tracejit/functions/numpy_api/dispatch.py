@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of NumPy's functions and ufuncs with dlarrays: which function of the toolbox runs, with which arguments."""
+"""Calls of NumPy's functions and ufuncs with dlarrays: the choice of the toolbox's function and of its arguments."""
 
 import inspect
 import sys

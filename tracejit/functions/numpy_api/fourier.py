@@ -97,7 +97,7 @@ def _irfft(name: str, a: Any, n: Any, axis: Any, norm: Any) -> dlarray:
 
 
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:
-    """Return the transform, which is real, of n numbers of which a are the first and the others conjugates."""
+    """Return the real transform of n numbers; `a` are the first ones, and the others are their conjugates."""
     _operand("np.fft.hfft", a, n, axis, norm)
     return _irfft("np.fft.hfft", conjugated(as_array(a, "np.fft.hfft")), n, axis, _SWAPPED[norm])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The implementations of NumPy's less common functions, by subject; loaded when the first of them is called."""
+"""The implementations of NumPy's less common functions by subject, loaded when the first of them is called."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The methods of dlarray that reduce or accumulate, with the arguments of those of ndarray.
 
-The toolbox' functions compute what the usual arguments ask for. With dtype=, out=, initial= or where=, NumPy's function
-of that name is asked, as in ``np.sum(x, where=mask)``.
+With the usual arguments, the toolbox's functions compute the result. With dtype=, out=, initial= or where=, NumPy's
+function of that name is called, as in ``np.sum(x, where=mask)``.
 """
 
 from typing import Any

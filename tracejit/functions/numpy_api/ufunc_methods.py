@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methods of ufuncs on dlarrays: reduce, accumulate, outer, reduceat, at; and the options dtype= and where=.
 
-Where a ufunc has an op for a whole axis that op is used (np.add.accumulate is a running sum). Any other is applied to
-one element of the axis after the other, as NumPy does, which records as many operations as the axis has elements.
+If a ufunc has an op for a whole axis, that op is used (np.add.accumulate is a running sum). Any other ufunc is applied
+to one element of the axis after the other, as in NumPy, which records as many operations as the axis has elements.
 
 Labels: a reduced axis takes its label with it; accumulate keeps the format; the axes of both operands of outer keep
 their labels unless a label would occur twice.
