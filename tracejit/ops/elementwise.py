@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elementwise ops: arithmetic, mathematical functions, comparisons, logic, selection and casts.
 
-Templates name functions of the emitted source by dtype suffix (``exp_f32``); every target defines them.
+Templates name functions of the emitted source with a dtype suffix (``exp_f32``); every target defines them.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weighted sums of neighbours along one axis or two, by tables that say where they begin and what they weigh.
+"""Weighted sums of neighbours along one axis or two, by tables of their first places and their weights.
 
 The ops take the tables of their adjoints too, which are the same ops with the tables exchanged (transposed()).
 """
