@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlarray: an array with labels, whose operations are recorded while a trace is open.
 
-The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is
-written in terms of dlarrays, so it stands above this file and installs the methods that are functions of it:
+The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is written in
+terms of dlarrays, so it stands above this file. The methods that are functions of the toolbox are installed by
 functions/numpy_api/methods.py. They are declared below for type checkers. Long because of these declarations.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""checklayer: a check of all that a network expects of a layer."""
+"""checklayer: a check of everything that a network expects of a layer."""
 
 import pickle
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of networks: layers added, removed, connected, replaced; learnables tied and frozen. Each gives a network."""
+"""Changed networks: layers added, removed, connected, replaced; learnables tied and frozen."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self

@@ -217,7 +217,7 @@ class dlnetwork(EditedNetwork):
     # Changes.
 
     def initialize(self, *examples: Any, seed: Any = None) -> "dlnetwork":
-        """Return the network with all arrays that are not set, of random numbers where the layer says so.
+        """Return the network with values for all arrays that are not set, random numbers where the layer asks for them.
 
         Args:
             examples: example data or nn.DataLayout for each input; by default input layers tell.
