@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that read and write at computed indices along one axis.
 
-An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the end. An index
-outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a write
-has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
+An array is seen as (outer, n, inner), with the indexed axis in the middle. Negative indices count from the end. An
+index outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a
+write has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
 """
 
 import math
