@@ -131,7 +131,7 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
     if scipy is not None:
         name, where = scipy
         raise TraceError(
-            f"{name}: not supported on traced dlarrays, of which it would drop the derivative "
+            f"{name}: not supported on traced dlarrays, whose derivative it would drop "
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
         )
     raise TraceError(

@@ -247,12 +247,12 @@ def why_not_kept(recorder: Recorder, steps: Sequence[Step], carries: int) -> str
             return step.hindrance
     first, second = (_Taker(recorder, step, carries, True).run() for step in steps)
     if repr(first.body) != repr(second.body) or len(first.constants) != len(second.constants):
-        return "the second step recorded other operations than the first"
+        return "the second step recorded different operations from the first"
     pairs = [pair for pair in zip(first.constants, second.constants, strict=True) if pair[0] is not pair[1]]
     if pairs:
         recorder.memories.forget_all()
     if not all(_alike(recorder, *pair) for pair in pairs):
-        return "the second step read other arrays than the first"
+        return "the second step read different arrays from the first"
     return None
 
 

@@ -205,7 +205,7 @@ class _Checks:
         for a, b in zip(first, second, strict=True):
             _require(
                 np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True),
-                "two calls of predict differ; random numbers belong into forward",
+                "two calls of predict differ; random numbers belong in forward",
             )
         return None
 

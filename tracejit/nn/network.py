@@ -252,7 +252,7 @@ class dlnetwork(EditedNetwork):
             state: a table of the same rows, or dicts by layer and parameter.
 
         Raises:
-            ArgumentError: if it is of another network.
+            ArgumentError: if it belongs to a different network.
             DimsError: if sizes differ from those of the arrays in their places.
         """
         content = self._fixed.content
@@ -352,7 +352,7 @@ def _fitting(
         if not may_vary and array._data.shape != as_array(before)._data.shape:
             raise DimsError(
                 f"{function}: {'/'.join(row)} is of {recorders.describe(array)}, expected "
-                f"{recorders.describe(as_array(before))}; is it of another network?"
+                f"{recorders.describe(as_array(before))}; does it belong to a different network?"
             )
         arrays.append(array.copy() if isinstance(value, np.ndarray) else array)
     return tuple(arrays)

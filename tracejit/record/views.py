@@ -202,7 +202,7 @@ def check_writeable(array: Any) -> None:
         )
     if not array._data.flags.writeable:
         raise WriteError(
-            f"write: {recorder.describe(array)} is read-only, as the ndarray that it was made of is; write to a copy "
+            f"write: {recorder.describe(array)} is read-only, like the ndarray that it was made of; write to a copy "
             "(x.copy())."
         )
 

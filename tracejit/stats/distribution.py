@@ -144,7 +144,7 @@ class Distribution(Freezable):
         if found is None:
             have = ", ".join(sorted(self.formulas))
             raise ArgumentError(
-                f"stats.{self.name}.{method}: there is no formula for it; there are those of {have}."
+                f"stats.{self.name}.{method}: there is no formula for it; there are formulas for {have}."
             )
         return found
 
@@ -327,7 +327,7 @@ class Distribution(Freezable):
         formula = MOMENTS.get(self.name, {}).get(what)
         if formula is None:
             raise ArgumentError(
-                f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it of numbers."
+                f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it from numbers."
             )
         shapes, loc, scale = self._bound(what, args, kwargs)
         # Formulas compute with arrays: of a number alone a special function would take a dtype of its own.

@@ -165,7 +165,7 @@ class Stores:
             if place not in mine or place not in theirs:
                 return f"only one of them assigned {place}"
             if mine[place] != theirs[place]:
-                return f"{place} was assigned in another way"
+                return f"{place} was assigned in a different way"
         return None
 
     def _is_reference(self, place: str) -> bool:

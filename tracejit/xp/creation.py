@@ -19,7 +19,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         if dtype is not None and np.dtype(dtype) != obj.dtype:
             if copy is False:
                 raise ValueError(
-                    "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out."
+                    "xp.asarray: copy=False cannot be met, because the dtype is a different one; leave copy out."
                 )
             return array(obj.astype(dtype))
         return array(obj.copy()) if copy else obj

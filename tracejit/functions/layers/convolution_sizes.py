@@ -64,7 +64,7 @@ def transposed_size(
         if not extent or not filters.taps[axis] or size < 1:
             raise DimsError(
                 f"dltranspconv: windows of {filters.taps[axis]} taps that span {span} elements make {whole} of the "
-                f"axis {images.name(axis)} of x ({describe(images.given)}), of which cropping ({before}, {after}) and "
+                f"axis {images.name(axis)} of x ({describe(images.given)}), and cropping ({before}, {after}) and "
                 f"output_padding {more} leave {size}; the output size must be at least 1. Crop less."
             )
         found.append(size)

@@ -66,7 +66,7 @@ def _check_steps(ufunc: np.ufunc, method: str, count: int) -> None:
         refuse(
             _name(ufunc, method),
             f"the axis has {count} elements, and one operation would be recorded for each; the limit is {MOST_STEPS}. "
-            "Compose it of np.cumsum, np.cumprod and the like",
+            "Compose it of functions such as np.cumsum",
         )
 
 
@@ -245,7 +245,7 @@ def with_dtype(ufunc: np.ufunc, apply_ufunc: Apply, inputs: Sequence[Any], dtype
     except TypeError as error:
         refuse(
             name,
-            f"no loop gives {wanted} of these operands ({str(error).splitlines()[0]}); use x.astype(dtype)",
+            f"no loop gives {wanted} for these operands ({str(error).splitlines()[0]}); use x.astype(dtype)",
         )
     results = apply_ufunc(ufunc, *(in_dtype(x, supported(d)) for x, d in zip(operands, loop, strict=False)))
     if isinstance(results, tuple):
