@@ -49,6 +49,12 @@ _DOC = """Return ``scipy.special.{name}`` of {operands}, element by element.
     Raises:
         DTypeError: for operands that SciPy does not define it for, such as complex numbers.
         GradientError: from `dlgradient`, by an operand for which there is no formula.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> found, expected = tj.special.{name}({call}), scipy.special.{name}({call})
+        >>> bool(np.allclose(found, expected, equal_nan=True))
+        True
     """
 
 
@@ -67,6 +73,7 @@ def _ufunc(name: str) -> Callable[..., Any]:
     function.__doc__ = _DOC.format(
         name=name,
         operands="1 operand" if count == 1 else f"{count} operands",
+        call=", ".join(["1"] * (count - 1) + ["0.5"]),
         results="dlarray" if results == 1 else f"tuple of {results} dlarrays",
     )
     return function
@@ -370,6 +377,11 @@ def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of complex numbers, of the broadcast sizes.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.{name}(1, 0.5), scipy.special.{name}(1, 0.5)))
+        True
     """
     return function
 
@@ -438,6 +450,14 @@ def _bessel_derivative(name: str, phase: float) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of the broadcast sizes.
+
+    Raises:
+        ArgumentError: if `n` is not an integer of at least 0.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.{title}(1, 0.5), scipy.special.{title}(1, 0.5)))
+        True
     """
     return function
 
@@ -471,6 +491,11 @@ def _spherical(name: str) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of the broadcast sizes.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.spherical_{name}(1, 0.5), scipy.special.spherical_{name}(1, 0.5)))
+        True
     """
     return function
 

@@ -227,6 +227,10 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     Returns:
         dlarray; a constant for dlgradient.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers, or `dtype` is not a dtype.
+        DimsError: if `shape` is not made of sizes.
+
     Examples:
         >>> import tracejit as tj
         >>> tj.zeros_like(tj.dlarray([1.0, 2.0], "B"))
@@ -248,6 +252,10 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
 
     Returns:
         dlarray; a constant for dlgradient.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers, or `dtype` is not a dtype.
+        DimsError: if `shape` is not made of sizes.
 
     Examples:
         >>> import tracejit as tj
@@ -276,6 +284,10 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
     Returns:
         dlarray.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DimsError: if `fill_value` does not broadcast to the sizes.
 
     Examples:
         >>> import tracejit as tj

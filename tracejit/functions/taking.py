@@ -128,6 +128,10 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DimsError: if `x` is a scalar.
+
     Examples:
         >>> import tracejit as tj
         >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]

@@ -158,11 +158,11 @@ _MAX = "where(({0} > {1}) | ({0} != {0}), {0}, {1})"
 _MIN = "where(({0} < {1}) | ({0} != {0}), {0}, {1})"
 
 ARITHMETIC = (
-    elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
+    elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or",
                  lambda b, n, ct: (ct, ct), for_bool="{0} | {1}"),
     elementwise("sub", np.subtract, "{0} - {1}", "x - y; ct, -ct",
                  lambda b, n, ct: (ct, lambda: b.neg(ct))),
-    elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and.", _vjp_mul,
+    elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and", _vjp_mul,
                  for_bool="{0} & {1}"),
     elementwise("div", np.true_divide, "{0} / {1}", "x / y; ct / y, -ct (x / y) / y", _vjp_div, cost=4,
                  domain=(0.5, 3.0)),
