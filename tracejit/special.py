@@ -4,6 +4,8 @@
 SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. SciPy's functions in Python
 (`logsumexp`, `softmax`, `polygamma`, ...) refuse traced arrays; only the ones here take them.
 
+Long because of the docstrings of its functions.
+
 Examples:
     >>> import numpy as np, tracejit as tj
     >>> x = np.array([0.5, 1.5, 4.0])
