@@ -98,7 +98,7 @@ def _circular(kind: int) -> Callable[[float], float]:
         high, low = float(whole >> 26), float(whole & 0x3FFFFFF)
         first = (exponent - 2) // 26 if exponent > 2 else 0
         for _ in range(first + 1):
-            unit *= 1.4901161193847656e-08  # 2**-26; in the end that of the upper half times the first digit
+            unit *= 1.4901161193847656e-08  # 2**-26; at the end that of the upper half times the first digit
         quarter, angle, lost = 0, 0.0, 0.0  # the angle, in quarters of the circle, is angle + lost
         for number in range(16):
             part = (high if number % 2 == 0 else low) * float(_DIGITS[first + number // 2])

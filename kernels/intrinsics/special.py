@@ -58,7 +58,7 @@ def _exp_of_square(x: Term, factor: float) -> Term:
 
 def _scaled_erfc(bits: int, x: Term) -> Term:
     """Return exp(x**2) erfc(x) for x >= 0."""
-    # Of infinity the quotients would be NaN.
+    # For infinity the quotients would be NaN.
     x = at_most(x, _LARGEST)
     return polynomial((x - 3.75) / (x + 3.75), tables.ERFCX[bits]) / (1.0 + 2.0 * x)
 

@@ -15,8 +15,8 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
     if inner == 1:
-        # Without branches, so that elements are gathered in vectors; what is missing, a float, is no operand beside
-        # them, because integers of 64 bits would become floats.
+        # Without branches, so that elements are gathered in vectors; the value for a missing element, a float, is not
+        # an operand beside them, because integers of 64 bits would become floats.
         for o in range(outer):
             wrong = 0
             for j in range(m if n > 0 else 0):

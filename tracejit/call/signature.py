@@ -162,7 +162,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             given = leaf
             leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
             if isinstance(given, np.ndarray) and not given.dtype.isnative:
-                originals[i] = given.view(np.ndarray)  # which may be of a derived class, such as np.memmap
+                originals[i] = given.view(np.ndarray)  # of any derived class too, such as np.memmap
             if not leaf._data.ndim:
                 leaf = leaves[i] = dlarray._wrap(leaf._data[...], None, None)
         data = leaf._data

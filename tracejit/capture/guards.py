@@ -24,7 +24,7 @@ from tracejit.util.named_tuples import NamedTuple
 UNNAMED = "that no name leads to"
 _SMALL_BYTES = 1 << 12  # of an array whose bytes are compared without a call
 
-_HARMLESS_CHANGES = 8  # by which one could not tell: then the contents are taken not to matter
+_HARMLESS_CHANGES = 8  # changes that prove nothing: after so many, the contents are taken not to matter
 _CHANGED_SHARE = 0.9  # of the elements must have changed for one change to tell
 
 

@@ -159,7 +159,7 @@ def along(
         treedef: the containers.
         what: names these arrays in messages.
     """
-    is_one = treedef.structure == tree.LEAF  # of which a list is the array
+    is_one = treedef.structure == tree.LEAF  # then a list is one array
     leaves, given_treedef = ([given], treedef) if is_one else tree.flatten(given, function=function)
     if given_treedef != treedef:
         raise ArgumentError(

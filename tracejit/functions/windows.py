@@ -226,7 +226,7 @@ def _places(key: slice, extent: int) -> dlarray:
     count = int(recorder.need_value(length, "the size of a slice"))
     builder = recorder.thread.recorder.builder
     offsets = builder.constant(step * np.arange(count))
-    # Where the guard does not hold, the places must be some of the array all the same.
+    # Even where the guard does not hold, the places must lie in the array.
     last = max(extent - step * (count - 1) - 1, 0)
     return apply("add", apply("minimum", first, last), recorder.wrap(offsets.data, None, offsets))
 

@@ -27,7 +27,7 @@ class EditedNetwork(tree.TreeNode):
         """Return the network with more layers, connected with each other but not with those it has.
 
         Args:
-            layers: a layer, or a list of layers, each of which takes the output of the one before.
+            layers: a layer, or a list of layers; each takes the output of the one before.
 
         Raises:
             ArgumentError: if something is no layer, or a name is taken.

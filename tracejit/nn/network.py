@@ -29,7 +29,7 @@ class dlnetwork(EditedNetwork):
     container: of the arguments and results of an accelerated function, for dlgradient and for the updates.
 
     Args:
-        layers: list of layers, each of which takes the output of the one before; None for none yet.
+        layers: list of layers; each takes the output of the one before. None for none yet.
         examples: example data or nn.DataLayout for each input, if there is no input layer that tells.
         initialize: whether to set the arrays that are not set; by default if the inputs are known.
         seed: of the random numbers for that; None to go on with those of rng().

@@ -158,7 +158,8 @@ OPS = (
        promote=_promote, vjp=_vjp,
        batch=batch.first_only,
        emit=KernelCall("resample", _numbers, cut=RangeCut(_ns, lambda numbers: numbers[1]), variant=_variant),
-       # No taps, for which any drawn tables are each other's transposes; others are tested by the functions.
+       # Without taps, so that any drawn tables are each other's transposes; samples with taps are tested by the
+       # functions.
        samples=tuple(Sample((shape, (4,), (4, 0), (shape[axis],), (shape[axis], 0)), {"axis": axis}, dtypes=_DTYPES,
                             integer_high=1) for shape, axis in (((2, 3), 1), ((2, 3, 2), 1)))),
     Op(name="resample_planes", doc="resample() along an axis and the next one; tables of rows, of columns, and of both "

@@ -35,7 +35,7 @@ def _references_of_popped() -> int:
 
 _POPPED = _references_of_popped()
 HELD = _references()
-"""The references to a view that only a list of views has, in a comprehension over that list."""
+"""The references to a view that only a list of views holds, in a comprehension over that list."""
 
 
 _FEW_VIEWS = 30
@@ -97,7 +97,7 @@ class Memories:
         of_numpy, of_tracejit: mark private arrays.
         writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
-        most_views: the number of views from which on those that nobody has are looked for.
+        most_views: the number of views at which a search for views that nobody has begins.
         begun: the writes so far of a step of a loop that is recorded.
     """
 
@@ -154,7 +154,7 @@ class Memories:
             self.forget()
 
     def unlink(self, view: Any, array: Any) -> bool:
-        """Undo the link of the newest view, which nobody has, and of what is between it and an array.
+        """Undo the link of the newest view, which nobody has, and of the views between it and an array.
 
         Returns:
             False if there are newer views.
@@ -225,7 +225,9 @@ class Memories:
             for source, data in self.sources:
                 source._data, source._value = data, None
         held = []
-        while self.views:  # from the last one, so that what only a view has that nobody has ends with it
+        while (
+            self.views
+        ):  # from the last one: a view that nobody has may alone keep others, which end with it
             view = self.views.pop()
             if sys.getrefcount(view) > _POPPED:
                 held.append(view)

@@ -122,7 +122,7 @@ class Number:
     def __trunc__(self) -> int:
         return int(self)
 
-    __iter__ = None  # a class that has __getitem__ would be taken for a sequence
+    __iter__ = None  # a class with __getitem__ would be taken for a sequence
 
     def __getitem__(self, key: Any) -> Any:
         if self._kind not in NUMPY_NUMBERS:

@@ -338,7 +338,7 @@ invgauss = Distribution(name="invgauss", shapes=("mu",), low=0.0, is_open=True, 
 
 
 def _skewnorm_logpdf(z: Any, a: Any) -> Any:
-    # Of 0 and infinity the product would be NaN.
+    # The product of 0 and infinity would be NaN.
     finite = where(e.isinf(z), e.sign(z) * 1e30, z)
     return _normal(z) + _LOG_2 + s.log_ndtr(a * finite)
 

@@ -330,7 +330,7 @@ class Distribution(Freezable):
                 f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it from numbers."
             )
         shapes, loc, scale = self._bound(what, args, kwargs)
-        # Formulas compute with arrays: of a number alone a special function would take a dtype of its own.
+        # Formulas compute with arrays: for a number alone, a special function would choose a dtype of its own.
         arrays = [x if isinstance(x, dlarray) else as_array(float(x)) for x in shapes]
         return formula(*arrays), loc, scale, self._refusals(shapes, scale)
 

@@ -17,7 +17,7 @@ from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
 from tracejit.util.named_tuples import NamedTuple
 
-# Recordings of a function that changes what it reads: the first may only have set something up.
+# Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62

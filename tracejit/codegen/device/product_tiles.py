@@ -26,7 +26,7 @@ from tracejit.passes.loops.spread import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
-PAD = 4  # elements behind a row of a tile
+PAD = 4  # elements of padding behind a row of a tile
 _VECTOR = 4  # neighbours in a vector
 _ACROSS = 16  # columns of threads in a group; with 8, products of 4096 x 4096 took 4 % longer
 _UNROLLED = 8  # steps along the inner axis

@@ -95,8 +95,8 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
 
     If `add` is not 0, products are added to what is in out. Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y
-    and out. The strides count elements; columns of y are neighbours, and so are those of out. There are four kernels:
-    for n of at most one vector, less than two, and more; and for m of at most half a tile.
+    and out. The strides count elements; columns of y are neighbours, and columns of out are too. There are four
+    kernels: for n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
     width = vector_bytes()
     height, lanes = TILE_ROWS[width], width // dtype.itemsize
@@ -153,8 +153,8 @@ def columns(dtype: np.dtype, m: int, n: int, near: bool) -> Kernel:
 def dots(dtype: np.dtype, n: int) -> Kernel:
     """Return the kernel that multiplies as `product` does, with lanes along k (Note [narrow results]).
 
-    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours, and so are rows of
-    y, or its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours. Rows of y are too,
+    or its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
     """
     return _dots(SUFFIXES[dtype], n, max(vector_bytes() // dtype.itemsize, 1 << (n - 1).bit_length()))
 

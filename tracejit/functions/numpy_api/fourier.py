@@ -113,8 +113,8 @@ def _axes(
 ) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
     """Return the numbers of elements and the axes of a transform along several.
 
-    An axis that is given twice has the number of elements that it has now, as in NumPy, unless there is another one.
-    None stands for the last axis of a transform `to_real` numbers without a size.
+    An axis that is given twice has the number of elements that it has now, as in NumPy, unless a different one is
+    given. None stands for the last axis of a transform `to_real` numbers without a size.
     """
     sizes: Sequence[int]
     if s is None:

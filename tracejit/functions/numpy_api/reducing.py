@@ -24,7 +24,7 @@ def answer(name: str, *args: Any, **options: Any) -> Any:
 def _reduced(
     name: str, array: dlarray, options: dict[str, Any], dtype: Any = None, out: Any = None, **usual: Any
 ) -> dlarray:
-    """Return what the toolbox' function gives; NumPy's if it is asked for more than that one takes."""
+    """Return the result of the toolbox's function, or of NumPy's if that one does not take the arguments."""
     if dtype is None and out is None and not options:
         reduced: dlarray = getattr(reductions, name)(array, **usual)
     else:

@@ -400,7 +400,7 @@ def _summed(
     memory = Value(Aval((count, *shape), None, dtype), None)
     pointers = (convolution.x.access, convolution.out.access, Access(memory, 0, (), dtype))
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
-    # Of one part too: a larger batch, which has more, is to need no kernel that this one does not.
+    # For one part too, so that a larger batch, which has more parts, needs no further kernel.
     total = Value(Aval(shape, None, dtype), None)
     builder.add_nest(parts.sum_of_parts(memory, total, node))
     return total

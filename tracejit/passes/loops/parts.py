@@ -55,7 +55,7 @@ class NestParts(NamedTuple):
 
 
 class PartialSum(NamedTuple):
-    """A sum that parts accumulate, each in memory of its own, and the access that it is added to in the end."""
+    """A sum that parts accumulate, each in memory of its own, and the access that it is added to at the end."""
 
     memory: Value
     start: Access | None

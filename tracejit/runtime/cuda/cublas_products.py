@@ -35,7 +35,7 @@ _OWN_ALIGNMENT = 256  # of memory that the driver gives out, and of a workspace
 _TYPES = {"float32": (0, 68, c_float), "float64": (1, 70, c_double)}  # CUDA_R_*, CUBLAS_COMPUTE_*, of factors
 _TRANSPOSED_A, _TRANSPOSED_B = 3, 4  # attributes of a product
 _BATCH, _BATCH_OFFSET = 5, 6  # of the layout of a matrix
-_WORKSPACE, _ALIGNMENT_A = 1, 5  # of preferences; those of B, C and D follow that of A
+_WORKSPACE, _ALIGNMENT_A = 1, 5  # of preferences; those for B, C and D follow the one for A
 
 
 class BlasLayout(NamedTuple):
