@@ -34,9 +34,7 @@ from tracejit.util.text import count, ms
 # cache_size, while the hit rate is below this percentage.
 _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
-_TOLD_AT = (
-    2  # the call of a refused key that warns; its numbers may vary, and by then it is known whether they do
-)
+_TOLD_AT = 2  # the call of a refused key that warns: by then it is known whether its numbers vary
 
 
 class CallDispatcher:

@@ -225,9 +225,8 @@ class Memories:
             for source, data in self.sources:
                 source._data, source._value = data, None
         held = []
-        while (
-            self.views
-        ):  # from the last one: a view that nobody has may alone keep others, which end with it
+        # From the last one: a view that nobody has may alone keep others, which end with it.
+        while self.views:
             view = self.views.pop()
             if sys.getrefcount(view) > _POPPED:
                 held.append(view)
