@@ -32,7 +32,7 @@ class BSpline:
         DimsError: if the sizes do not fit.
         ArgumentError: if `t` decreases, in replays as well.
 
-    Derivatives of any order go by the points, the coefficients and the knots.
+    There are derivatives of any order by the points, the coefficients and the knots.
 
     Examples:
         >>> import tracejit as tj

@@ -93,7 +93,7 @@ class PchipInterpolator(PPoly):
 
 
 class Akima1DInterpolator(PPoly):
-    """The piecewise cubic polynomial of H. Akima (1970), which few values far off disturb, as SciPy's.
+    """The piecewise cubic polynomial of H. Akima (1970), which outliers disturb little, as SciPy's.
 
     Args:
         x: knots, increasing.
@@ -149,7 +149,7 @@ class CubicSpline(PPoly):
         ArgumentError: if `x` does not increase, in replays as well, for another condition, or if the first and the last
             value of a periodic spline differ.
 
-    Derivatives go by the points, the values, the knots, and the derivatives at the ends.
+    There are derivatives by the points, the values, the knots, and the derivatives at the ends.
 
     Examples:
         >>> import numpy as np, tracejit as tj

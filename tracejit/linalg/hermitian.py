@@ -81,7 +81,7 @@ def funmh(A: Any, func: _Function, *, lower: bool = True) -> dlarray:  # noqa: N
 
 
 class _OfNumbers:
-    """A function of numbers, whose text is that of any other: what it computes is recorded where it is called.
+    """A function of numbers whose text equals that of any other; its operations are recorded where it is called.
 
     So a function that is made anew in each call does not make two recordings differ.
     """

@@ -107,7 +107,7 @@ def _require(holds: Any, reason: str) -> None:
 
 
 class _Checks:
-    """The checks of one layer, in order; one that needs what failed before is skipped."""
+    """The checks of one layer, in order; a check that depends on a failed one is skipped."""
 
     def __init__(self, layer: Layer, layouts: Sequence[DataLayout]) -> None:
         self.layer: Any = object.__new__(type(layer))

@@ -349,7 +349,7 @@ def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Siz
 
 
 def _best_length(n: int, m: int) -> int:
-    """Return the length of transforms for which the convolution of n and m <= n elements takes least operations."""
+    """Return the length of transforms with which a convolution of n and m <= n elements takes the fewest operations."""
     whole = _fast(n + m - 1)
     powers = [1 << k for k in range((2 * m - 1).bit_length(), whole.bit_length())]
     return min([whole, *powers], key=lambda length: -(-n // (length - m + 1)) * length * math.log2(length))

@@ -287,7 +287,7 @@ gumbel_l = Distribution(name="gumbel_l", formulas={
 
 
 def _complement(logarithm: Any, other: Any) -> Any:
-    """Return the logarithm of a probability, by that of the other one where it is near 1."""
+    """Return the logarithm of a probability; near 1 it is computed from that of the other one."""
     is_small = logarithm < -_LOG_2
     return where(is_small, logarithm, e.log1p(-e.exp(where(is_small, -1.0, other))))
 

@@ -173,7 +173,7 @@ class Distribution(Freezable):
         return [given[name] for name in self.shapes], given.get("loc", 0), given.get("scale", 1)
 
     def _refusals(self, shapes: list[Any], scale: Any) -> Any:
-        """Return a condition that holds where parameters are invalid, None if that is nowhere."""
+        """Return a condition that holds where parameters are invalid, None if they are valid everywhere."""
         bad = None
         for holds in (*self.valid(*shapes), scale > 0):
             if isinstance(holds, (bool, np.bool_)):
@@ -296,7 +296,7 @@ class Distribution(Freezable):
         return self._quantile("ppf", 0.5, args, kwargs)
 
     def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[dlarray, dlarray]:
-        """Return the ends of the interval with equal probabilities beside it, and `confidence` within."""
+        """Return the ends of the interval of probability `confidence`; both sides of it are equally likely."""
         confidence = floating(f"stats.{self.name}.interval", confidence)
         low, high = (1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0
         return self._quantile("ppf", low, args, kwargs), self._quantile("ppf", high, args, kwargs)

@@ -80,7 +80,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return an array of zeros: what memory held before is no number of a program."""
+    """Return an array of zeros, because a program does not read former contents of memory."""
     check_device("empty", device)
     return zeros(shape, dtype=dtype)
 
