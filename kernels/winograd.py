@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Winograd's method for windows of 3 by 3, four by four of them at a time, F(4x4, 3x3), and for other windows.
+"""Winograd's method for windows of 3 by 3, in tiles of four by four windows, F(4x4, 3x3), and for other windows.
 
 A tile of 4 results along an axis is the product of two polynomials, computed from their values at some points (S.
 Winograd, Arithmetic complexity of computations, 1980; for convolutions A. Lavin and S. Gray, Fast algorithms for
@@ -9,12 +9,12 @@ Six points also do for two results of windows of 5, and eight for four: 48 multi
 take 200. Along one axis alone there are 6 multiplications for 4 results instead of 12, or 8 instead of 20.
 
 The points are 0, +-5/8, +-11/8 and infinity. With them the error is about twice that of sums in order, and half of that
-with the usual points 0, +-1, +-2; all numbers of what an image becomes and of sums are exact in float32. Windows of 2
-have the five points +-3/8, +-5/4 and infinity: 25 multiplications for 16 results of two axes, where windows take 64.
-Of a filter whose last tap is 0 the value at infinity is 0, so that nothing is multiplied there: 20 multiplications if
-that is so along one axis, 16 along both. Windows of 5 have eight points along the last axis, 0, +-1/2, +-1, +-2 and
-infinity. The error of eight is twice that of six, so that along two axes it would be too large, and so would that of
-the gradient by filters, which has six along both.
+with the usual points 0, +-1, +-2. All numbers in the matrices of images and of sums are exact in float32. Windows of 2
+have the five points +-3/8, +-5/4 and infinity: 25 multiplications for 16 results of two axes, where windows take 64. If
+the last tap of a filter is 0, the value at infinity is 0, and nothing is multiplied there: 20 multiplications if that
+is so along one axis, 16 along both. Windows of 5 have eight points along the last axis, 0, +-1/2, +-1, +-2 and
+infinity. The error of eight points is twice that of six. Along two axes it would be too large, and in the gradient by
+filters too, which has six points along both.
 
 points_of       the number of values of a tile along an axis
 seen_of         points x points: what an image becomes

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlarray: an array with labels, whose operations are recorded while a trace is open.
 
-The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is
-written in terms of dlarrays, so it stands above this file and installs the methods that are functions of it:
+The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is written in
+terms of dlarrays, so it stands above this file. The methods that are functions of the toolbox are installed by
 functions/numpy_api/methods.py. They are declared below for type checkers. Long because of these declarations.
 """
 
@@ -131,7 +131,7 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
     if scipy is not None:
         name, where = scipy
         raise TraceError(
-            f"{name}: not supported on traced dlarrays, of which it would drop the derivative "
+            f"{name}: not supported on traced dlarrays, whose derivative it would drop "
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
         )
     raise TraceError(

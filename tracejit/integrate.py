@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Integrals of samples under the names of scipy.integrate: ``tj.integrate.simpson(y, x)``.
 
-Functions of scipy.integrate that take samples convert them to ndarrays, and refuse traced arrays; solvers call an
-accelerated function as any other.
+Functions of scipy.integrate that take samples convert them to ndarrays, and refuse traced arrays. Its solvers call an
+accelerated function like any other.
 
 Examples:
     >>> import numpy as np, tracejit as tj

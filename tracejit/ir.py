@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The linear op list: Value, Node, Graph; its builder, verifier, evaluator and printer.
 
-A Graph is positional: its values have shapes and dtypes but no formats. Labels belong to arrays and are
-resolved where an operation is recorded (record.recorder.apply), so an adjoint never has to maintain them.
+A Graph is positional: its values have shapes and dtypes but no formats. Labels belong to arrays, and are resolved where
+an operation is recorded (record.recorder.apply), so an adjoint need not maintain them.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence

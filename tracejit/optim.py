@@ -2,11 +2,10 @@
 """Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules; LossScale.
 
 Parameters may be a dlarray, a network, or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
-moments are containers of the same structure, and tables of its learnables for a network. Nothing is changed in
-place: every function returns new arrays.
-Learning rate, decay factors and iteration may be numbers or scalar arrays, traced ones too; whatever their
-dtype, parameters keep theirs. A network multiplies the learning rate by the factors of its learnables; with 0 a
-learnable and its moments stay as they are.
+moments are containers of the same structure; for a network they are tables of its learnables. Nothing is changed in
+place: every function returns new arrays. Learning rate, decay factors and iteration may be numbers or scalar arrays,
+traced ones too. Parameters keep their dtype, whatever the dtype of these. A network multiplies the learning rate by the
+factors of its learnables; if a factor is 0, the learnable and its moments stay as they are.
 """
 
 import math

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scipy.special on dlarrays, under SciPy's names: ``tj.special.gammaln(x)``.
 
-SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. What SciPy writes in Python
-(`logsumexp`, `softmax`, `polygamma`, ...) refuses traced arrays, and is here only.
+SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. SciPy's functions in Python
+(`logsumexp`, `softmax`, `polygamma`, ...) refuse traced arrays; only the ones here take them.
+
+Long because of the docstrings of its functions.
 
 Examples:
     >>> import numpy as np, tracejit as tj
@@ -49,6 +51,12 @@ _DOC = """Return ``scipy.special.{name}`` of {operands}, element by element.
     Raises:
         DTypeError: for operands that SciPy does not define it for, such as complex numbers.
         GradientError: from `dlgradient`, by an operand for which there is no formula.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> found, expected = tj.special.{name}({call}), scipy.special.{name}({call})
+        >>> bool(np.allclose(found, expected, equal_nan=True))
+        True
     """
 
 
@@ -67,6 +75,7 @@ def _ufunc(name: str) -> Callable[..., Any]:
     function.__doc__ = _DOC.format(
         name=name,
         operands="1 operand" if count == 1 else f"{count} operands",
+        call=", ".join(["1"] * (count - 1) + ["0.5"]),
         results="dlarray" if results == 1 else f"tuple of {results} dlarrays",
     )
     return function
@@ -370,6 +379,11 @@ def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of complex numbers, of the broadcast sizes.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.{name}(1, 0.5), scipy.special.{name}(1, 0.5)))
+        True
     """
     return function
 
@@ -438,6 +452,14 @@ def _bessel_derivative(name: str, phase: float) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of the broadcast sizes.
+
+    Raises:
+        ArgumentError: if `n` is not an integer of at least 0.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.{title}(1, 0.5), scipy.special.{title}(1, 0.5)))
+        True
     """
     return function
 
@@ -471,6 +493,11 @@ def _spherical(name: str) -> Callable[..., dlarray]:
 
     Returns:
         dlarray of the broadcast sizes.
+
+    Examples:
+        >>> import numpy as np, scipy.special, tracejit as tj
+        >>> bool(np.isclose(tj.special.spherical_{name}(1, 0.5), scipy.special.spherical_{name}(1, 0.5)))
+        True
     """
     return function
 

@@ -3,10 +3,10 @@
 
 Note [digits of pi]
 The product of x and 2 / pi, without multiples of 4, tells the quarter of the circle and the angle in it. Whole turns
-are left out before anything is rounded: x is a whole number of 53 bits times a power of 2, and the digits of 2 / pi, 26
-bits each, whose products with it are multiples of 4 are skipped (M. Payne and R. Hanek, Radian reduction for
+are left out before anything is rounded: x is a whole number of 53 bits times a power of 2, and 2 / pi has digits of 26
+bits. Those digits whose products with x are multiples of 4 are skipped (M. Payne and R. Hanek, Radian reduction for
 trigonometric functions, 1983). Each product has up to 53 bits, so it is exact. A float64 is never nearer to a multiple
-of pi / 2 than 2**-62; eight digits leave more than 60 bits then.
+of pi / 2 than 2**-62; even then, eight digits leave more than 60 bits.
 """
 
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def _circular(kind: int) -> Callable[[float], float]:
         high, low = float(whole >> 26), float(whole & 0x3FFFFFF)
         first = (exponent - 2) // 26 if exponent > 2 else 0
         for _ in range(first + 1):
-            unit *= 1.4901161193847656e-08  # 2**-26; in the end that of the upper half times the first digit
+            unit *= 1.4901161193847656e-08  # 2**-26; at the end that of the upper half times the first digit
         quarter, angle, lost = 0, 0.0, 0.0  # the angle, in quarters of the circle, is angle + lost
         for number in range(16):
             part = (high if number % 2 == 0 else low) * float(_DIGITS[first + number // 2])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The entry of programs on a device: a replay from the arguments of a call to its result, as one function.
 
-It is that of the CPU (entry.py), but data are addresses on the device, which arrays there keep as integers of Python,
-and instead of rows it launches the graph that has these addresses (Note [graphs] in runtime/cuda/executable.py).
-The driver's functions are called by their addresses.
+It is like that of the CPU (entry.py), with two differences. Data are addresses on the device, which arrays there keep
+as integers of Python. And instead of rows it launches the graph for these addresses (Note [graphs] in
+runtime/cuda/replays.py). The driver's functions are called by their addresses.
 """
 
 from .entry import assemble, flatten, is_text

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Direct calls: what Python calls when an accelerated function is called (int64 functions, machine.py).
+"""Direct calls: the functions that Python runs when an accelerated function is called (int64 functions, machine.py).
 
 Note [direct calls]
 Python's code around the entry (the `__call__` of an accelerated function, and the call path of a trace) takes longer
-than the entry and a small program. So where a trace needs no more of Python than fetch(), the class of accelerated
-functions gets called() as its `__call__`. A function aims at the frame of one trace: that of its latest call path. Its
-state says how many calls may be served before Python has to see one, for an audit; whether a call is using the frame;
-and whose size says whether anything in this process blocks such calls, such as a recording. In all these cases, and
-for a miss, called() calls what was `__call__` before.
+than the entry and a small program. So where a trace needs nothing from Python but fetch(), the class of accelerated
+functions gets called() as its `__call__`. A function aims at the frame of one trace: that of its latest call path. The
+frame's state says how many calls may be served before Python has to see one, for an audit; whether a call is using the
+frame; and where to find the dict whose size says whether anything in this process, such as a recording, blocks direct
+calls. In all these cases, and for a miss, called() calls the former `__call__`.
 
 Other threads, finalisers and signal handlers may run during a call: whenever Python runs, or its lock is let go. They
-may drop the trace. So a call holds its load: a list of the frame and of all else that the program needs.
+may drop the trace. So a call holds its load: a list of the frame and everything else that the program needs.
 """
 
 from .entry import match, note_read, run_on

@@ -2,17 +2,17 @@
 """The entry: a replay from the arguments of a call to its result, as a function that Python calls.
 
 Note [patterns]
-To flatten the arguments of a call in Python, and to assemble the result, takes longer than a small program runs: 0.1 us
+Flattening the arguments of a call in Python, and assembling the result, takes longer than a small program runs: 0.1 us
 for each array. So both are done here, by tables that tracejit/call/tables.py writes for each trace. A pattern has an
-entry for each container and leaf of the arguments. These are objects with numbers: the arguments themselves are
-object 0, and an entry for a container says which numbers its items get.
+entry for each container and leaf of the arguments. These are objects with numbers: the arguments themselves are object
+0, and an entry for a container says which numbers its items get.
 
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
     IS_LIST object length first             a list
     IS_DICT object length first keys...     a dict with these keys in this order
     IS_NODE object length first type fixed  a node (tree.py) of this class with this fixed part
     IS_ARRAY object input format kinds      a labelled array that no evaluation records; or an ndarray, if IS_PLAIN is
-                                            among the kinds; no number, if IS_NO_NUMBER is
+                                            among the kinds; not a number, if IS_NO_NUMBER is among them
     IS_SCALAR object input type             a float, or a number of NumPy, of this type that is an input of the program
     IS_INT object input number              an integer of 64 bits that is an input; its value is kept in the place of
                                             object `number`
@@ -32,7 +32,7 @@ from the top.
     PUT_NODE length maker                   what the function `maker` of Python returns for a tuple of them
 
 No code of the user runs while arguments are compared: types are compared by address. Whatever departs from the pattern
-is a miss, even if Python finds it equal; the general way decides then.
+is a miss, even if Python finds it equal; then the general way decides.
 """
 
 from .executor import after, check_inputs, fits, launch

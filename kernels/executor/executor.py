@@ -219,7 +219,7 @@ def launch(state: Word) -> Word:
 
 
 def launch_rows(state: Word, rows: Word, count: Word) -> Word:
-    """Launch `count` rows, the first of which lies at `rows`; return 0, or the status with which one ends the run."""
+    """Launch `count` rows, beginning with the one at `rows`; return 0, or the status with which one ends the run."""
     arguments = state[ARGUMENTS]
     row = rows
     end = rows + WORD_BYTES * ROW_WORDS * count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Primitives of int64 functions: operations below the language, each one or a few instructions of LLVM.
+"""Primitives of int64 functions: operations below the language, each made of one or a few LLVM instructions.
 
 Note [int64 functions]
 The executor, its threads and its entry (executor.py, threads.py, entry.py) work with addresses, counts and bits: with

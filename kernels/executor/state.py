@@ -40,7 +40,7 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 ) = range(57)  # fmt: skip
 SCRATCH_WORDS = 3
 
-# The word of an accelerated function that has a list, the first item of which is a load: a list of a
+# The word of an accelerated function that has a list, whose first item is a load: a list of a
 # frame, and of what it needs (direct.called).
 FUNCTION_AIM = 2
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
@@ -85,7 +85,7 @@ DEVICE_WORDS = 7
 IS_BUSY, LAUNCHING, DEVICE_CONTEXT, DEVICE_SET_CONTEXT, DEVICE_LAUNCH = range(5)
 DRIVER_WORDS = 5
 DEFAULT_STREAM = 0
-WIDEST_ACCESS = 32  # bytes, to multiples of which the memory of inputs begins: four neighbours of float64
+WIDEST_ACCESS = 32  # bytes; the memory of inputs begins at multiples: four neighbours of float64
 MOST_GRAPHS = 8  # of a program and one frame; an entry has the graph, and the addresses of inputs and outputs
 
 # Python's functions, by their names in C, its types, None and True.

@@ -4,9 +4,9 @@
 Note [pool]
 A pool is a block of words, with each word that changes on its own cache line. The caller, which runs a launch of
 several parts, publishes it as a ticket: one word of (generation, end of the parts, first part). It takes parts from the
-front and workers take them from the end, so that each CPU finds more of its earlier results in its own cache. To take a
-part is to exchange the ticket for one without that part. So no part is taken from a ticket that is used up or
-replaced, and the words that describe a launch do not change until its parts are done.
+front and workers take them from the end, so that each CPU finds more of its earlier results in its own cache. A part is
+taken by exchanging the ticket for one without that part. So no part is taken from a ticket that is used up or replaced,
+and the words that describe a launch do not change until its parts are done.
 
 The caller never waits for a worker to wake up, only for parts that a worker has begun: on a busy machine it runs all
 of them itself. Workers look for work for 200 microseconds and then sleep. One caller at a time owns the pool; a second
@@ -14,7 +14,7 @@ one runs its parts by itself.
 
 When other programs keep the CPUs busy, a worker may be suspended in the middle of a part, for milliseconds. After such
 a wait the caller does not use the pool for eight times as long as it has waited, or for twice the last such pause if
-that was recent: so waiting takes a ninth of the time at most.
+that was recent. So waiting takes at most a ninth of the time.
 """
 
 from .machine import (

@@ -81,7 +81,7 @@ def _power_of_two(n: Term) -> Term:
 
 
 def ldexp(x: Term, n: Term) -> Term:
-    """Return x * 2**n in steps none of which leaves the range of a factor."""
+    """Return x * 2**n in steps that stay within the range of a factor."""
     form = format_of(x)
     most = 2.0 * form.bias + form.mantissa + 2.0
     n = at_least(at_most(n, most), -most)

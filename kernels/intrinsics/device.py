@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of a device's threads that emitted kernels call: who a thread is, and what its group exchanges.
+"""The functions of a device's threads that emitted kernels call: numbers of threads, and exchanges between them.
 
 thread(), threads()      the number of this thread among all of the launch, and how many there are
 group(), groups()        the same for its group of 32 threads, which take each step together
@@ -12,7 +12,7 @@ barrier()                waits for the other threads of the block; what they wro
 shared_f32(number, size) memory of `size` elements that the threads of a block share; other numbers are other memory
 item_f32(v, number)      a lane of a vector
 fma_f32(x, y, z)         x y + z rounded once, also of vectors
-registers(count)         a thread of this kernel has so many registers at most, so that more threads run side by side
+registers(count)         limits the registers of a thread of this kernel, so that more threads run side by side
 across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
 index(n)                 an integer as one of 32 bits, in which indices are computed
 quotient(n, m)           n // m and n % m of indices that are not negative

@@ -3,8 +3,8 @@
 
 A tile has vectors of 4 neighbouring columns: those of its first row, then those of the next one. Its rows and vectors
 lie apart in the whole result: 4 rows are neighbours, the next 4 lie `rows_apart` behind them; vectors lie
-`columns_apart` behind each other. All that takes one line of a kernel instead of one for each vector, as a line takes
-Numba a third of a millisecond. Numbers marked with * are written in the text.
+`columns_apart` behind each other. Each function takes one line of a kernel instead of a line for each vector, because a
+line takes Numba a third of a millisecond. Numbers marked with * are written in the text.
 
 tile_f32(count*)                zeros, in `count` vectors
 add_products(tile, rows*, steps*, x, at_x, x_stride*, rows_apart*, y, at_y, y_stride*, columns_apart*)
@@ -18,7 +18,7 @@ store_inside(out, out_stride, tile, rows*, row, m, rows_apart*, column, n, colum
 add_inside(...)                 adds it to what is there
 store_placed(out, out_stride, tile, rows*, row, m, rows_apart*, places, at, places_apart*)
                                 stores what lies in rows before m at out_stride times the row, and the place of its
-                                column, of which 4 lie from `at` on, others behind; columns whose place is negative not
+                                column, 4 of them from `at` on, others behind; without columns whose place is negative
 store_placed_plus(..., x, at_x) adds x[at_x + row] to it
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows side by side: vectors whose lanes are neighbouring rows, for kernels whose rows are too short for a vector.
 
-In emitted source the values of such a kernel are vectors of, say, 16 rows. Operators and functions work on them lane by
-lane; a number among the operands stands for all lanes. Lanes beyond the last row are undefined. The functions are named
-by the number of lanes:
+In emitted source, the values of such a kernel are vectors of, for example, 16 rows. Operators and functions work on
+them lane by lane; a number among the operands stands for all lanes. Lanes beyond the last row are undefined. The
+functions are named by the number of lanes:
 
     f32x16(v)                                the number or the vector v as a vector of a dtype
     gather_x16(x, at, stride, count)         x[at + lane * stride] for lanes below count

@@ -5,9 +5,9 @@ Note [networks across registers]
 The network is K. E. Batcher's (Sorting networks and their applications, 1968): each number is compared with the one
 whose place differs in one bit. Where this is a bit of the register's number, two registers give the smaller and the
 larger numbers by two instructions. Where it is a bit of the lane, it first changes places with the bit of the
-register's number that is needed last, by a shuffle of two registers; which bit lies where is known when the kernel is
-written. Runs in descending order are sorted as ascending ones of opposite numbers. So 128 numbers of 32 bits take 50
-instructions for each of 8 registers, 94 where each lane gets its partner's number.
+register's number that is needed last, by a shuffle of two registers; the place of each bit is known when the kernel is
+written. Runs in descending order are sorted as ascending runs of the negated numbers. So 128 numbers of 32 bits take 50
+instructions for each of 8 registers, instead of 94 when each lane gets its partner's number.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Vectors of elements that lie one or two apart, some of which may be outside of a line. Named by the number of lanes:
+"""Vectors of elements that lie one or two apart and may be outside of a line; named by the number of lanes:
 
 load_between_x16(x, at, first, last, rest)  x[at + lane] for lanes from `first` to before `last`; the others are the
                                             number `rest` and touch no memory; no lane has to be inside

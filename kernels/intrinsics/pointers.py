@@ -3,13 +3,13 @@
 
 Note [aliasing]
 LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all written
-operands of a kernel are disjoint from each other and from all operands that are read; elements that a kernel overwrites
-one by one it reads through the written operand. Metadata says so: all read operands share one number, each written
-operand has its own, and accesses of different numbers are disjoint. That replaces run-time overlap checks, which LLVM
-gives up on beyond a few pointers. The metadata spells a number bit by bit: each bit is a domain of two scopes, 0 and 1;
-an access is in the scopes of its bits, and noalias with the scopes of the opposite bits. Different numbers differ in
-some bit, and LLVM takes two accesses as disjoint if they are in any domain. So a number takes 8 scopes; with a scope
-for each number, it would take a list of all others.
+operands of a kernel are disjoint from each other and from all operands that are read. If a kernel overwrites elements
+one by one, it also reads them through the written operand. Metadata says so: all read operands share one number, each
+written operand has its own, and accesses of different numbers are disjoint. That replaces run-time overlap checks,
+which LLVM gives up on beyond a few pointers. The metadata spells a number bit by bit: each bit is a domain of two
+scopes, 0 and 1; an access is in the scopes of its bits, and noalias with the scopes of the opposite bits. Different
+numbers differ in some bit, and LLVM takes two accesses as disjoint if they are in any domain. So a number takes 8
+scopes; with a scope for each number, it would take a list of all others.
 """
 
 import operator
@@ -94,7 +94,7 @@ def annotate(module: Any, instruction: Any, scope: int) -> None:
 def _place(builder: Any, pointer: Any, index: Any) -> Any:
     """Return the address of an element.
 
-    Of a row whose elements lie apart, such as start + i * 2, the start comes first: if the row's own places are in the
+    In a row whose elements lie apart, such as start + i * 2, the start comes first: if the row's own places are in the
     array, LLVM knows that none of them wraps around, and reads whole vectors of neighbours instead of single elements.
     """
     if getattr(index, "opname", "") == "add":

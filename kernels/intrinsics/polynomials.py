@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Mathematical functions of floats as straight-line code that LLVM can vectorise.
 
-Functions of terms (terms.py): a body reads like the formula. Here are the tables that emitted source calls by name, and
-the functions that belong to no family.
+They are functions of terms (terms.py), so a body reads like the formula. This file has the tables of functions that
+emitted source calls by name, and the functions that belong to no family.
 """
 
 from collections.abc import Callable

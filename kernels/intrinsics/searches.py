@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions that the search for a first extremum needs beside those of kernels/intrinsics/lanes.py.
 
-load_by_2_x16(x, at)       x[at + 2 * lane] of all lanes, of which no memory between others is left out; the
-                           distances are 1, 2, minus_1 and minus_2
+load_by_2_x16(x, at)       x[at + 2 * lane] of all lanes; the memory between them is read too; the distances are 1, 2,
+                           minus_1 and minus_2
 first_x16(condition)       the first lane in which a condition holds; their number if there is none
 largest(v), smallest(v)    of all lanes, none of which is NaN
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of scipy.special as straight-line code that LLVM can vectorise.
 
-All are computed in float64, those of float32 by shorter polynomials (special_tables.py), so that their results are
-those of float64 rounded, but for one number in a hundred. The numbers at the ends of domains are SciPy's.
+All are computed in float64, those of float32 by shorter polynomials (special_tables.py). So their results are the
+rounded results of float64, except for one number in a hundred. The numbers at the ends of domains are SciPy's.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def _exp_of_square(x: Term, factor: float) -> Term:
 
 def _scaled_erfc(bits: int, x: Term) -> Term:
     """Return exp(x**2) erfc(x) for x >= 0."""
-    # Of infinity the quotients would be NaN.
+    # For infinity the quotients would be NaN.
     x = at_most(x, _LARGEST)
     return polynomial((x - 3.75) / (x + 3.75), tables.ERFCX[bits]) / (1.0 + 2.0 * x)
 

@@ -5,7 +5,7 @@
     winograd_filter_3_6_f32x16(tile)        6 rows for 3, which are taps; winograd_sums_3_6 4 rows for 6
     winograd_sums_adjoint_3_6_f32x16(tile)  by the transposed matrix, 6 rows for 4; winograd_filter_adjoint_3_6 3 for 6
 
-For 2 taps there are 5 rows where others have 6, for 5 taps also 8. Points come in pairs p and -p, so that two rows of
+For 2 taps there are 5 rows instead of 6, for 5 taps also 8. Points come in pairs p and -p, so that two rows of
 such a matrix have the same even columns, and odd columns that differ in sign; or two columns the same even rows. What
 both have in common is computed once.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls of the inner loop of a ufunc, the C function that NumPy runs for operands of some dtypes.
 
-Those of numpy.linalg are loops over matrices: after the number of matrices the loop gets the sizes of one, and after
-the steps from matrix to matrix the steps within one. So are those of numpy.fft, over lines.
+The loops of numpy.linalg run over matrices: after the number of matrices, such a loop gets the sizes of one, and after
+the steps from matrix to matrix, the steps within one. Those of numpy.fft run over lines in the same way.
 """
 
 from collections.abc import Callable

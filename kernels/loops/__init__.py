@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that are plain Python loops: pointers and sizes go in, the last pointer is filled.
 
-Every back end takes them from these files: Numba compiles them, the Python back end calls them. A
-new file is found by itself. It imports math only.
+Every back end takes them from these files: Numba compiles them, the Python back end calls them. A new file is found
+automatically. It imports math only.
 """
 
 import importlib

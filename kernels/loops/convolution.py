@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convolutions as plain loops, which any sizes fit.
+"""Convolutions as plain loops, which fit any sizes.
 
 Arrays have three spatial axes, some of size 1, and lie at strides: x (batch, i0, i1, i2, groups times channels),
 w (groups times filters, k0, k1, k2, channels) and y (batch, o0, o1, o2, groups times filters). Along axis n, tap k of

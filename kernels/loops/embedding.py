@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of a table at given places, and the sums of rows that have the same place.
 
-The adjoint of looking rows up adds many rows to few. The places are sorted first, by counting, so that each row of the
-result is cleared and summed in one walk, in the order of the places, by whichever thread: sums have one order.
+The adjoint of a look-up adds many rows to few. The places are sorted first, by counting. So each row of the result is
+cleared and summed in one walk, in the order of the places; sums have the same order on any thread.
 """
 
 import math

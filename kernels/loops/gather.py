@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels that read and write at computed indices along one axis.
 
-An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the end. An index
-outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a write
-has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
+An array is seen as (outer, n, inner), with the indexed axis in the middle. Negative indices count from the end. An
+index outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a
+write has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
 """
 
 import math
@@ -15,8 +15,8 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
     if inner == 1:
-        # Without branches, so that elements are gathered in vectors; what is missing, a float, is no operand beside
-        # them, because integers of 64 bits would become floats.
+        # Without branches, so that elements are gathered in vectors; the value for a missing element, a float, is not
+        # an operand beside them, because integers of 64 bits would become floats.
         for o in range(outer):
             wrong = 0
             for j in range(m if n > 0 else 0):

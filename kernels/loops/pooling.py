@@ -3,9 +3,9 @@
 
 An array is seen as (outer, d, h, w, inner), its result as (outer, od, oh, ow, inner): windows of kd x kh x kw elements
 begin sd, sh and sw elements apart, and pd, ph and pw before the first element. Every window has an element of the
-array. Work is shared by rows: the rows of the result, (outer, od, oh), or, where the result is as large as the array
-was, its rows (outer, d, h). Adjoints too go through the rows of their result, and collect from all windows of an
-element: nothing is written by two threads, and sums have one order.
+array. Work is shared by rows: the rows of the result, (outer, od, oh), or (outer, d, h) where the result is as large as
+the array was. Adjoints go through the rows of their result too, and collect from all windows of an element. So nothing
+is written by two threads, and sums have one order.
 
 `inner` is the number of channels where they lie last. Where it is 1, loops run along w instead. Windows of 2 x 2 that
 do not overlap and need no padding (`is_pairs` in ops/pooling.py) have kernels of their own, in which LLVM loads and

@@ -8,8 +8,8 @@ def sliding_sums(start: int, stop: int, taps: int, n: int, before: int, x: Any, 
     """Write to out[i], from `start` to before `stop`, the sum over t of x[i + t - before] w[t].
 
     x has n elements, and products beside them are left out. Blocks of results stay in the nearest cache, and eight
-    products are added to each at once, where all results of a block have these. Of a few results, the products of each
-    are added in eight parts instead.
+    products are added to each at once, where all results of a block have these. If there are few results, the products
+    of each are added in eight parts instead.
     """
     if stop - start < 16:
         for i in range(start, stop):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Eigenvalues and singular values of matrices, by rotations of Jacobi.
+"""Eigenvalues and singular values of matrices, by Jacobi rotations.
 
 `count` matrices lie one after the other, each row by row. Roots are taken by Newton's method from above.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The function that the loops of users call."""
+"""The function that users' loops call."""
 
 from typing import Any
 

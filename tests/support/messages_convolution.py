@@ -128,7 +128,7 @@ ROWS = (
         lambda: tj.dltranspconv(X, T, cropping=(3, (4, 4))),
         DimsError,
         "dltranspconv: windows of 3 taps that span 3 elements make 6 of the axis 4(S) of x (size 2(B) x 6(C) "
-        "x 5(S) x 4(S)), of which cropping (4, 4) and output_padding 0 leave -2; the output size must be at "
+        "x 5(S) x 4(S)), and cropping (4, 4) and output_padding 0 leave -2; the output size must be at "
         "least 1. Crop less.",
     ),
     (

@@ -425,7 +425,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: DENSE.with_learnables({"fc": {"weights": np.ones((2, 2)), "bias": np.ones(2)}}),
         DimsError,
-        "with_learnables: fc/weights is of 2x2 float64, expected 2x3 float32; is it of another network?",
+        "with_learnables: fc/weights is of 2x2 float64, expected 2x3 float32; does it belong to a different network?",
     ),
     (
         lambda: net(nn.FullyConnected(2, bias="zeros")),
@@ -479,14 +479,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: DENSE.with_state(OTHER.state),
         ArgumentError,
-        "with_state: state is of another network: it has batchnorm/trained_mean, which this network does not have; "
-        "pass what a network with the same layers gave.",
+        "with_state: state belongs to a different network: it has batchnorm/trained_mean, which this network does not "
+        "have; pass what a network with the same layers gave.",
     ),
     (
         lambda: OTHER.with_state(DENSE.state),
         ArgumentError,
-        "with_state: state is of another network: it lacks batchnorm/trained_mean, which this network has; pass what "
-        "a network with the same layers gave.",
+        "with_state: state belongs to a different network: it lacks batchnorm/trained_mean, which this network has; "
+        "pass what a network with the same layers gave.",
     ),
     (
         lambda: DENSE.remove_layers("conv"),

@@ -207,7 +207,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(np.vectorize(np.sum, signature="(n)->(),()"), V),
         ArgumentError,
-        "np.vectorize: the function has another number of results than its signature, 2.",
+        "np.vectorize: the function does not have as many results as its signature, 2.",
     ),
     # functions/numpy_api/dispatch
     (
@@ -225,7 +225,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
         TraceError,
-        "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
+        "scipy.special.logsumexp: not supported on traced dlarrays, whose derivative it would drop (2x3 float64 "
         "at <place>); scipy.special.logsumexp(x) is tj.special.logsumexp(x).",
     ),
     (
@@ -473,7 +473,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.stats.zipf.cdf(X, 3.0),
         ArgumentError,
-        "stats.zipf.cdf: there is no formula for it; there are those of logpmf.",
+        "stats.zipf.cdf: there is no formula for it; there are formulas for logpmf.",
     ),
     (
         lambda: tj.stats.gamma.logpdf(X),
@@ -515,7 +515,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.xp.asarray(X, dtype=np.float32, copy=False),
         ValueError,
-        "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out.",
+        "xp.asarray: copy=False cannot be met, because the dtype is a different one; leave copy out.",
     ),
     (
         lambda: tj.xp.__array_namespace_info__().dtypes(kind="real"),

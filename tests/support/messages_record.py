@@ -260,7 +260,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: operator.setitem(tj.dlarray(np.broadcast_to(1.0, 3)), 0, 2.0),
         WriteError,
-        "write: 3 float64 is read-only, as the ndarray that it was made of is; write to a copy (x.copy()).",
+        "write: 3 float64 is read-only, like the ndarray that it was made of; write to a copy (x.copy()).",
     ),
     (
         lambda: tj.dlfeval(lambda x: operator.setitem(np.broadcast_to(x, (2, 3)), 0, 2.0), V),

@@ -214,12 +214,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.stats.zipf.mean(2.0),
         ArgumentError,
-        "stats.zipf.mean: there is no formula for it; scipy.stats computes it of numbers.",
+        "stats.zipf.mean: there is no formula for it; scipy.stats computes it from numbers.",
     ),
     (
         lambda: tj.stats.zipf.cdf(2.0, 3.0),
         ArgumentError,
-        "stats.zipf.cdf: there is no formula for it; there are those of logpmf.",
+        "stats.zipf.cdf: there is no formula for it; there are formulas for logpmf.",
     ),
     (
         lambda: tj.stats.multinomial.pmf([1.0], 1, [0.5, 0.5]),

@@ -111,7 +111,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.integrate.quad(np.sin, 0, 1),
         AttributeError,
         "tj.integrate.quad: there is no such name; solvers of scipy.integrate call an accelerated "
-        "function as any other, as in scipy.integrate.quad(f, 0, 1).",
+        "function like any other, as in scipy.integrate.quad(f, 0, 1).",
     ),
     (
         lambda: tj.linalg.funm(np.eye(2), np.exp),

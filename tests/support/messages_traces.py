@@ -227,7 +227,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         NotAcceleratedWarning,
         "roots_of.<locals>.roots runs uncompiled for these arguments: two recordings differ: the result of "
         "np.roots was 2 float64, is 2 complex128 at <place>. Likely cause: values decide its dtype or its "
-        "size. Let its dtype and its size be the same for all values (of complex operands results are "
+        "size. Let its dtype and its size be the same for all values (with complex operands, results are "
         "complex), or call it outside.",
     ),
     (
@@ -235,7 +235,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ChangedTraceWarning,
         "roots_of.<locals>.roots: a trace that was replayed is out of date: the result of np.roots was 2 "
         "float64, is 2 complex128 at <place>. It has been recorded again. Likely cause: values decide its "
-        "dtype or its size. Let its dtype and its size be the same for all values (of complex operands "
+        "dtype or its size. Let its dtype and its size be the same for all values (with complex operands, "
         "results are complex), or call it outside.",
     ),
     (

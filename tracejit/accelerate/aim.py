@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The aim of an accelerated function: the frame on which compiled code runs its calls, if there is one.
+"""The aim of an accelerated function: the frame on which compiled code runs its calls, if it has one.
 
-Note [direct calls] in kernels/executor/direct.py says what for.
+Note [direct calls] in kernels/executor/direct.py gives the reason.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tracejit.traces.variants import NEVER, Variants
 from tracejit.util.locks import new_lock
 
 Load = list[Any]
-"""A frame, and all that a call needs which runs on it."""
+"""A frame, and all that a call on it needs."""
 
 _NOWHERE: Load = []  # of a function without an aim; it has a frame once calls are direct
 _served: list[type] = []  # the class whose calls can be direct, until they are
@@ -27,9 +27,9 @@ class Aim:
     """The trace whose program the calls of a function run directly; it is used with the lock of the cache held.
 
     Attributes:
-        target: what the function has for the compiled code: a list, the first item of which is a load.
+        target: the function's list for the compiled code; its first item is a load.
         trace: the trace, or None.
-        variants: those that it belongs to.
+        variants: those of its key.
     """
 
     __slots__ = ("_frames", "_left", "target", "trace", "variants")
@@ -42,7 +42,7 @@ class Aim:
         self._left = 0  # calls that may be direct, when they were counted last
 
     def take(self, trace: Trace, variants: Variants) -> None:
-        """Run calls that fit a trace, until its variants pause; or none, if the trace needs Python."""
+        """Run calls that fit a trace directly, until its variants pause; run none if the trace needs Python."""
         if self.trace is not trace:
             self.drop()
             if trace.direct is None or not _are_direct():
@@ -62,7 +62,7 @@ class Aim:
         self.target[0][0][0][words.HITS_LEFT] = self._left
 
     def drop(self) -> None:
-        """Run no calls any more."""
+        """Stop running calls directly."""
         self.trace = self.variants = None  # first: a signal handler may raise an error below
         load = self.target[0]
         if load is not _NOWHERE:
@@ -74,7 +74,7 @@ class Aim:
             self._frames, self._left = [], 0
 
     def hits(self) -> int:
-        """Return the number of calls that were run since it was asked last."""
+        """Return the number of calls that were run since the last time."""
         before = self._left
         if self.trace is not None:
             self._left = int(self.target[0][0][0][words.HITS_LEFT])
@@ -87,7 +87,7 @@ def serve(kind: type) -> None:
 
 
 def _are_direct() -> bool:
-    """Return whether calls can be direct in this process; see to it if not."""
+    """Return whether calls can be direct in this process; prepare for them if possible."""
     if _served:
         from tracejit.runtime import direct
 

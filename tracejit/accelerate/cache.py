@@ -22,7 +22,7 @@ _HISTORY = 50  # misses kept for view()
 
 
 class TraceCache:
-    """The traces of an accelerated function by key, and what its calls came to.
+    """The traces of an accelerated function by key, and the outcomes of its calls.
 
     All methods are called with the lock held.
 
@@ -30,7 +30,7 @@ class TraceCache:
         lock: held while anything here changes.
         variants: by key, oldest key first.
         paths: call paths with their trace and its variants, latest first; set by route().
-        aim: at the latest of them.
+        aim: that of the latest path.
         numbers: which number arguments vary.
         calls, misses: numbers of calls since the cache was cleared.
         last_trace: the trace that was used last.

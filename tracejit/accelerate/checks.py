@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks: of the functions that can be accelerated, and of replays against the underlying function (check_mode)."""
+"""Checks: that a function can be accelerated, and that its replays agree with the underlying function (check_mode)."""
 
 import inspect
 from collections.abc import Callable

@@ -34,7 +34,7 @@ from tracejit.util.text import count, ms
 # cache_size, while the hit rate is below this percentage.
 _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
-_TOLD_AT = 2  # the call of a refused key whose numbers may vary that warns: by then they do, or they do not
+_TOLD_AT = 2  # the call of a refused key that warns: by then it is known whether its numbers vary
 
 
 class CallDispatcher:
@@ -80,7 +80,7 @@ class CallDispatcher:
         return leaf_names(self._function, treedef.structure)[number]
 
     def handles_errors(self) -> bool:
-        """Return whether the function may handle an error, so that it has to see that an index is out of range."""
+        """Return whether the function may handle errors; then it must see that an index is out of range."""
         code = getattr(self._function, "__code__", None)
         return code is not None and bool(code.co_exceptiontable)
 
@@ -217,7 +217,7 @@ class CallDispatcher:
             warn(messages.turns_over(name, counters.evicted, cache.hit_rate, cache.calls, explained, size))
 
     def _give_up(self, call: Call, variants: Variants, refusal: recorders.Refusal) -> Any:
-        """Run uncompiled from now on what cannot be compiled in this process."""
+        """From now on, run uncompiled what this process cannot compile."""
         with self.cache.lock:
             variants.refuse(refusal)
             self.cache.drop_paths(variants)

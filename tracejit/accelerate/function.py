@@ -290,7 +290,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._method_name = f"_accelerated_{owner.__qualname__}.{name}"
 
-    # Of a class, any arguments: mypy asks so for class methods and static methods too, which take others.
+    # Of a class, any arguments: mypy also asks this for class methods and static methods, which take different ones.
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> "AcceleratedFunction[..., R_co]": ...
 

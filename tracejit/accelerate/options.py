@@ -189,7 +189,7 @@ class OptionProperties(Aiming):
 
 
 class _OtherSpelling:
-    """An attribute that does not exist; whoever reads it is told the right name.
+    """An attribute that does not exist; reading it raises an error with the right name.
 
     A __getattr__ would know more spellings, but with one CPython looks up every attribute in a slower way: it adds 4 %
     to the shortest replay.

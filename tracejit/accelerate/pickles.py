@@ -3,9 +3,10 @@
 
 Note [pickles by value]
 Picklers that send work to other processes (cloudpickle, those of joblib and Dask) pickle a function by value if the
-other process could not import it: one of __main__ or of a notebook, a local one. They do not know accelerated
-functions, and ask these as pickle does. So an accelerated function looks at who asks. By value it is its underlying
-function and its options. Both are given to an object that exists already, as the function may refer to it.
+other process could not import it: a function of __main__, of a notebook, or within another function. They do not know
+accelerated functions, and treat them as pickle does. So an accelerated function finds out which pickler asks. Pickled
+by value, it is its underlying function and its options. Both are set on an object that exists already, because the
+function may refer to that object.
 """
 
 import pickle

@@ -20,7 +20,7 @@ from tracejit.util import logs
 
 
 class _Uncompiled(threading.local):
-    """The lines for which accelerated functions that are running in this thread run uncompiled, innermost last."""
+    """The lines because of which functions of this thread are running uncompiled now, innermost last."""
 
     lines: tuple[Where, ...] = ()
 
@@ -30,7 +30,7 @@ _uncompiled = _Uncompiled()
 
 @contextmanager
 def running_uncompiled(where: Where) -> Iterator[None]:
-    """Give no warning, while this runs, that a function inside runs uncompiled because of the same line."""
+    """Suppress, in the block, the warning that an inner function runs uncompiled because of the same line."""
     around = _uncompiled.lines
     _uncompiled.lines = (*around, where)
     try:
@@ -70,7 +70,7 @@ class Reporter:
         _give(pending)
 
     def warn_each_time(self, pending: PendingWarning) -> None:
-        """Give a warning, also if it was given before."""
+        """Give a warning, even if it was given before."""
         logs.write(logs.WARNING, "warning", f"{self._label}: {pending.text}")
         _give(pending)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives of graphs, appended to the graphs that they are of: adjoints (reverse mode) and tangents (forward mode).
+"""Derivatives of graphs, appended to the same graphs: adjoints (reverse mode) and tangents (forward mode).
 
 In: a builder of the graph, values to differentiate and to differentiate by. Out: more nodes of the same ops.
 Derivatives along many directions, or of many cotangents, are batches of the nodes for one.

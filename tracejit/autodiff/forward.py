@@ -20,7 +20,7 @@ Tangent = Value | None  # None: zero
 
 # Note [tangents from adjoints]
 # The adjoint of a node is linear in its cotangent; the map that is transposed to it is the tangent. There are three
-# ways to it, each of which gives the ops that one would write by hand.
+# ways to get it; each gives the ops that one would write by hand.
 # - An elementwise op has one derivative for each element, by which its rule multiplies the cotangent. With the tangent
 #   of an input in the place of the cotangent, the same rule gives the tangent of the result.
 # - A linear op is applied to tangents. So are ops that only move elements, and each factor of a matrix product.

@@ -3,8 +3,8 @@
 
 Note [forward Laplacian]
 With y = f(x), the second derivative of y along a direction is f'(x) applied to that of x, plus the second derivative of
-f along the tangent of x. The first part is linear, so that the sum over directions can be taken before it is applied:
-beside the value, each step carries one tangent for each direction and a single sum of second derivatives. (R. Li,
+f along the tangent of x. The first part is linear, so the sum over directions can be taken before it is applied. Beside
+the value, each step therefore carries one tangent for each direction, and a single sum of second derivatives. (R. Li,
 H. Ye, D. Jiang et al., "A computational framework for neural network-based variational Monte Carlo with forward
 Laplacian", Nature Machine Intelligence 6, 2024.) The second part is the tangent of the ops that compute the tangent.
 """

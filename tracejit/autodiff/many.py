@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives along many directions at once, and of many cotangents: the nodes for one, as a batch.
+"""Derivatives along many directions at once, and for many cotangents: the nodes for one, as a batch.
 
 So the number of nodes does not depend on the number of directions.
 """

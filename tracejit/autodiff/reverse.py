@@ -6,9 +6,10 @@ emitted and differentiated again like the forward pass.
 
 Note [complex cotangents]
 The cotangent of a complex value z is the complex number c with dL = Re(c dz): real losses have such a c whether the ops
-between are holomorphic or not. Rules are then the same for real and complex operands, without conjugates: that of y =
-f(z) is c f'(z), that of a product c y and c x. Where a real value goes into a complex one, the real part of c arrives.
-dlgradient returns the conjugate of c, the direction in which the loss grows fastest: dL/dx + i dL/dy for z = x + i y.
+between are holomorphic or not. Rules are then the same for real and complex operands, without conjugates: for y = f(z),
+the cotangent of z is c f'(z); for a product x y, those of x and y are c y and c x. Where a real value goes into a
+complex one, the real part of c arrives. dlgradient returns the conjugate of c, the direction in which the loss grows
+fastest: dL/dx + i dL/dy for z = x + i y.
 """
 
 from collections.abc import Sequence

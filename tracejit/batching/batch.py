@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""batch: appends what nodes compute of one observation for all observations at once, by the rules of their ops."""
+"""batch: appends what nodes compute for one observation, for all observations at once, by the rules of their ops."""
 
 from collections.abc import Sequence
 from typing import Any

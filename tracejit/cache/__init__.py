@@ -162,6 +162,9 @@ def why(key: str, other: str | None = None) -> "Why":
 def verify() -> "Verified":
     """Check every kernel and program: who may write to it, its hash, and that it stands under its own key.
 
+    Returns:
+        Verified: the numbers of sound kernels and programs, and in `bad` the others, as pairs (key, problem).
+
     Raises:
         CacheError: if the folder cannot be read.
 
@@ -178,8 +181,13 @@ def verify() -> "Verified":
 def remove(pattern: str) -> "Removed":
     """Remove the programs whose function or key matches a pattern, and the kernels that only they use.
 
-    The pattern is like that of list(): keys count only if no function matches. Loaded kernels stay in use; the next
-    process compiles them again.
+    Loaded kernels stay in use; the next process compiles them again.
+
+    Args:
+        pattern: a pattern as list() takes it; keys count only if no function matches.
+
+    Returns:
+        Removed: the numbers of programs and kernels, and their bytes.
 
     Raises:
         CacheError: if the folder cannot be read.
@@ -196,6 +204,9 @@ def remove(pattern: str) -> "Removed":
 
 def purge() -> "Removed":
     """Remove all programs and kernels.
+
+    Returns:
+        Removed: the numbers of programs and kernels, and their bytes.
 
     Raises:
         CacheError: if the folder cannot be read.
@@ -215,6 +226,9 @@ def pack(file: str) -> "Packed":
 
     Args:
         file: the path to write; an existing file is replaced.
+
+    Returns:
+        Packed: the file, its hash, its size, and the numbers of entries.
 
     Raises:
         CacheError: if the folder cannot be read, or the file cannot be written.
@@ -237,6 +251,9 @@ def unpack(file: str, sha256: str | None = None) -> "Unpacked":
     Args:
         file: the path of the file.
         sha256: the hash that the file has to have: `sha256` of pack()'s result.
+
+    Returns:
+        Unpacked: the numbers of new and of known entries, and of kernels for a different kind of machine.
 
     Raises:
         CacheError: if the file is not, bit for bit, a result of pack(), or too large for the cache, or the folder

@@ -7,11 +7,12 @@ of the other members: name, size and SHA-256 of each, sorted by name. They are t
 the folder. The same cache gives the same bytes.
 
 Any tar program reads such a file, but unpack() accepts exactly what pack() writes: it compares each header and each
-byte between members with the expected one. So there is no room for links, devices, other names, sparse or compressed
-members, and every changed bit is noticed. The whole file is checked before the first entry is written; each entry is
-then read, checked and written whole (tracejit.store.folder), so a process that is killed leaves a smaller cache.
+byte between members with the expected one. So an archive cannot contain links, devices, other names, sparse or
+compressed members, and every changed bit is noticed. The whole file is checked before the first entry is written; each
+entry is then read, checked and written whole (tracejit.store.folder), so a process that is killed leaves a smaller
+cache.
 
-Hashes find damage. They do not say who made an archive, and its kernels run as code.
+Hashes find damage. They do not tell who made an archive, and its kernels run as code.
 """
 
 import hashlib

@@ -129,7 +129,7 @@ def _grouped(parts: Parts) -> dict[str, dict[str, None]]:
 
 
 def _listed(values: Iterable[str], besides: Iterable[str]) -> str:
-    """Return the values that are not among others; of many the first ones."""
+    """Return the values that are not among others; if there are many, the first ones."""
     excluded = {*besides}
     only = [value for value in values if value not in excluded]
     more = [f"{len(only) - _MOST} more"] if len(only) > _MOST else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies of the arguments of a call, which share memory as the arguments do."""
+"""Copies of the arguments of a call, which share memory with each other as the arguments do."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def given(call: Call) -> list[Any]:
 
 
 def copied(leaves: Sequence[Any]) -> list[Any]:
-    """Return leaves with copies of the arrays, untraced: of equal strides, and sharing memory with each other alike."""
+    """Return leaves with untraced copies of the arrays, with their strides, that share memory as the arrays do."""
     copies = list(leaves)
     intervals = []
     for number, leaf in enumerate(leaves):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The call path of a trace whose arrays lie on a device.
 
-It is that of call/path.py, but an array is compared by its kind, which is one object for each shape, dtype and layout,
-and a launch makes its results. For step(x) that returns y it is
+It is like that of call/path.py, with two differences: an array is compared by its kind, one object for each shape,
+dtype and layout, and a launch makes the results. For step(x) that returns y it is
 
     def replay(args):
         ...
@@ -53,7 +53,7 @@ def generate_for_device(
         array_type: of the data of arrays on the device.
         kind_of: returns the kind of arrays that a part of a key stands for.
         state: what the trace reads besides arguments.
-        stores: what is done with the second part of the result, of which only the first is returned.
+        stores: what is done with the second part of the result; only the first part is returned.
     """
     generator = _DeviceGenerator(launch, state, array_type, kind_of)
     try:

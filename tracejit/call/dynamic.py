@@ -3,8 +3,8 @@
 
 Keys that differ in numbers only are a family. A number that has taken two values selects a trace by its value; with
 the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
-they are promoted by other rules. If a recording then turns out to need the
-value as a Python number (an index, math.sqrt), it selects a trace by its value from then on.
+their promotion follows different rules. If a recording then needs the value as a Python number (an index, math.sqrt),
+the number selects a trace by its value from then on.
 """
 
 from collections.abc import Container, Mapping

@@ -2,9 +2,9 @@
 """The call path of a trace: a generated function from the arguments of a call to its result.
 
 Walking containers and comparing keys in general takes longer than a small program runs. So for each trace
-a function is generated that flattens just this structure, has the sizes and dtypes of the arrays checked
-as they are read, and assembles just this result. It returns MISS for any other arguments; nothing has run then,
-and the general way decides.
+a function is generated that flattens just this structure, has the sizes and dtypes of the arrays checked as they are
+read, and assembles just this result. For any other arguments it returns MISS before anything has run, and the general
+way decides.
 
 Note [call path]
 The function is
@@ -24,9 +24,9 @@ The function is
         return result
 
 where a frame has the results of earlier calls (Note [recycling]), and `enter` is compiled: it flattens the arguments,
-runs the program and assembles the result by tables (Note [patterns]). These know tuples, lists and dicts with
-strings as keys. Anything else is flattened, or assembled, by generated Python. For step(params, x) with
-params = Parameters(w) and a result (loss, Parameters(w)) it is
+runs the program and assembles the result by tables (Note [patterns]). The tables know tuples, lists and dicts with
+strings as keys. Anything else is flattened, or assembled, by generated Python. For step(params, x) with params =
+Parameters(w) and a result (loss, Parameters(w)) it is
 
         if type(args) is not tuple or len(args) != 2:
             return MISS
@@ -122,7 +122,7 @@ def generate(
         recycler: keeps results of earlier calls to fill them again.
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
         written: the numbers of the arrays that the program writes.
-        stores: what is done with the second part of the result, of which only the first is returned.
+        stores: what is done with the second part of the result; only the first part is returned.
     """
     generator = PathGenerator(launch, state, guarded, written)
     by_recipe = recycler is not None and tables.recipe is not None

@@ -2,13 +2,13 @@
 """Reuse of results of earlier calls that are no longer referenced.
 
 Note [recycling]
-A small program runs for a microsecond; to make an ndarray and a dlarray around it takes 0.4 us, and to free them 0.1,
-for each output of each call. A training loop drops what the step before last returned. So a trace keeps the results of
-its last calls, and the entry fills those of the last call, or of the oldest, again if only the recycler and its dlarray
-refer to the array, and only the recycler to the dlarray. So nobody can tell that it is the array of an earlier call:
-views, memoryviews, and arrays of other libraries that share memory hold a reference, weak references are looked for,
-and an array is not filled again if its shape, dtype, labels or write flag were changed. Results of more than MOST_BYTES
-are not kept.
+A small program runs for a microsecond. To make an ndarray and a dlarray around it takes 0.4 us, and to free them 0.1
+us, for each output of each call. A training loop drops what the step before last returned. So a trace keeps the results
+of its last calls, and the entry fills those of the last call, or of the oldest, again. It does so only if nothing but
+the recycler and the dlarray refers to the array, and nothing but the recycler to the dlarray. Then nobody can tell that
+it is the array of an earlier call: views, memoryviews, and arrays of other libraries that share memory hold a
+reference; weak references are looked for; and an array is not filled again if its shape, dtype, labels or write flag
+were changed. Results of more than MOST_BYTES are not kept.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,8 +2,8 @@
 """The key of a call, which selects a trace: the signature of its arguments.
 
 An array counts by size, format, dtype and memory layout, never by its values; containers by their structure,
-dicts with the order of their keys; everything else by type and value, NaN equal to NaN, with what Python code can
-tell apart though it compares equal: {1} and {True}, ranges, attributes of objects.
+dicts with the order of their keys; everything else by type and value. NaN equals NaN, and values that compare equal
+count as different where Python code can tell them apart: {1} and {True}, ranges, attributes of objects.
 """
 
 import enum
@@ -42,7 +42,7 @@ _KNOWN_BY_IDENTITY = (
 
 
 class ArrayPart(NamedTuple):
-    """The part of a key for an array; strides in elements, None when contiguous in C order; None for the host."""
+    """The part of a key for an array. Strides count elements; None is C order. No device is the host."""
 
     shape: tuple[int, ...]
     format: str | None
@@ -162,7 +162,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             given = leaf
             leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
             if isinstance(given, np.ndarray) and not given.dtype.isnative:
-                originals[i] = given.view(np.ndarray)  # which may be of a derived class, such as np.memmap
+                originals[i] = given.view(np.ndarray)  # of any derived class too, such as np.memmap
             if not leaf._data.ndim:
                 leaf = leaves[i] = dlarray._wrap(leaf._data[...], None, None)
         data = leaf._data

@@ -129,7 +129,7 @@ class _TableWriter:
         self.kept: list[Any] = []
 
     def add(self, length: int, *entry: int) -> None:
-        """Append an entry, whose length is that which the reader of the table goes on by."""
+        """Append an entry; the reader of the table goes on by its length."""
         assert len(entry) == length
         self.words += entry
 

@@ -2,11 +2,11 @@
 """The arrays that entered a recording from outside, and the expressions that fetch them again.
 
 Note [fresh arrays]
-An array that no path leads to is taken by reference if somebody has it when the call is over, and is a constant of the
-trace if nobody has: it was made in the call, and its contents are compared when the trace is confirmed. The snapshot
-keeps whatever was looked at, such as the arguments of a helper function, so all of it that no path leads to is released
-before references are counted. The memory of an array that nobody has must be gone with it too: a view may be made in
-each call of an array that stays, or of memory that does not belong to NumPy.
+An array that no path leads to is taken by reference if something still refers to it when the call is over. If nothing
+does, it was made in the call: it is a constant of the trace, and its contents are compared when the trace is confirmed.
+The snapshot keeps whatever was looked at, such as the arguments of a helper function, so all of it that no path leads
+to is released before references are counted. The memory of such an array must be gone with it: each call may make a new
+view of an array that stays, or of memory that does not belong to NumPy.
 """
 
 import sys
@@ -56,7 +56,7 @@ class SeenArray:
         return self.copy is self.data or self.copy.tobytes() == self.data.tobytes()
 
     def is_left(self, noted: Mapping[int, np.ndarray]) -> bool:
-        """Return whether nobody has the array any more, nor its memory, but for what the recorder has noted."""
+        """Return whether nothing but the recorder's notes refers to the array or its memory any more."""
         data, base = self.data, self.data.base
         if _references(self) > _ALONE + 1 + (id(data) in noted):  # one is the variable
             return False
@@ -157,13 +157,13 @@ class Inputs:
         return any(entry.is_view_of(array) for entry in others if entry not in views)
 
     def is_held(self, entry: SeenArray) -> bool:
-        """Return whether anything but the recording has an array that no path leads to."""
+        """Return whether anything but the recording refers to an array that no path leads to."""
         ident = id(entry.data)
         mine = len(self.by_data[ident]) - 1 + (ident in self._taken) + self._views[ident]
         return _references(entry) > _ALONE + mine
 
     def shares_memory(self, entry: SeenArray) -> bool:
-        """Return whether the memory of an array that nobody else has belongs to something that stays."""
+        """Return whether the memory of an array that nothing else refers to belongs to something that stays."""
         base = entry.data.base
         if base is None:
             return not entry.data.flags.owndata

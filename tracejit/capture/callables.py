@@ -96,7 +96,7 @@ class ObservedFunction(ObservedNames):
             snapshot.hold(snapshot.read(self, RegistrySlot, ""))
 
     def note_defaults(self, snapshot: Notes) -> None:
-        """Note the defaults of a function that could not be called, for want of others."""
+        """Note the defaults of a function that could not be called, because it lacks others."""
         if not self.is_of_library:
             for name in ("__defaults__", "__kwdefaults__"):
                 value = snapshot.read(self, AttributeSlot, name)

@@ -2,11 +2,11 @@
 """The assignments of a run to attributes, items and names of objects that were there before it.
 
 Note [stores]
-The user's code says self.u = self.u + x. The recording reads the old array as an input, and the new one is an output
-of the trace, which a replay stores at the same place. For that each object is looked at when it is first observed,
-before the call can have changed it, and again when the function has returned. What is new at a place that a replay can
-find is taken out again: until the recording has ended all objects are as they were before the call, as its guards say,
-and as they remain if an error is raised. Then the new values are put there, in a recording as in a replay.
+The user's code says self.u = self.u + x. The recording reads the old array as an input; the new one is an output of the
+trace, which a replay stores at the same place. For that, each object is looked at when it is first observed, before the
+call can have changed it, and again when the function has returned. What is new at a place that a replay can find is
+taken out again. So until the recording has ended, all objects are as they were before the call: that is what its guards
+say, and how the objects remain if an error is raised. Then the new values are put there, in a recording as in a replay.
 """
 
 import collections

@@ -21,8 +21,8 @@ class, is taken as it comes. For a method that computes x @ self.w * self.scale 
             return None
         return (v1d,)
 
-An array that can be reached on two ways is one input, and the second way is compared with the first. Three dialects of
-this function differ in how they test dlarrays and contents that may no longer matter.
+An array that can be reached in two ways is one input, and the second way is compared with the first. There are three
+dialects of this function. They differ in how they test dlarrays, and contents that may no longer matter.
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,14 +3,14 @@
 
 Note [loose arrays]
 What NumPy computes is a constant of the trace, and what it is computed from must be known. Where a name leads to an
-ndarray, byte code tells whether anything but operations of the trace reads it; then its contents are compared. An
-ndarray is loose if it is read in a way that is not followed: h[:] = w, the arrays of a list, unpacking, an alias. It
-is an input of the trace, and some constant may hold what was in it. So its contents are compared too, if there are
-constants at all, until they have changed and a recording gave the same operations and constants all the same: then
-nothing was computed from them, and they are compared no longer (State.loosen). In training that is the second
-recording. Weights that never change are compared at each call: 2 MiB take 0.05 ms, where their product with 32 rows
-takes 0.36 ms. A guess from sums, means and norms whether a constant came from an array would save that, and did, but
-took 37 ms for such an array in each recording, and missed what is computed in any other way.
+ndarray, byte code tells whether anything besides the operations of the trace reads it; if so, its contents are
+compared. An ndarray is loose if it is read in a way that is not followed: h[:] = w, the arrays of a list, unpacking, an
+alias. It is an input of the trace, yet some constant may have been computed from its contents. So its contents are
+compared too, if there are constants at all, until they have changed and a recording gave the same operations and
+constants all the same: then nothing was computed from them, and they are compared no longer (State.loosen). In training
+that is the second recording. Weights that never change are compared at each call: 2 MiB take 0.05 ms, where their
+product with 32 rows takes 0.36 ms. A guess from sums, means and norms whether a constant came from an array would save
+that, and did, but took 37 ms for such an array in each recording, and missed what is computed in any other way.
 """
 
 from itertools import count
@@ -24,7 +24,7 @@ from tracejit.util.named_tuples import NamedTuple
 UNNAMED = "that no name leads to"
 _SMALL_BYTES = 1 << 12  # of an array whose bytes are compared without a call
 
-_HARMLESS_CHANGES = 8  # by which one could not tell: then the contents are taken not to matter
+_HARMLESS_CHANGES = 8  # changes that prove nothing: after so many, the contents are taken not to matter
 _CHANGED_SHARE = 0.9  # of the elements must have changed for one change to tell
 
 

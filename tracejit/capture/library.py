@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state of objects of the standard library, whose code is not watched or is written in C.
 
-Each class has the attributes that hold its state, or a function that describes its state by a tuple of atoms and of
-objects that count by identity. Classes go by their names, so that nothing is imported.
+For each class there are the attributes that hold its state, or a function that describes its state as a tuple of atoms
+and of objects that count by identity. Classes are listed by name, so that nothing is imported.
 """
 
 from collections.abc import Callable

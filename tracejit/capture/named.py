@@ -80,7 +80,7 @@ class ObservedNames(Observed):
         note_state(self, snapshot, is_asked=True)
 
     def note_names(self, snapshot: Notes) -> None:
-        """Note which attributes it has itself, and its class."""
+        """Note the attributes that it has itself, and its class."""
         if hasattr(self.value, "__dict__"):
             snapshot.read(self, NamesSlot, "")
         for base in type(self.value).__mro__:

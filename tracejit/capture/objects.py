@@ -59,7 +59,7 @@ TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
-_STORABLE = MAPPINGS | {list, collections.deque}  # containers whose items can be assigned to
+_STORABLE = MAPPINGS | {list, collections.deque}  # containers whose items can be assigned
 _MOST_KEPT = 1 << 14  # items of a container that are looked at again when the call is over
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 

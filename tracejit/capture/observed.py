@@ -132,7 +132,7 @@ class Observed:
         return UNKNOWN
 
     def contents(self) -> dict[Any, Any] | None:
-        """Return a copy of what the object holds, by attribute or key, if it is one that holds things."""
+        """Return a copy of what the object holds, by attribute or key, if it holds anything."""
         return None
 
     def note(self, snapshot: Notes) -> None:
@@ -142,7 +142,7 @@ class Observed:
         """Note that all of the object is read."""
 
     def note_state(self, snapshot: Notes) -> None:
-        """Note the state of an object of the standard library, of which code that is not watched tells."""
+        """Note the state of an object of the standard library, which code that is not watched reads."""
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is UNKNOWN."""

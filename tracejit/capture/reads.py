@@ -4,8 +4,8 @@
 An access path is a root and the attributes and constant subscripts that follow it: ``self.layers[0].w``. The root is a
 global name, a module that is imported inside the function, or a variable that has its value when the function starts:
 a parameter, or a name of an enclosing function. Each use of a path says how much of its value matters. A value that is
-passed on, iterated over or computed with is read as a whole. Of a value that is only called, written to or appended
-to, only the path to it is read. In doubt a path counts as read: a needless path costs one comparison in a replay.
+passed on, iterated over or computed with is read as a whole. If a value is only called, written to or appended to, only
+the path to it is read. In doubt, a path counts as read: a needless path costs one comparison in a replay.
 """
 
 from typing import Any

@@ -41,7 +41,7 @@ class _Super(NamedTuple):
     owner: AccessPath
 
 
-# Stack entries besides AccessPath and _Constant; None is a value of which nothing matters.
+# Stack entries besides AccessPath and _Constant; None is a value that does not matter.
 _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})

@@ -396,7 +396,7 @@ class HeldSlot(Slot):
 
 
 class _CopySlot(Slot):
-    """Elements that are read into a new object at each access, so that it is compared by its elements."""
+    """Elements that each access reads into a new object, which is therefore compared by its elements."""
 
     __slots__ = ()
 

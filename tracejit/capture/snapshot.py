@@ -111,7 +111,7 @@ class Snapshot:
             action()
 
     def keep_only(self, idents: Container[int]) -> None:
-        """Release all objects but those of the given ids, once nothing runs any more."""
+        """Release all objects except those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
         self.contents.clear()
         self._read_by_names.clear()
@@ -124,7 +124,7 @@ class Snapshot:
 
     @property
     def extracts_untracked(self) -> bool:
-        """True if any code that ran makes a Python number of a value that is not tracked."""
+        """True if any code that ran makes a Python number out of a value that is not tracked."""
         return any(bytecode.reads_of(code).extracts_untracked for code in self._ran)
 
     def literals(self, arguments: Iterable[Any]) -> set[float]:

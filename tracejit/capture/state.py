@@ -106,7 +106,7 @@ class CapturedState(State):
         return next((seen.data for seen in self._seen if seen.value is value), None)
 
     def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
-        """Return whether an input stands for an array that nobody has any more, but for what the recorder has noted."""
+        """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         seen = next((seen for seen in self._seen if seen.value is value), None)
         return seen is not None and seen.array is None and seen.is_left(noted)
 
@@ -212,7 +212,7 @@ class CapturedState(State):
         )
 
     def ran(self) -> None:
-        """Stop watching: what is watched takes longer, on Python 3.11 by far."""
+        """Stop watching, because watched code takes longer, by far on Python 3.11."""
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above

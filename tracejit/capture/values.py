@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values looked at without running the user's code: atoms, containers, attributes, and comparisons of them."""
+"""Inspection of values without running the user's code: atoms, containers, attributes, and comparisons of them."""
 
 import abc
 import collections

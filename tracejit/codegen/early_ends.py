@@ -2,9 +2,9 @@
 """Emission of loops that end before the last element: whether any, or all, elements of a row are true.
 
 Note [early ends]
-A row of which one element is true needs no further ones. A loop that can end at each element takes them one by one, so
-the row is folded block by block, each in vectors, and a test follows each block. An element may count twice, so the
-last block begins early and is a whole one too.
+If one element of a row is true, no further ones are needed. A loop that can end at each element takes elements one by
+one. So the row is folded block by block, each in vectors, and a test follows each block. An element may count twice, so
+the last block begins early and is a whole block too.
 """
 
 from tracejit.codegen.loop_order import LoopOrder

@@ -15,7 +15,7 @@ FAST_FOLDS = {"sum": "sum", "sum_add": "sum", "max": "max", "min": "min"}
 
 
 # By way of larger or signed integers, as C compilers do for NumPy: -1.0 keeps its last bits. A conversion of a number
-# that does not fit gives what the processor likes, and vectors may give something else.
+# that does not fit gives a result that depends on the processor, and vectors may give a different one.
 _TO_INTEGERS = {
     **{np.dtype(name): "{R}(i32({0}))" for name in ("int8", "int16", "uint8", "uint16")},
     np.dtype(np.uint32): "u32(i64({0}))",

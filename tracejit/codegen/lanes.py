@@ -2,15 +2,15 @@
 """Nests that run with rows side by side, in the lanes of vectors.
 
 Note [short rows]
-A row of 10 numbers is too short for a loop of vectors: most of it would run one number at a time, and every
-reduction of a row would combine the lanes of a vector, step by step. So if rows are short the lanes of a vector are
-neighbouring rows: a number of a row becomes a vector, the loops over a row stay, and reductions go from vector to
-vector. Memory that lies by rows is gathered lane by lane, once: values that a later pass needs again are kept in
-scratch memory by columns. The loop over rows in lanes is the outermost one, so that reads that do not depend on further
-axes of rows come before their loops.
+A row of 10 numbers is too short for a loop of vectors: most of it would run one number at a time, and every reduction
+of a row would combine the lanes of a vector, step by step. So if rows are short, the lanes of a vector are neighbouring
+rows. A number of a row becomes a vector, the loops over a row stay, and reductions go from vector to vector. Memory
+that lies by rows is gathered lane by lane, once: values that a later pass needs again are kept in scratch memory by
+columns. The loop over rows in lanes is the outermost one, so that reads that do not depend on further axes of rows come
+before their loops.
 
-Gathering takes time too, so rows without dear functions have to be shorter. Least times in ns for each element,
-float32, AVX-512, 16000 elements, row by row and side by side:
+Gathering takes time too, so rows without expensive functions have to be shorter to gain. Least times in ns for each
+element, float32, AVX-512, 16000 elements, row by row and side by side:
 
     columns                        2          4         10         16         32         64
     softmax, cross-entropy    11.9  1.4   9.2  1.2   4.6  1.0   2.6  1.0   1.8  1.1   1.1  1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LoopOrder: the loops that a nest is emitted as: neighbouring axes joined, the best axis innermost, rows in lanes."""
+"""LoopOrder: the loops of an emitted nest: neighbouring axes joined, the best axis innermost, rows in lanes."""
 
 import math
 
@@ -17,7 +17,7 @@ class LoopOrder(NamedTuple):
     split       how many loops run over rows; None if there are no rows
     groups      for each loop, the axes of the nest that it runs over, outermost first
     lanes       how many rows run side by side (Note [short rows]); 0 if they run one after the other
-    repeats     whether the inner one of two loops stores an element, neighbours of which are read, again and again, or
+    repeats     whether the inner one of two loops stores one element again and again, reading its neighbours, or
                 walks through pairs
     """
 

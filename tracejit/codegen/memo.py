@@ -36,7 +36,7 @@ class Emissions:
             assert launch.epilogue is not None
             nest, product_read = launch.epilogue
             if launch.name != "product":
-                range_numbers = launch.numbers[:2]  # of a convolution, in which alone its bands differ
+                range_numbers = launch.numbers[:2]  # of a convolution; its bands differ in nothing else
             accesses = [*launch.pointers]
             own = launch.name, launch.numbers[len(range_numbers) :], len(accesses), product_read
         key = (

@@ -31,8 +31,8 @@ class NestMemory:
 
     Note [neighbouring parts]
     Parts of complex numbers lie at every second place. LLVM loads and stores those of neighbouring numbers as vectors
-    where it sees that: the text says that the stride is 2, and both parts are reached by one pointer. Of `beside`, a
-    pointer is another one, moved by some elements.
+    where it sees that: the text says that the stride is 2, and both parts are reached by one pointer. In `beside`, a
+    pointer is given as another pointer that is moved by some elements.
     """
 
     def __init__(self, nest: Nest, order: LoopOrder, computed: Mapping[str, str]) -> None:

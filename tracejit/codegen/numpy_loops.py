@@ -3,8 +3,9 @@
 
 Note [loops of NumPy]
 NumPy has functions of vectors, for CPUs with AVX-512 on Linux, that are faster than our polynomials. The program gets
-the address of such a loop as it gets those of SciPy's (Note [loops of ufuncs] in runtime/ufunc_loops.py), so nothing
-that is stored has it. An op that is fused with others keeps our polynomials: a loop needs its operands in memory.
+the address of such a loop in the same way as those of SciPy's loops (Note [loops of ufuncs] in runtime/ufunc_loops.py),
+so the address is never stored. An op that is fused with others keeps our polynomials: a loop needs its operands in
+memory.
 """
 
 import sys

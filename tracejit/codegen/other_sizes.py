@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that a program of another size needs in addition.
+"""Kernels that a program needs in addition at other sizes.
 
 Note [other sizes]
-Kernels take sizes as arguments, so that programs of all sizes of a function share them. But a size whose loops take
-long enough for parts has more launches than another: they add up what the parts have accumulated. And rows that are
-short run several at a time, for which a row is copied, where there are enough of them. These kernels have a few lines
-each, and are the same in all programs of a dtype. So a program knows them too if it does without, and they are compiled
-beside its own: then no size compiles them when it is first met.
+Kernels take sizes as arguments, so programs of all sizes of a function share them. But a size whose loops take long
+enough for parts has further launches, which add up what the parts have accumulated. And where there are enough short
+rows, they run several at a time, for which a row is copied. These kernels have a few lines each, and are the same in
+all programs of a dtype. So a program lists them even if it does without them, and they are compiled beside its own.
+Then no later size has to compile them.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

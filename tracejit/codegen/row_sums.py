@@ -3,12 +3,13 @@
 
 Note [sums of rows]
 A sum for each column would go through memory: for each element of each row, the sum so far would be loaded and stored.
-So where a nest has such sums the lanes of vectors are neighbouring columns, and the inner loop runs over rows. What
-differs between columns only, such as a scale, is loaded before it. After some rows the sums are added to memory, and
-the next columns of these rows follow. Columns that do not fill these vectors are the first lanes of single ones.
+So where a nest has such sums the lanes of vectors are neighbouring columns, and the inner loop runs over rows. Values
+that differ between columns only, such as a scale, are loaded before that loop. After some rows the sums are added to
+memory, and the next columns of these rows follow. Columns that do not fill several vectors are the first lanes of a
+single one.
 
-Memory is not walked through in order then, which matters most where much is stored: with one sum and two results of 4
-MB it took a third longer. So a nest needs more sums than it stores results. Least times in us through memory and in
+Memory is then not walked through in order, which matters most where much is stored: with one sum and two results of 4
+MB it took a third longer. So a nest needs more sums than stored results. Least times in us through memory and in
 registers, with AVX-512, of rows that are summed, and of x + b with the sums of its rows and of their squares:
 
     rows x columns      13 x 10      64 x 100     64 x 512     1000 x 70    4096 x 256    3200 x 512

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of streams: loops that compute little from several arrays that lie densely.
+"""Emission of streams: loops that compute little from several dense arrays.
 
 Note [streams]
-A loop over arrays that are larger than the near cache waits for memory, and loses where vectors of 64 bytes cross lines
-of the cache: arrays of NumPy begin at any multiple of 16 bytes. With vectors of 32 bytes every second one lies within a
-line. Least times in us of six places of the operands, on an AMD EPYC with AVX-512, with vectors of 64 and of 32 bytes:
+A loop over arrays that are larger than the near cache waits for memory. It loses time where vectors of 64 bytes cross
+cache lines, because NumPy's arrays begin at any multiple of 16 bytes. With vectors of 32 bytes, every second one lies
+within a line. Least times in us of six places of the operands, on an AMD EPYC with AVX-512, with vectors of 64 and of
+32 bytes:
 
     elements                  10,000        100,000       300,000       1,000,000
     x + y, float32            1.47 1.48     13.2 13.3     38.0 37.1     148 139

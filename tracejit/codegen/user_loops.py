@@ -6,7 +6,7 @@ A kernel knows pointers, sizes and numbers, no arrays. So the user's function is
 element ``x[i, j]`` becomes ``x[i * n1 + j]``, a size ``x.shape[1]`` becomes ``n1``, ``math.exp`` becomes ``exp_f64``,
 and names of the module that hold numbers become these numbers. Equal sizes have one name, so that a text fits all sizes
 that are equal in the same places. An index is checked, and counts from the end if it is negative, as in NumPy; one out
-of range is an error of the call. The check is left out where the bounds of the loops say that it holds: these are
+of range is an error of the call. The check is left out where the bounds of the loops show that it holds. Bounds are
 compared as sums of a size and a number (Bounds).
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit doctor`: whether tracejit works on this machine, and what slows it down."""
+"""`tracejit doctor`: checks that tracejit works on this machine, and finds what slows it down."""
 
 import argparse
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The form of a kernel's source: one plain function definition. To define it runs nothing of it."""
+"""The form of a kernel's source: one plain function definition. Executing the definition runs none of its code."""
 
 import ast
 

@@ -2,16 +2,16 @@
 """Divisions of float32 on a GPU.
 
 Note [divisions of a GPU]
-NVIDIA's compiler writes a division that is rounded as IEEE 754 says as 25 instructions with branches. Here it is 15
-without: with r close to 1 / d, from the instruction for that and a step of Newton's method, the quotient is
+For a division rounded as in IEEE 754, NVIDIA's compiler writes 25 instructions with branches. Here it takes 15 without
+branches: with r close to 1 / d, from the instruction for that and a step of Newton's method, the quotient is
 
     q = x r,  q + (x - q d) r
 
 which is rounded right (Note [shared divisors] in kernels/intrinsics/polynomials.py, which also says why x and d are
-first multiplied by a power of two), but for dividends below 1e-29 and subnormal quotients, which may be the next
-number. Where that gives 0 or NaN, x r with the first r has the right sign of zero, is
-infinite or NaN. Where the numbers are known to be far from all that (Term.over), the quotient alone is 6 instructions.
-On an H100, tanh(x) sigmoid(x) of 67 million numbers was bound by these instructions.
+first multiplied by a power of two). The exceptions are dividends below 1e-29 and subnormal quotients, whose result may
+be the neighbouring number. Where the formula gives 0 or NaN, x r with the first r is used: it has the right sign of
+zero, or is infinite or NaN. Where the numbers are known to be far from all these cases (Term.over), the quotient alone
+takes 6 instructions. On an H100, tanh(x) sigmoid(x) of 67 million numbers was bound by these instructions.
 """
 
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The key of compiled code: all that it depends on."""
+"""The key of compiled code: everything that the code depends on."""
 
 import hashlib
 import importlib.util

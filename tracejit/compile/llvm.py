@@ -2,10 +2,10 @@
 """LLVM IR to object code, for kernels and int64 functions alike.
 
 Note [few passes]
-LLVM's pipeline looks for loops to turn into vectors, to unroll and to take apart, several times. The kernels of
-Winograd's method are written in vectors. With a few passes their code is as fast, and LLVM takes a quarter of the
-time, 0.14 s instead of 0.57 s. So are convolutions whose windows are laid out, which take 0.11 s instead of 0.4 s, but
-for values with channels last, a tenth slower. Other kernels would lose: products of matrices with few columns a fifth,
+LLVM's pipeline looks several times for loops to vectorise, to unroll and to split. The kernels of Winograd's method are
+written in vectors. With a few passes their code is as fast, and LLVM takes a quarter of the time, 0.14 s instead of
+0.57 s. Convolutions whose windows are laid out take 0.11 s instead of 0.4 s; their code is as fast too, except that
+with channels last it is a tenth slower. Other kernels would lose: products of matrices with few columns a fifth,
 pooling much more.
 
 Note [several kernels at a time]

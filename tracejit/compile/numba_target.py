@@ -8,7 +8,7 @@ floats, loops and the functions of tracejit.kernels, and is called by the execut
 own: Numba's rules for numbers, the passes that such functions need, LLVM's optimisations once, and object code that
 exports a single C function, named by the hash of its source.
 
-Functions are lowered in one walk (compile/structured.py). Numba's own compiler takes those that are not written so.
+Functions are lowered in one walk (compile/structured.py). Numba's own compiler takes those in other forms.
 """
 
 import ast
@@ -78,7 +78,7 @@ _ONLY_TILES = (_TRANSFORMS, "column_of = ")
 _MANY_VALUES = "kept0 = position < positions"
 """Words that only convolutions of a device by threads have.
 
-Of what one walk writes of them, LLVM makes kernels whose threads need more registers than they may take: 168 and 24
+From their LLVM IR by one walk, LLVM makes kernels whose threads need more registers than they may take: 168 and 24
 bytes of memory instead of 148, for capability 9.0. Other kernels for devices take about as many either way.
 """
 

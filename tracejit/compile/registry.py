@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiled code of this process, by name: loaded from the disk, or compiled.
+"""The compiled code of this process by name, loaded from the disk or compiled.
 
 Note [compiling]
 A kernel goes through two stages. Python finds types and writes LLVM IR; LLVM optimises that and writes object code,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two stages for each of several kernels: the first in this thread, the second beside it, in others."""
+"""Two stages for each of several kernels: the first runs in this thread, the second beside it in other threads."""
 
 import gc
 import os

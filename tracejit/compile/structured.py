@@ -3,9 +3,9 @@
 
 Note [one walk]
 Numba lowers bytecode: it finds the loops in it, the reach of each variable and, by fixed points, types that hold all
-that a variable is given. An emitted kernel says all that by itself. Its loops are loops, and a variable that is used
-has been assigned in the lines above. So one walk over the syntax tree finds the type of each value and writes its LLVM
-IR, in a quarter of the time. The rules for operators, conversions and functions are Numba's own.
+that a variable is given. In an emitted kernel all that is plain from the text. Its loops are loops, and a variable that
+is used has been assigned in the lines above. So one walk over the syntax tree finds the type of each value and writes
+its LLVM IR, in a quarter of the time. The rules for operators, conversions and functions are Numba's own.
 
 A variable that is assigned once, in the block in which it is used, is a value; others have memory, which LLVM turns
 into values. A variable has one type, that of its first assignment. Functions with other syntax, and with variables of
@@ -232,7 +232,7 @@ class FunctionWriter:
         return TypedValue(types.intp, counter)
 
     def _unseen(self, number: TypedValue) -> TypedValue:
-        """Return an integer as one of which LLVM does not see where it comes from (Note [hidden counters])."""
+        """Return an integer as one whose origin LLVM does not see (Note [hidden counters])."""
         kind = number.value.type
         nothing = ir.InlineAsm(ir.FunctionType(kind, [kind]), "", "=r,0")
         return TypedValue(number.kind, self._builder.call(nothing, [number.value]))

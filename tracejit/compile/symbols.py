@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The symbols of an object file. LLVM ends the process if a symbol that the file needs is missing.
+"""The symbols of an object file, which are checked because LLVM ends the process if one that the file needs is missing.
 
 LLVM writes the format of the system: ELF on Linux, Mach-O on macOS, COFF on Windows. Names are those of C; Mach-O adds
 an underscore.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names for the parts of a variable that have nothing to do with each other.
+"""Separate names for the parts of a variable that share no values.
 
 Note [parts of a variable]
 A variable is a `tile` of ten vectors in one loop and of one vector in another. Numba would need a name for each
 assignment then, which doubles its time. A part of a variable begins with a plain assignment, `tile = ...`, in a block
-(the body of a loop or branch) and goes on until the next plain assignment in this block, or to its end. The variable
-is taken apart if its parts hold all that is read and written of it. Then no value goes from one part to another: each
-begins with a value of its own whenever its block runs. So it may have a name of its own, and a type.
+(the body of a loop or branch) and goes on until the next plain assignment in this block, or to its end. The variable is
+taken apart if its parts contain all its reads and writes. Then no value goes from one part to another: each part begins
+with a value of its own whenever its block runs. So each part may have a name and a type of its own.
 """
 
 import ast

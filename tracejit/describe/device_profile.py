@@ -3,8 +3,8 @@
 
 A graph of its own runs all launches one after the other, with an event between each two (runtime/cuda/timeline.py), on
 separate memory and synthetic inputs. So each launch finds the cache as the one before left it, and none runs beside
-another, as they do in a replay. Launches in a loop are measured in its first step, and take that time in each; of a
-loop that a value ends one step counts.
+another, unlike in a replay. Launches in a loop are measured in its first step, and count with that time in each step.
+Of a loop that a value ends, one step counts.
 """
 
 import time
@@ -68,7 +68,7 @@ def rates(on: Driver) -> Rates:
 
 
 def _copy_rate(on: Driver, start: int, size: int) -> float:
-    """Return the bytes per second of a copy inside of memory, of which one half is read and the other one written."""
+    """Return the bytes per second of a copy within memory; one half of them is read, the other half written."""
     half = size // 2
     ms = min([on.time_ms(lambda: on.copy(start + half, start, half), _COPIED) for _ in range(2)])
     return 1e3 * size / max(ms, 1e-6)

@@ -7,7 +7,7 @@ memory and synthetic inputs: no array of the user is read or written, and no res
 order, so that each finds the CPU caches as the launch before left them. The time of a call without a launch is
 subtracted, and of several replays the fastest counts, launch by launch. Launches of a section, which threads run
 together, are measured together; each gets a share of that time in proportion to its time when it runs alone. Launches
-in a loop are measured in its first step, and take that time in each.
+in a loop are measured in its first step, and count with that time in each step.
 """
 
 import time

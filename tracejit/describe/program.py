@@ -130,7 +130,7 @@ def describe(stages: Stages, most: int | None = None) -> Description:
     Args:
         stages: the program and its stages.
         most: the greatest number of rows, operations and pairs to describe, or None. The first row of each kernel is
-            always described, and so is the memory that described rows touch.
+            always described, and the memory that described rows touch is too.
     """
     return _Describer(stages, most).run()
 

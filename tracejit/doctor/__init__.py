@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The doctor: whether tracejit works on this machine, and what slows it down.
+"""The doctor: checks that tracejit works on this machine, and finds what slows it down.
 
 In: this process and its machine. Out: a Report of facts, a trial and findings, as data or as text.
 May import everything except the commands.

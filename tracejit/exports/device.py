@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Exported folders for GPUs: their code, and its choice and its use where they are loaded.
+"""Exported folders for GPUs: their code, and the choice and use of it where a folder is loaded.
 
-Code is a cubin for each kernel where NVIDIA's linker is installed, else PTX. A cubin runs on GPUs of the same major
-capability and the same or a greater minor one; PTX on all of a capability that is not less, whose driver compiles it.
-(Importing this imports no LLVM.)
+Code is a cubin for each kernel where NVIDIA's linker is installed, and otherwise PTX. A cubin runs on GPUs of the same
+major capability and the same or a greater minor one. PTX runs on all GPUs of at least its capability, because their
+driver compiles it. (Importing this imports no LLVM.)
 """
 
 import time

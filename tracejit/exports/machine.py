@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dependencies of an exported folder besides the CPU. (Importing this imports no LLVM.)"""
+"""The dependencies of an exported folder on a machine, besides the CPU. (Importing this imports no LLVM.)"""
 
 import sys
 from pathlib import Path

@@ -28,7 +28,7 @@ def mismatch(
     candidates = [key for key in exported if key.structure == call.structure]
     if not candidates:
         return _structure_mismatch(call, exported, names_of)
-    # Of equally near keys, one in which numbers vary.
+    # Among equally near keys, one in which numbers vary.
     candidates.sort(key=lambda key: -sum(type(part) is NumberPart for part in key.parts))
     misfits = [
         [

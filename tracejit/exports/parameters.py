@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parameters of an emitted kernel, read from its text: what a row that launches it has to give.
+"""The parameters of an emitted kernel, read from its text: the arguments that a row has to give.
 
-A kernel takes an array of words. Its text says what it takes each of them for: `args[0]` is an integer,
+A kernel takes an array of words. Its text says how it takes each of them: `args[0]` is an integer,
 `read_f32(args[1])` and `write_f32(args[2], 0)` are addresses, `number_f32(args[3])` are the bits of a number. A kernel
-that calls a routine of BLAS takes all words as they are: the address of the routine, integers, three addresses. One
-that runs the loop of a ufunc takes the loop, for elements of the dtypes of its addresses.
+that calls a routine of BLAS takes all words as they are: the address of the routine, integers, three addresses. A
+kernel that runs the loop of a ufunc takes the loop, for elements of the dtypes of its addresses.
 """
 
 import re
@@ -22,7 +22,7 @@ _MATRICES = 3  # addresses that the routine takes: two factors and the product
 _CALLS = re.compile(rf"\b({'|'.join(_ROUTINES)})\(\s*args\[0\]")
 _LOOP = re.compile(r"\b(?:ufunc_loop_\d|matrix_loop_(\w+)|fourier_loop_(\w+))\(\s*args\[0\]")
 _OF_MATRICES = "numpy.linalg."  # whose loops take other integers than those over elements
-_OF_LINES = "numpy.fft."  # which take complex numbers, of which kernels know the parts
+_OF_LINES = "numpy.fft."  # which take complex numbers; kernels know only their parts
 _WORD = re.compile(r"\bargs\b(?:\[(\d+)\])?")
 _TYPED = re.compile(r"\b(read|write|number)_(\w+)\(args\[(\d+)\]")
 

@@ -3,7 +3,7 @@
 
 Note [programs as data]
 The program that is read is the program that was written, to the bit. It is also checked: each kernel, place and size
-that a row names exists, each address lies in its memory, and the arguments of a row are as many and of the kinds that
+that a row names exists, each address lies in its memory, and the number and kinds of a row's arguments are those that
 the text of its kernel says. The code of a kernel decides how far it reads from an address, so a program is as trusted
 as the code that comes with it.
 """

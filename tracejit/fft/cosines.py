@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cosine and sine transforms of the types 1 to 4, by Fourier transforms.
 
-Labels: they stay; of an axis whose size changes, too.
+Labels: they stay, also that of an axis whose size changes.
 
 Note [cosine transforms by Fourier transforms]
 With the even elements first and the odd ones behind them backwards, the Fourier transform V of N real numbers has the
 cosine transform of type 2 in the real and imaginary parts of z_k = V_k e^(-i pi k / 2N): y_k = 2 Re z_k and
-y_(N-k) = -2 Im z_k (J. Makhoul, A fast cosine transform in one and two dimensions, 1980). Type 3 is the way back, times
+y_(N-k) = -2 Im z_k (J. Makhoul, A fast cosine transform in one and two dimensions, 1980). Type 3 is the inverse, times
 2N. Type 1 is the transform of the sequence and its mirror image, type 4 that of 2N numbers. Sine transforms are cosine
 transforms of the numbers with signs that alternate, or in the opposite order.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fourier transforms: NumPy's functions, whose results are dlarrays of all operands."""
+"""Fourier transforms: NumPy's functions, whose results are dlarrays for all kinds of operands."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +7,56 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
+
+_TRANSFORM = """Return ``np.fft.{name}(x, {where}, norm=None)`` as a dlarray.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+{sizes}
+        norm: "backward" (None), "ortho" or "forward": which of the two transforms is divided, as in NumPy.
+
+    Returns:
+        dlarray of NumPy's sizes and dtype; a transformed axis keeps its label.
+
+    Raises:
+        ArgumentError: if `x` is not an array or a list of numbers, or is complex where NumPy's function takes real
+            numbers; for an unknown `norm`.
+        DimsError: for an axis that `x` does not have.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> x = np.arange(8.0).reshape(2, 4)
+        >>> bool(np.allclose(tj.fft.{name}(x), np.fft.{name}(x)))
+        True
+    """
+
+_MOVED = """Return ``np.fft.{name}(x, axes)`` as a dlarray.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        axes: the axes, by number; None for all.
+
+    Returns:
+        dlarray of the sizes, the format and the dtype of `x`.
+
+    Raises:
+        ArgumentError: if `x` is not an array or a list of numbers.
+        DimsError: for an axis that `x` does not have.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> bool((tj.fft.{name}(np.arange(5)) == np.fft.{name}(np.arange(5))).all())
+        True
+    """
+
+_SIZES = {
+    "n=None, axis=-1": """        n: the number of elements, as in NumPy; `x` is cut or padded with zeros.
+        axis: the axis, by number.""",
+    "s=None, axes=(-2, -1)": """        s: the numbers of elements along the axes; `x` is cut or padded with zeros.
+        axes: the two axes, by number.""",
+    "s=None, axes=None": """        s: the numbers of elements along the axes; `x` is cut or padded with zeros.
+        axes: the axes, by number; None for all, or for the last len(s).""",
+}
 
 
 def _transform(name: str, where: str) -> Callable[..., dlarray]:
@@ -28,7 +78,7 @@ def _transform(name: str, where: str) -> Callable[..., dlarray]:
         return found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return ``np.fft.{name}(x, {where}, norm=None)`` as a dlarray."""
+    function.__doc__ = _TRANSFORM.format(name=name, where=where, sizes=_SIZES[where])
     return function
 
 
@@ -40,7 +90,7 @@ def _moved(name: str) -> Callable[..., dlarray]:
         return found
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return ``np.fft.{name}(x, axes)`` as a dlarray."""
+    function.__doc__ = _MOVED.format(name=name)
     return function
 
 

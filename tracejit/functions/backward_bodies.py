@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Backward functions of the user's in the bodies of loops.
+"""The user's backward functions in the bodies of loops.
 
 Note [backward functions in bodies]
 A backward function computes with arrays, so it is recorded where the gradient is taken. The adjoint of a body is
 written without arrays: nothing has values there. So while a step of a loop is recorded, each call of a function with a
-backward function records that too, for cotangents of ones, and takes it out of the graph again, as a body. What it
-reads besides residuals and cotangents becomes further inputs of the op of the call. The adjoint of that op then copies
-the body.
+backward function records the backward function too, with ones as cotangents, and takes it out of the graph again, as a
+body. Anything it reads besides residuals and cotangents becomes a further input of the call's op. The adjoint of that
+op then copies the body.
 """
 
 from collections.abc import Callable, Sequence

@@ -119,7 +119,7 @@ class _While:
         )
 
     def bounded(self, goes_on: dlarray) -> Any:
-        """Record a loop of as many steps as there can be, each of which is made if the loop goes on."""
+        """Record a loop with the largest possible number of steps; each step runs only if the loop goes on."""
 
         def step(state: Any, _: None) -> tuple[Any, None]:
             goes_on, carry = state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of products by subscripts: einsum, and the way that other products of linear.py take to it."""
+"""Sums of products by subscripts: einsum, and its use by the other products of linear.py."""
 
 import math
 import string

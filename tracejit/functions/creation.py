@@ -227,6 +227,10 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     Returns:
         dlarray; a constant for dlgradient.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers, or `dtype` is not a dtype.
+        DimsError: if `shape` is not made of sizes.
+
     Examples:
         >>> import tracejit as tj
         >>> tj.zeros_like(tj.dlarray([1.0, 2.0], "B"))
@@ -249,6 +253,10 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     Returns:
         dlarray; a constant for dlgradient.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers, or `dtype` is not a dtype.
+        DimsError: if `shape` is not made of sizes.
+
     Examples:
         >>> import tracejit as tj
         >>> tj.ones_like(tj.dlarray([1.0, 2.0], "B"))
@@ -261,7 +269,7 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
 
 
 def _like(make: Callable[..., np.ndarray], data: np.ndarray, shape: Any, dtype: np.dtype) -> np.ndarray:
-    """Return what NumPy makes like an array: elements in its order in memory, of which views depend."""
+    """Return the array that NumPy's ..._like functions make: in the operand's memory order, on which views depend."""
     return make(data, dtype, shape=shape)
 
 
@@ -276,6 +284,10 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
 
     Returns:
         dlarray.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DimsError: if `fill_value` does not broadcast to the sizes.
 
     Examples:
         >>> import tracejit as tj

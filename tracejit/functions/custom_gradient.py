@@ -3,11 +3,11 @@
 
 Note [a gradient of one's own]
 What forward computes is recorded like all other code. Its outputs then pass through one more op, which takes the
-arguments, the outputs and the residuals, and gives the outputs. It computes nothing, and no program has it; but
-dlgradient meets it first. Its adjoint calls backward, records what that computes, and gives the result to the arguments
-alone. So the operations of forward get no cotangent. Those of backward are differentiated as any others, and so are the
-residuals in a second derivative. A residual that is an output stands for the output of the function, whose derivative
-is again what backward gives.
+arguments, the outputs and the residuals, and gives the outputs. This op computes nothing and is in no program, but
+dlgradient meets it first. Its adjoint calls backward, records its operations, and gives the result to the arguments
+only. So the operations of forward get no cotangent. The operations of backward are differentiated like any others, and
+the residuals are too, in a second derivative. A residual that is an output stands for the output of the function, whose
+derivative is again what backward gives.
 """
 
 import functools

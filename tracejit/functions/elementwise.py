@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elementwise functions: NumPy's names on dlarrays, labels aligned, recorded where a trace is open.
 
-Nearly all of them are one op each, so they are made from the op records: the record's line of
-documentation, with the formula and the adjoint, is the docstring.
+Nearly all of them are one op each, so they are made from the records of ops. The docstring is the record's line of
+documentation, with the formula and the adjoint.
 """
 
 import math
@@ -31,14 +31,27 @@ _NOT_GIVEN: Any = object()
 
 _ONE = """Return {doc}.
 
+    After the semicolon stands the cotangent of `x`, where ct is the cotangent of the result y.
+
     Args:
         x: dlarray of any format, ndarray or number.
 
     Returns:
         dlarray of the sizes and the format of `x`; dtype as NumPy's ``np.{numpy}``.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for a dtype that arrays cannot have, or that the function is not defined for.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.{numpy}({call})
+        {result}
     """
 
 _TWO = """Return {doc}.
+
+    After the semicolon stand the cotangents of `x` and `y`, where ct is the cotangent of the result.
 
     Args:
         x: dlarray of any format, ndarray or number.
@@ -48,13 +61,81 @@ _TWO = """Return {doc}.
         dlarray of the broadcast sizes and the combined format; dtype as NumPy's ``np.{numpy}``.
 
     Raises:
+        ArgumentError: if an operand is not an array, a number or a list of numbers.
+        DTypeError: for a dtype that arrays cannot have, or that the function is not defined for.
         DimsError: where the sizes of an axis are neither equal nor 1.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.{numpy}({call})
+        {result}
     """
+
+_EXAMPLES = {  # name: arguments of a call, and the result as it is shown, in two lines
+    "add": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[ 3. -5.]"),
+    "subtract": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[-1. -9.]"),
+    "multiply": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[  2. -14.]"),
+    "divide": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[ 0.5 -3.5]"),
+    "floor_divide": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[ 0. -4.]"),
+    "remainder": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[1. 1.]"),
+    "maximum": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[2. 2.]"),
+    "minimum": ("[1.0, -7.0], 2.0", "2 dlarray float64", "[ 1. -7.]"),
+    "arctan2": ("[1.0, 1.0], [0.0, -1.0]", "2 dlarray float64", "[1.57079633 2.35619449]"),
+    "negative": ("[2.0, -0.5]", "2 dlarray float64", "[-2.   0.5]"),
+    "square": ("[2.0, -0.5]", "2 dlarray float64", "[4.   0.25]"),
+    "reciprocal": ("[2.0, -0.5]", "2 dlarray float64", "[ 0.5 -2. ]"),
+    "abs": ("[2.0, -0.5]", "2 dlarray float64", "[2.  0.5]"),
+    "sign": ("[2.0, -0.5]", "2 dlarray float64", "[ 1. -1.]"),
+    "floor": ("[1.5, -1.5, 2.5]", "3 dlarray float64", "[ 1. -2.  2.]"),
+    "ceil": ("[1.5, -1.5, 2.5]", "3 dlarray float64", "[ 2. -1.  3.]"),
+    "trunc": ("[1.5, -1.5, 2.5]", "3 dlarray float64", "[ 1. -1.  2.]"),
+    "rint": ("[1.5, -1.5, 2.5]", "3 dlarray float64", "[ 2. -2.  2.]"),
+    "exp": ("[0.0, 1.0]", "2 dlarray float64", "[1.         2.71828183]"),
+    "expm1": ("[0.0, 1.0]", "2 dlarray float64", "[0.         1.71828183]"),
+    "exp2": ("[0.0, 1.0]", "2 dlarray float64", "[1. 2.]"),
+    "log": ("[1.0, 10.0]", "2 dlarray float64", "[0.         2.30258509]"),
+    "log2": ("[1.0, 8.0]", "2 dlarray float64", "[0. 3.]"),
+    "log10": ("[1.0, 1000.0]", "2 dlarray float64", "[0. 3.]"),
+    "log1p": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.69314718]"),
+    "sqrt": ("[4.0, 2.0]", "2 dlarray float64", "[2.         1.41421356]"),
+    "cbrt": ("[8.0, -27.0]", "2 dlarray float64", "[ 2. -3.]"),
+    "sin": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.84147098]"),
+    "cos": ("[0.0, 1.0]", "2 dlarray float64", "[1.         0.54030231]"),
+    "tan": ("[0.0, 1.0]", "2 dlarray float64", "[0.         1.55740772]"),
+    "arcsin": ("[0.0, 0.5]", "2 dlarray float64", "[0.         0.52359878]"),
+    "arccos": ("[0.0, 0.5]", "2 dlarray float64", "[1.57079633 1.04719755]"),
+    "arctan": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.78539816]"),
+    "sinh": ("[0.0, 1.0]", "2 dlarray float64", "[0.         1.17520119]"),
+    "cosh": ("[0.0, 1.0]", "2 dlarray float64", "[1.         1.54308063]"),
+    "tanh": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.76159416]"),
+    "arcsinh": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.88137359]"),
+    "arccosh": ("[1.0, 2.0]", "2 dlarray float64", "[0.        1.3169579]"),
+    "arctanh": ("[0.0, 0.5]", "2 dlarray float64", "[0.         0.54930614]"),
+    "erf": ("[0.0, 1.0]", "2 dlarray float64", "[0.         0.84270079]"),
+    "equal": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[False  True False]"),
+    "not_equal": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[ True False  True]"),
+    "less": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[ True False False]"),
+    "less_equal": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[ True  True False]"),
+    "greater": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[False False  True]"),
+    "greater_equal": ("[1.0, 2.0, 3.0], 2.0", "3 dlarray bool", "[False  True  True]"),
+    "logical_and": ("[True, True, False], [True, False, False]", "3 dlarray bool", "[ True False False]"),
+    "logical_or": ("[True, True, False], [True, False, False]", "3 dlarray bool", "[ True  True False]"),
+    "logical_xor": ("[True, True, False], [True, False, False]", "3 dlarray bool", "[False  True False]"),
+    "logical_not": ("[True, False]", "2 dlarray bool", "[False  True]"),
+    "bitwise_and": ("[5, 6], 3", "2 dlarray int64", "[1 2]"),
+    "bitwise_or": ("[5, 6], 3", "2 dlarray int64", "[7 7]"),
+    "bitwise_xor": ("[5, 6], 3", "2 dlarray int64", "[6 5]"),
+    "invert": ("[0, 5]", "2 dlarray int64", "[-1 -6]"),
+    "isnan": ("[1.0, float('inf'), float('nan')]", "3 dlarray bool", "[False False  True]"),
+    "isinf": ("[1.0, float('inf'), float('nan')]", "3 dlarray bool", "[False  True False]"),
+    "isfinite": ("[1.0, float('inf'), float('nan')]", "3 dlarray bool", "[ True False False]"),
+}
 
 
 def _named(function: _Function, name: str, op: str, text: str) -> _Function:
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = text.format(doc=OPS[op].doc, numpy=name)
+    call, *result = _EXAMPLES[name]
+    function.__doc__ = text.format(doc=OPS[op].doc, numpy=name, call=call, result="\n        ".join(result))
     return function
 
 
@@ -141,12 +222,23 @@ isfinite = _unary("isfinite")
 
 
 def positive(x: Any) -> dlarray:
-    """Return x itself, as a dlarray; ct.
+    """Return a copy of x, as a dlarray; ct.
 
-    >>> import tracejit as tj
-    >>> tj.positive([1.0, -2.0])
-    2 dlarray float64
-    [ 1. -2.]
+    Args:
+        x: dlarray of any format, ndarray or number; not of bools.
+
+    Returns:
+        dlarray of the sizes, the format and the dtype of `x`.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for bools.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.positive([1.0, -2.0])
+        2 dlarray float64
+        [ 1. -2.]
     """
     return copy(signed(as_array(x, "positive"), "positive"))
 
@@ -343,6 +435,9 @@ def stop_gradient(x: Any) -> dlarray:
 
     Returns:
         dlarray of the sizes, the format and the dtype of `x`.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
 
     Examples:
         >>> import tracejit as tj

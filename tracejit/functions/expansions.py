@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Determinants and products of matrices as sums and products of parts, in a good order."""
+"""Determinants and products of matrices as sums and products of parts, in an efficient order."""
 
 from itertools import combinations
 from math import prod

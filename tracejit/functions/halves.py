@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of several ops on 16-bit numbers, which are computed in float32 from end to end.
 
-An op of 16-bit numbers rounds its result (Note [numbers of 16 bits] in ops/halves.py). A mean that is a sum over a
-count would overflow at a sum of 65520, where NumPy's does not, and a softmax would round at each step.
+An op of 16-bit numbers rounds its result (Note [numbers of 16 bits] in ops/halves.py). A mean computed as a sum divided
+by a count would overflow at a sum of 65520, where NumPy's does not. A softmax would round at each step.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parsed keys: what NumPy's key of an array becomes, which ``x[key]`` and assignments share.
+"""Parsed keys: the steps that stand for NumPy's key of an array, shared by ``x[key]`` and assignments.
 
 A key becomes at most one slice, one take at a single (combined) index, and reshapes around them
 (Note [what a key becomes]). Integer indices may be traced. Boolean masks are turned into integer indices,

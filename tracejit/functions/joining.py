@@ -105,6 +105,13 @@ def vstack(arrays: Any) -> dlarray:
     Args:
         arrays: list or tuple of dlarrays, ndarrays, numbers or lists; 1-D arrays are rows.
 
+    Returns:
+        dlarray in the common dtype of the arrays.
+
+    Raises:
+        ArgumentError: if `arrays` is not a list or tuple of at least one array.
+        DimsError: if sizes differ along another axis than the one that is joined.
+
     Examples:
         >>> import numpy as np, tracejit as tj
         >>> tj.vstack([np.zeros(3), np.ones((2, 3))]).shape
@@ -118,6 +125,13 @@ def hstack(arrays: Any) -> dlarray:
 
     Args:
         arrays: list or tuple of dlarrays, ndarrays, numbers or lists.
+
+    Returns:
+        dlarray in the common dtype of the arrays.
+
+    Raises:
+        ArgumentError: if `arrays` is not a list or tuple of at least one array.
+        DimsError: if sizes differ along another axis than the one that is joined.
 
     Examples:
         >>> import numpy as np, tracejit as tj

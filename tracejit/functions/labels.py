@@ -15,6 +15,9 @@ from tracejit.util.text import brief
 def isdlarray(x: object) -> bool:
     """Return whether `x` is a dlarray.
 
+    Args:
+        x: any object.
+
     Examples:
         >>> import tracejit as tj
         >>> tj.isdlarray(tj.dlarray([1.0])), tj.isdlarray(1.0)

@@ -273,7 +273,7 @@ def det(a: Any) -> dlarray:
 
 
 def _det_of_singular(x: dlarray) -> dlarray:
-    """Return the determinants of matrices of which one is singular.
+    """Return the determinants of matrices when at least one is singular.
 
     With constants U and V from the singular value decomposition, U' A V is a regular block beside a small one, whose
     Schur complement has a determinant without a division. That is a function with derivatives of any order.

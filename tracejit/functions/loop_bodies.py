@@ -2,14 +2,13 @@
 """Recorded steps of a loop become the body of one node.
 
 Note [kept loops]
-A step is recorded as everything is, at the end of the graph. If two steps in turn recorded the same, on the same arrays
-from outside, the loop is kept: the nodes of both are taken out of the graph again, and become the body of one node. A
-step that would not be repeated as it was recorded is different in the second step, as a trace is that the next call
-does not confirm. And some steps cannot be repeated by a body at all: those that let Python decide by a value of their
-own, or write into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step: it is slower, and
-right.
+A step is recorded as everything is, at the end of the graph. If two consecutive steps recorded the same, on the same
+arrays from outside, the loop is kept: the nodes of both are taken out of the graph again, and become the body of one
+node. A step that does not repeat shows it in the second recording, just as a trace does that the next call does not
+confirm. Some steps cannot be repeated by a body at all: those that let Python decide by a value of their own, or write
+into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step, which is slower but right.
 
-A draw of random numbers is an op of a generator's state, at an offset. In a body the state is one more carry, which
+A draw of random numbers is an op of a generator's state, at an offset. In a body, the state is one more carry, which
 each step moves on.
 """
 
@@ -111,7 +110,7 @@ class StepWatch:
                 assert view._value.aval
 
     def step(self, written: list[BegunWrite]) -> Step:
-        """Return the step, given the arrays that it wrote, of which it takes out those that are its own."""
+        """Return the step, given the arrays that it wrote, and remove from these the step's own arrays."""
         graph = self.recorder.graph
         nodes = set(graph.nodes[self.first :])
         private = {id(root) for root, _ in self._private}
@@ -248,12 +247,12 @@ def why_not_kept(recorder: Recorder, steps: Sequence[Step], carries: int) -> str
             return step.hindrance
     first, second = (_Taker(recorder, step, carries, True).run() for step in steps)
     if repr(first.body) != repr(second.body) or len(first.constants) != len(second.constants):
-        return "the second step recorded other operations than the first"
+        return "the second step recorded different operations from the first"
     pairs = [pair for pair in zip(first.constants, second.constants, strict=True) if pair[0] is not pair[1]]
     if pairs:
         recorder.memories.forget_all()
     if not all(_alike(recorder, *pair) for pair in pairs):
-        return "the second step read other arrays than the first"
+        return "the second step read different arrays from the first"
     return None
 
 

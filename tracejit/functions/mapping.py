@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dlmap: a function written for one observation, applied to all at once."""
+"""dlmap: a function written for one observation, applied to all observations at once."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

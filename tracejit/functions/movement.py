@@ -129,6 +129,12 @@ def ravel(x: Any) -> dlarray:
     Args:
         x: dlarray of any format, ndarray, number or list.
 
+    Returns:
+        unformatted dlarray with one axis.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+
     Examples:
         >>> import numpy as np, tracejit as tj
         >>> tj.ravel(np.zeros((2, 3))).shape
@@ -144,6 +150,12 @@ def flatten(x: Any) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray, number or list.
+
+    Returns:
+        unformatted dlarray with one axis.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
 
     Examples:
         >>> import numpy as np, tracejit as tj
@@ -360,6 +372,13 @@ def flip(x: Any, axis: Any = None) -> dlarray:
         x: dlarray of any format, ndarray, number or list.
         axis: the axes, by number or label; None reverses all.
 
+    Returns:
+        dlarray of the sizes, the format and the dtype of `x`.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DimsError: for an axis that `x` does not have.
+
     Examples:
         >>> import tracejit as tj
         >>> tj.extractdata(tj.flip([1.0, 2.0, 3.0]))
@@ -374,6 +393,12 @@ def atleast_1d(x: Any) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray, number or list.
+
+    Returns:
+        dlarray with its labels; a new axis is labelled U if `x` is formatted.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
 
     Examples:
         >>> import tracejit as tj
@@ -390,6 +415,12 @@ def atleast_2d(x: Any) -> dlarray:
     Args:
         x: dlarray of any format, ndarray, number or list.
 
+    Returns:
+        dlarray with its labels; new axes are labelled U if `x` is formatted.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+
     Examples:
         >>> import numpy as np, tracejit as tj
         >>> tj.atleast_2d(np.zeros(3)).shape
@@ -405,6 +436,12 @@ def atleast_3d(x: Any) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray, number or list.
+
+    Returns:
+        dlarray with its labels; new axes are labelled U if `x` is formatted.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
 
     Examples:
         >>> import numpy as np, tracejit as tj

@@ -37,9 +37,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
 
     The derivative of the root of a sum of squares at 0 is taken as 0.
 
-    >>> import tracejit as tj
-    >>> float(tj.norm([3.0, 4.0]))
-    5.0
+    Examples:
+        >>> import tracejit as tj
+        >>> float(tj.norm([3.0, 4.0]))
+        5.0
     """
     array = as_float(as_array(x, "norm"))
     axes = normalize_axes("norm", array, axis)

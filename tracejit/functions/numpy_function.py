@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of dlarrays as functions of ndarrays, for libraries that compute with these."""
+"""Functions of dlarrays as functions of ndarrays, for libraries that compute with ndarrays."""
 
 from collections.abc import Callable
 from typing import Any, final

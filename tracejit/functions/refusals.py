@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error of functions under NumPy's names for what they cannot do with the arguments that they were given."""
+"""The error of functions under NumPy's names for arguments that they do not support."""
 
 from typing import NoReturn
 

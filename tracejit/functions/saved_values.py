@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A function and its gradient as two recordings, the second of which reads values that the first one saves.
+"""A function and its gradient as two recordings; the second one reads values that the first one saves.
 
 Note [saved values]
 The gradient of a step of a solver is wanted long after the step, in another program. It would compute the step again,
@@ -8,8 +8,8 @@ and drops it again; these values are further results. The recording of the gradi
 the same adjoint, and has it read the arrays that were saved. What is left of the function has no reader, so that the
 program does not have it.
 
-Views of saved values are made again, as are numbers, which are computed from numbers. If values decide what is
-recorded, nothing is saved: two recordings then need not be of the same operations.
+Views of saved values are made again. Numbers are computed again, from numbers. If values decide what is recorded,
+nothing is saved, because the two recordings need not have the same operations then.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Eigenvalues of symmetric matrices, singular values, and what they give: ranks, pseudo-inverses, least squares.
 
-Labels: results have none. The sign of a vector is such that the first of its elements that is not much smaller than the
+Labels: results have none. The sign of a vector is chosen so that its first element that is not much smaller than the
 largest is positive, uncompiled and in replays.
 """
 
@@ -32,7 +32,7 @@ from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
-# Columns of a matrix that rotations serve; of more LAPACK computes the values (ops/spectral.py).
+# Most columns of a matrix whose values rotations compute; beyond that LAPACK does (ops/spectral.py).
 _FEW = 3
 _FEW_OF_VALUES = 2  # where no vectors are wanted
 _NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"
@@ -227,7 +227,7 @@ def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
 
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:
     """Return the pseudo-inverses of matrices; singular values below rcond times the largest count as 0."""
-    del hermitian  # a hint, which changes no number but by rounding
+    del hermitian  # a hint, which changes numbers only by rounding
     u, s, v = _factors("pinv", a)
     if not s.size:
         return transposed(matrices("pinv", "a", a, square=False))
@@ -299,7 +299,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
 
 
 def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
-    """Return norms of the orders that the toolbox' own function does not have, as ``numpy.linalg.norm``."""
+    """Return norms of the orders that the toolbox's own function does not have, as ``numpy.linalg.norm``."""
     array = movement.relabel(as_array(x, "norm"), None)
     axes = normalize_axes("norm", array, axis)
     if array.dtype.kind == "c" and (len(axes) == 1 or (is_real(ord) and ord in (-1, -np.inf))):

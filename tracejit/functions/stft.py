@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Transforms of segments: stft, what frequencies a signal has at which time, and istft, its inverse."""
+"""Transforms of segments: stft, the frequencies of a signal over time, and istft, its inverse."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def stft(
 
     Returns:
         complex dlarray, in which two axes take the place of the axis of time: frequencies (labelled S) and segments
-        (with the label of time). Of real signals it has frequencies 0 to fft_length // 2, of complex ones all.
+        (with the label of time). For real signals it has the frequencies 0 to fft_length // 2, for complex ones all.
         Nothing is added before or after the signal: there are (steps - overlap_length) // hop segments, with
         hop = length of the window - overlap_length, and steps that fill no segment are left out.
 

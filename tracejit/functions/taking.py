@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements taken from places along an axis, values added at places, and the places of elements that are not 0."""
+"""Elements taken from places along an axis, values added at places, and the places of nonzero elements."""
 
 from contextlib import suppress
 from typing import Any
@@ -127,6 +127,10 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
 
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DimsError: if `x` is a scalar.
 
     Examples:
         >>> import tracejit as tj

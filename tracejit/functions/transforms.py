@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Derivatives of functions: jvp, vjp, hvp, jacobian and hessian, which evaluate a function and differentiate it."""
+"""Derivatives of functions: jvp, vjp, hvp, jacobian and hessian evaluate a function and differentiate it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The arrays that derivatives are taken of, and by: traced ones of the evaluation that is going on."""
+"""The arrays whose derivatives are taken, and those they are taken by: traced arrays of the current evaluation."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ def along(
         treedef: the containers.
         what: names these arrays in messages.
     """
-    is_one = treedef.structure == tree.LEAF  # of which a list is the array
+    is_one = treedef.structure == tree.LEAF  # then a list is one array
     leaves, given_treedef = ([given], treedef) if is_one else tree.flatten(given, function=function)
     if given_treedef != treedef:
         raise ArgumentError(

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of arrays that numbers which vary name: x[i], x[i:i + 32], x[i, :, j], x[x[:, 0].argmax()].
+"""Parts of arrays whose places are numbers that vary: x[i], x[i:i + 32], x[i, :, j], x[x[:, 0].argmax()].
 
-A replay takes another part, of the same size: an integer becomes a take, and so does a slice whose two bounds vary. How
-many places it has is a guard; where they begin is computed as NumPy does it, with bounds below 0 and beyond the end.
-A slice with one such bound has a different size for each value, so it needs the number.
+A replay takes another part, of the same size. An integer becomes a take, and a slice with two bounds that vary does
+too. The number of places in the slice is a guard; its beginning is computed as in NumPy, with bounds below 0 and beyond
+the end. A slice with only one such bound has a different size for each value, so it needs the number.
 
-What NumPy gives for such a key is a view. So the result is linked to the array like other views, by this key instead of
-an op: a write into it is a put at the same places.
+NumPy gives a view for such a key. So the result is linked to the array like other views, by this key instead of an op:
+a write into the result is a put at the same places.
 
-A number that was computed of arrays (x.argmax()) is one of NumPy's scalars, by which NumPy gives a view, too; an array
-without axes gives a copy.
+A number that was computed from arrays (x.argmax()) is one of NumPy's scalars, for which NumPy gives a view too. For an
+array without axes it gives a copy.
 """
 
 from collections.abc import Callable
@@ -226,7 +226,7 @@ def _places(key: slice, extent: int) -> dlarray:
     count = int(recorder.need_value(length, "the size of a slice"))
     builder = recorder.thread.recorder.builder
     offsets = builder.constant(step * np.arange(count))
-    # Where the guard does not hold, the places must be some of the array all the same.
+    # Even where the guard does not hold, the places must lie in the array.
     last = max(extent - step * (count - 1) - 1, 0)
     return apply("add", apply("minimum", first, last), recorder.wrap(offsets.data, None, offsets))
 

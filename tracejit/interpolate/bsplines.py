@@ -22,7 +22,7 @@ class BSpline:
 
     Args:
         t: knots, which do not decrease; at least 2 k + 2.
-        c: coefficients, (n, ...) with n >= len(t) - k - 1, of which the first len(t) - k - 1 count.
+        c: coefficients, (n, ...) with n >= len(t) - k - 1; the first len(t) - k - 1 of them count.
         k: the degree, 0 or more.
         extrapolate: whether points outside of t[k] to t[n] get the polynomial of the nearest interval (True), NaN
             (False), or the value at their place in a period ("periodic").
@@ -32,7 +32,7 @@ class BSpline:
         DimsError: if the sizes do not fit.
         ArgumentError: if `t` decreases, in replays as well.
 
-    Derivatives of any order go by the points, the coefficients and the knots.
+    There are derivatives of any order by the points, the coefficients and the knots.
 
     Examples:
         >>> import tracejit as tj

@@ -33,7 +33,7 @@ class RegularGridInterpolator:
         DimsError: if the sizes do not fit.
         ArgumentError: if places neither increase nor decrease, or for another method.
 
-    Derivatives go by the points, the values, and the places of the grid; where cells meet, they are those of one side.
+    There are derivatives by the points, the values, and the places of the grid; where cells meet, they are one-sided.
 
     Examples:
         >>> import tracejit as tj

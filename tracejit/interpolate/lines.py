@@ -29,14 +29,14 @@ class interp1d:
         axis: the axis of `y` that goes with `x`.
         copy: ignored; arrays are never written.
         bounds_error: whether points outside raise an error; None for True unless `fill_value` is "extrapolate".
-        fill_value: what points outside get, a number, a pair for those below and above, or "extrapolate".
+        fill_value: the value of points outside: a number, a pair for those below and above, or "extrapolate".
         assume_sorted: whether `x` increases already.
 
     Raises:
         DimsError: if the sizes do not fit.
         ArgumentError: for another kind, or if two places are equal, in replays as well.
 
-    Derivatives go by the points, the values and the places; steps have the derivative 0 by points.
+    There are derivatives by the points, the values and the places; steps have the derivative 0 by points.
 
     Examples:
         >>> import tracejit as tj
@@ -107,7 +107,7 @@ class interp1d:
         return moved(found, points.ndim, self.axis)
 
     def _fills(self) -> tuple[Any, Any]:
-        """Return what points below and above get, None where the function goes on."""
+        """Return the values of points below and above, None where the function goes on."""
         if self.extrapolates:
             nan = float("nan")  # where there is no place before, or after
             return nan if self.degree == "previous" else None, nan if self.degree == "next" else None

@@ -23,13 +23,13 @@ class PPoly:
         x: the ends of the intervals, increasing.
         extrapolate: whether points outside of the intervals get the polynomial of the nearest one (True), NaN (False),
             or the value at their place in a period, the range of `x` ("periodic").
-        axis: the axis of results that the axes of points take the place of.
+        axis: the axis of results that the axes of points replace.
 
     Raises:
         DimsError: if the sizes do not fit.
         ArgumentError: if `x` does not increase, in replays as well.
 
-    Derivatives of any order go by the points, the coefficients and `x`.
+    There are derivatives of any order by the points, the coefficients and `x`.
 
     Examples:
         >>> import tracejit as tj

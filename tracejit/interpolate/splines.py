@@ -93,7 +93,7 @@ class PchipInterpolator(PPoly):
 
 
 class Akima1DInterpolator(PPoly):
-    """The piecewise cubic polynomial of H. Akima (1970), which few values far off disturb, as SciPy's.
+    """The piecewise cubic polynomial of H. Akima (1970), which outliers disturb little, as SciPy's.
 
     Args:
         x: knots, increasing.
@@ -149,7 +149,7 @@ class CubicSpline(PPoly):
         ArgumentError: if `x` does not increase, in replays as well, for another condition, or if the first and the last
             value of a periodic spline differ.
 
-    Derivatives go by the points, the values, the knots, and the derivatives at the ends.
+    There are derivatives by the points, the values, the knots, and the derivatives at the ends.
 
     Examples:
         >>> import numpy as np, tracejit as tj
@@ -332,7 +332,7 @@ def _shifted(x: dlarray, step: int, fill: float) -> tuple[dlarray, dlarray]:
 
 
 def _tridiagonal(below: Any, diagonal: Any, above: Any, right: dlarray) -> dlarray:
-    """Return the solution of systems of three diagonals, of which the middle one dominates."""
+    """Return the solution of systems of three diagonals; the middle one dominates."""
     n, step = right.shape[0], 1
     while step < n:
         (b0, b1), (d0, d1), (a0, a1), (r0, r1) = (

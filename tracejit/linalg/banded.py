@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Systems whose matrix has a few diagonals, each a row of an array, as LAPACK stores them.
+"""Systems whose matrix has a few diagonals; each diagonal is a row of an array, as LAPACK stores it.
 
 Row u + i - j, column j, holds the element i, j of a matrix with u diagonals above the main one.
 """

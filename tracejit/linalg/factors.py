@@ -67,7 +67,7 @@ def cholesky(a: Any, lower: bool = False) -> dlarray:
     """Return a Cholesky factor, upper triangular unless `lower`, as ``scipy.linalg.cholesky``.
 
     Args:
-        a: symmetric or Hermitian positive definite matrices, (..., n, n), of which the half that the factor fills is
+        a: symmetric or Hermitian positive definite matrices, (..., n, n); the half that the factor fills is
             read.
         lower: return L of L L' instead of R of R' R.
 

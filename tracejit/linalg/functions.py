@@ -90,9 +90,9 @@ def sqrtm(a: Any) -> dlarray:
         DimsError: if the matrices are not square.
         numpy.linalg.LinAlgError: if a real matrix has no such real root, or is singular.
 
-    Of real matrices the iteration is that of Denman and Beavers in products, M' = (2 I + M + M^-1) / 4 and
+    For real matrices the iteration is that of Denman and Beavers in products, M' = (2 I + M + M^-1) / 4 and
     X' = X (I + M^-1) / 2 from M = X = A (S. Cheng, N. Higham, C. Kenney, A. Laub, Approximating the logarithm of a
-    matrix, 2001). Of complex ones SciPy's own routine runs, in programs as a call of Python. SciPy's result is complex
+    matrix, 2001). For complex ones SciPy's own routine runs, in programs as a call of Python. SciPy's result is complex
     where a real matrix has negative eigenvalues; so it is for ``a.astype(complex)``.
 
     Examples:

@@ -2,11 +2,11 @@
 """Functions of Hermitian matrices by their eigenvalues, with derivatives that hold where eigenvalues are equal.
 
 Note [derivatives of a function of a Hermitian matrix]
-With constant eigenvectors V of A, V^H A V = D + N, where D is diagonal and N is 0, but has a derivative. Then f(A) is
+With constant eigenvectors V of A, V^H A V = D + N, where D is diagonal; N is 0 but has a derivative. Then f(A) is
 V (f(D) + f[d_i, d_j] N_ij + f[d_i, d_k, d_j] N_ik N_kj + ...) V^H, in which f[...] are divided differences (Daleckii
 and Krein, 1951). No eigenvector is differentiated, so nothing is divided by the distance of eigenvalues that are
-equal. The first two terms are computed as they are; f may be of other variables, too. The third one takes n^3
-numbers, so it is there for second derivatives only, as the derivative of a term that is 0.
+equal. The first two terms are computed directly; f may depend on other variables too. The third one takes n^3 numbers,
+so it is computed for second derivatives only, as the derivative of a term that is 0.
 
 Where points are close, quotients would lose digits: divided differences are integrals of a derivative of f there, by
 the rule of Gauss (the formula of Hermite and Genocchi).
@@ -81,7 +81,7 @@ def funmh(A: Any, func: _Function, *, lower: bool = True) -> dlarray:  # noqa: N
 
 
 class _OfNumbers:
-    """A function of numbers, whose text is that of any other: what it computes is recorded where it is called.
+    """A function of numbers whose text equals that of any other; its operations are recorded where it is called.
 
     So a function that is made anew in each call does not make two recordings differ.
     """
@@ -184,7 +184,7 @@ def _divided(func: _Function, points: list[dlarray], scale: dlarray) -> dlarray:
             for u, other in _RULE
         ]
     integral = reduce(elementwise.add, terms)
-    # The integral is taken where it is the quotient but for what the quotient's rounding may be.
+    # The integral is taken where it differs from the quotient by no more than the quotient's rounding error.
     largest = elementwise.maximum(elementwise.abs(first), elementwise.abs(second))
     rounding = largest * (_ROUNDINGS * float(np.finfo(gap.dtype).eps))
     is_close = (gap <= scale * _CLOSE) & (elementwise.abs(integral * gap - change) <= rounding)

@@ -62,7 +62,7 @@ def toeplitz(c: Any, r: Any = None) -> dlarray:
 
     Args:
         c: the first column, a vector.
-        r: the first row, of which the first element is not read; None for the conjugate of `c`.
+        r: the first row, whose first element is not read; None for the conjugate of `c`.
 
     Returns:
         dlarray, as many rows as elements of `c`, as many columns as elements of `r`.
@@ -85,7 +85,7 @@ def hankel(c: Any, r: Any = None) -> dlarray:
 
     Args:
         c: the first column, a vector.
-        r: the last row, of which the first element is not read; None for zeros.
+        r: the last row, whose first element is not read; None for zeros.
 
     Returns:
         dlarray, as many rows as elements of `c`, as many columns as elements of `r`.
@@ -128,7 +128,7 @@ def companion(a: Any) -> dlarray:
     """Return the companion matrix of a polynomial, whose eigenvalues are the roots.
 
     Args:
-        a: coefficients, that of the highest power first; at least 2, the first of which is not 0.
+        a: coefficients, that of the highest power first; at least 2, and the first one is not 0.
 
     Returns:
         dlarray of one row less than there are coefficients.

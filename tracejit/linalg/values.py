@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Eigenvalues, singular values, and what follows from them, with the arguments of SciPy's functions.
 
-Vectors have the sign, or the phase, that NumPy's functions give them on dlarrays.
+Vectors have the sign, or the phase, that NumPy's functions on dlarrays give them.
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ def eigvals(a: Any) -> dlarray:
 
 
 def _chosen(name: str, w: dlarray, by_index: Any, by_value: Any) -> slice | None:
-    """Return which eigenvalues are asked for, None for all. Values decide how many there are, which is guarded."""
+    """Return the places of the wanted eigenvalues, None for all. If values decide their number, it is guarded."""
     if by_index is not None and by_value is not None:
         refuse(f"linalg.{name}", "subset_by_index and subset_by_value are given both, expected one of them")
     given = by_index if by_index is not None else by_value
@@ -228,7 +228,7 @@ def svdvals(a: Any) -> dlarray:
 
 
 def _small(x: dlarray, factor: Any) -> float:
-    """Return up to which part of the largest singular value others are as 0."""
+    """Return the part of the largest singular value up to which others count as 0."""
     return max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if factor is None else float(factor)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layers with a backward of their own, as differentiable functions of their inputs and arrays."""
+"""Layers with their own backward method, as differentiable functions of their inputs and arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""checklayer: a check of all that a network expects of a layer."""
+"""checklayer: a check of everything that a network expects of a layer."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ def _require(holds: Any, reason: str) -> None:
 
 
 class _Checks:
-    """The checks of one layer, in order; one that needs what failed before is skipped."""
+    """The checks of one layer, in order; a check that depends on a failed one is skipped."""
 
     def __init__(self, layer: Layer, layouts: Sequence[DataLayout]) -> None:
         self.layer: Any = object.__new__(type(layer))
@@ -205,7 +205,7 @@ class _Checks:
         for a, b in zip(first, second, strict=True):
             _require(
                 np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True),
-                "two calls of predict differ; random numbers belong into forward",
+                "two calls of predict differ; random numbers belong in forward",
             )
         return None
 

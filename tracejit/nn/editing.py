@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of networks: layers added, removed, connected, replaced; learnables tied and frozen. Each gives a network."""
+"""Changed networks: layers added, removed, connected, replaced; learnables tied and frozen."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -17,7 +17,7 @@ from tracejit.util.text import brief
 
 
 class EditedNetwork(tree.TreeNode):
-    """The base class of networks, with what changes their layers."""
+    """The base class of networks, with the methods that change their layers."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class EditedNetwork(tree.TreeNode):
         """Return the network with more layers, connected with each other but not with those it has.
 
         Args:
-            layers: a layer, or a list of layers, each of which takes the output of the one before.
+            layers: a layer, or a list of layers; each takes the output of the one before.
 
         Raises:
             ArgumentError: if something is no layer, or a name is taken.
@@ -99,7 +99,7 @@ class EditedNetwork(tree.TreeNode):
         return self._edited(layers, [c for c in self._fixed.content.connections if c != pair])
 
     def replace_layer(self, name: str, layers: Layer | Iterable[Layer]) -> Self:
-        """Return the network with another layer, or several in a row, in the place of one.
+        """Return the network with one layer replaced by a new one, or by several in a row.
 
         Args:
             name: of the layer that goes.
@@ -189,7 +189,7 @@ class EditedNetwork(tree.TreeNode):
         return self._with_factors("unfreeze", names, None, "learn_rate_factors", 1.0)
 
     def with_learn_rate_factor(self, layer: str, parameter: str, factor: float) -> Self:
-        """Return the network in which a learnable has another factor of the learning rate.
+        """Return the network with a new factor of the learning rate for a learnable.
 
         Args:
             layer: name of the layer.
@@ -202,7 +202,7 @@ class EditedNetwork(tree.TreeNode):
         return self._with_factors("with_learn_rate_factor", (layer,), parameter, "learn_rate_factors", factor)
 
     def with_l2_factor(self, layer: str, parameter: str, factor: float) -> Self:
-        """Return the network in which a learnable has another factor of the L2 regularisation.
+        """Return the network with a new factor of the L2 regularisation for a learnable.
 
         Args:
             layer: name of the layer.
@@ -283,7 +283,7 @@ def _renamed(layer: Layer, name: str) -> Layer:
 
 
 def _counterpart(what: str, port: str, old: Sequence[str], name: str, new: Sequence[str]) -> str:
-    """Return the input or output that takes the place of one with another name: the only one of a layer."""
+    """Return the input or output that replaces one with a different name: the only one of a layer."""
     if len(old) == 1 and len(new) == 1:
         return new[0]
     raise ArgumentError(

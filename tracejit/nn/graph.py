@@ -67,7 +67,7 @@ def _free(stem: str, taken: set[str]) -> str:
 
 
 def in_a_row(layers: Mapping[str, Layer]) -> list[Connection]:
-    """Return the connections of layers each of which takes the outputs of the one before.
+    """Return the connections of layers that each take the outputs of the one before.
 
     Raises:
         ArgumentError: if a layer has no or several inputs or outputs that would have to be connected.

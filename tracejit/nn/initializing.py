@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Initialisation of a network: the layouts of all outputs, and the arrays that are not set."""
+"""Initialisation of a network: the layouts of all outputs, and values for arrays that are not set."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layer: the base class of all layers, and the mix-ins of what a network does with them."""
+"""Layer: the base class of all layers, and the mix-ins for what a network does with layers."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ class dlnetwork(EditedNetwork):
     container: of the arguments and results of an accelerated function, for dlgradient and for the updates.
 
     Args:
-        layers: list of layers, each of which takes the output of the one before; None for none yet.
+        layers: list of layers; each takes the output of the one before. None for none yet.
         examples: example data or nn.DataLayout for each input, if there is no input layer that tells.
         initialize: whether to set the arrays that are not set; by default if the inputs are known.
         seed: of the random numbers for that; None to go on with those of rng().
@@ -217,7 +217,7 @@ class dlnetwork(EditedNetwork):
     # Changes.
 
     def initialize(self, *examples: Any, seed: Any = None) -> "dlnetwork":
-        """Return the network with all arrays that are not set, of random numbers where the layer says so.
+        """Return the network with values for all arrays that are not set, random numbers where the layer asks for them.
 
         Args:
             examples: example data or nn.DataLayout for each input; by default input layers tell.
@@ -252,7 +252,7 @@ class dlnetwork(EditedNetwork):
             state: a table of the same rows, or dicts by layer and parameter.
 
         Raises:
-            ArgumentError: if it is of another network.
+            ArgumentError: if it belongs to a different network.
             DimsError: if sizes differ from those of the arrays in their places.
         """
         content = self._fixed.content
@@ -352,7 +352,7 @@ def _fitting(
         if not may_vary and array._data.shape != as_array(before)._data.shape:
             raise DimsError(
                 f"{function}: {'/'.join(row)} is of {recorders.describe(array)}, expected "
-                f"{recorders.describe(as_array(before))}; is it of another network?"
+                f"{recorders.describe(as_array(before))}; does it belong to a different network?"
             )
         arrays.append(array.copy() if isinstance(value, np.ndarray) else array)
     return tuple(arrays)

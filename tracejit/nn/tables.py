@@ -229,7 +229,7 @@ def values_for(function: str, argument: str, names: RowNames, given: Any) -> tup
     if missing or others:
         lacks = f"it lacks {'/'.join(missing[0])}" if missing else f"it has {'/'.join(map(str, others[0]))}"
         raise ArgumentError(
-            f"{function}: {argument} is of another network: {lacks}, which this network "
+            f"{function}: {argument} belongs to a different network: {lacks}, which this network "
             f"{'has' if missing else 'does not have'}; pass what a network with the same layers gave."
         )
     return tuple([values[name] for name in names.names])

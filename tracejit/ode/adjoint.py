@@ -3,15 +3,15 @@
 
 Note [gradients of solutions]
 By the steps: the steps that were taken are differentiated, one after the other from the last to the first. That is the
-gradient of what was computed; the sizes of steps count as constants. The memory holds the steps.
+gradient of the computed result; the sizes of steps count as constants. Memory holds all steps.
 
 By the adjoint equation, with the loss L, the cotangents a = dL/dy and the right-hand side f(t, y, theta),
 
     da/dt = -a df/dy,    dL/dtheta = integral of a df/dtheta from the first time to the last one
 
 (L. S. Pontryagin and others; for networks R. T. Q. Chen and others, Neural ordinary differential equations, 2018).
-The memory does not grow with the number of steps. The state is solved backwards beside the cotangents, from each state
-that was returned. With the seminorm the error of the gradients by parameters does not choose the size of steps (P.
+Memory does not grow with the number of steps. The state is solved backwards beside the cotangents, from each state that
+was returned. With the seminorm, the error of the gradients by parameters does not influence the size of steps (P.
 Kidger and others, "Hey, that's not an ODE", 2021): they do not feed back into the equation.
 """
 
@@ -32,7 +32,7 @@ _MOST_UNDIFFERENTIATED = 4  # solutions in turn; the next one saves nothing for 
 
 
 class OdeSolution(DifferentiableFunction):
-    """The states at given times, of which each first axis is the time, as a function of times, state and parameters.
+    """The states at given times, with time as the first axis, as a function of times, state and parameters.
 
     Args:
         problem: the right-hand side.

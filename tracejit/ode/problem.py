@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A right-hand side, and the functions of solvers that are accelerated for it."""
+"""A right-hand side, and the solvers' functions that are accelerated for it."""
 
 import copy
 import types

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The loop of a solver whose steps have the size that keeps their error within tolerances."""
+"""The loop of a solver that chooses the size of steps so that their error stays within tolerances."""
 
 import math
 from bisect import bisect_right

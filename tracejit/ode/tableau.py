@@ -2,8 +2,8 @@
 """The coefficients of Dormand and Prince's method of orders 5 and 4.
 
 J. R. Dormand and P. J. Prince, A family of embedded Runge-Kutta formulae, Journal of Computational and Applied
-Mathematics 6, 1980. Between steps: L. F. Shampine, Some practical Runge-Kutta formulas, Mathematics of Computation
-46, 1986, the polynomial of order 4.
+Mathematics 6, 1980. The interpolation between steps is the polynomial of order 4 in L. F. Shampine, Some practical
+Runge-Kutta formulas, Mathematics of Computation 46, 1986.
 """
 
 NODES = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Attention: sums of values weighted by how well their keys fit a query.
 
-Arrays lie as (batch, length, heads, width). The mask, a number added to each score, is (batch, heads, queries, keys),
-of which all but the last may be 1; without one (masked=False) it is (1, 1, 1, 1) and not read. `group` query heads in a
-row share a head of keys and values. `scale`, (1,), multiplies queries.
+Arrays lie as (batch, length, heads, width). The mask, a number added to each score, is (batch, heads, queries, keys);
+all sizes but the last may be 1. Without a mask (masked=False) it is (1, 1, 1, 1) and not read. `group` consecutive
+query heads share a head of keys and values. `scale`, (1,), multiplies queries.
 """
 
 import math
@@ -48,7 +48,7 @@ def _rows(x: np.ndarray) -> np.ndarray:
 def _scores(
     q: np.ndarray, k: np.ndarray, mask: np.ndarray, start: int, *, causal: bool, masked: bool
 ) -> np.ndarray:
-    """Return (batch, key heads, group, queries, keys) scores of some queries, the first of which is `start`."""
+    """Return (batch, key heads, group, queries, keys) scores of some queries, beginning with number `start`."""
     key_heads, count = k.shape[2], q.shape[1]
     scores: np.ndarray = _blocks(q, key_heads) @ k.transpose(0, 2, 3, 1)[:, :, None]
     if masked:

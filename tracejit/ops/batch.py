@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of ops for many observations at once: the op of operands to which an axis of observations is added in front.
+"""Rules of ops for many observations at once: the op on operands with an additional axis of observations in front.
 
 A rule is called as ``rule(b, node, given, count)``. `given` has, for each input of the node, the value with the axis of
 `count` observations in front, or None for an input that is the same for all. It returns the outputs with that axis.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convolutions: one sum of products of three arrays, of which each op computes one from the other two.
+"""Convolutions: one sum of products of three arrays; each op computes one of the arrays from the other two.
 
 With x (B, *I, C), w (U, *K, C / groups) and y (B, *O, U), the sum is over images b, windows o, taps k, filters u and
 the channels c of the group of u:
@@ -11,8 +11,8 @@ where x is 0 outside of its sizes. `convolution` is its derivative by y, `convol
 `convolution_input`. `convolution` may add a bias for each filter.
 
 The order of axes is a param: `labels` has those of x, w and y (B images, S spatial, C channels, U filters), such as
-("BCSS", "UCSS", "BUSS"). `size` has the spatial sizes of the result. They say how far windows go, so there is no
-padding after an array; `before` may be negative.
+("BCSS", "UCSS", "BUSS"). `size` has the spatial sizes of the result. They say how far windows go, so there is no param
+for padding after an array. `before`, the padding before it, may be negative.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The references of convolutions in NumPy: products of matrices whose rows are the windows of some images.
 
-Arrays have the axes x (B, *I, C), w (U, *K, C / groups) and y (B, *O, U). The windows of a whole batch would be as
-many times larger than x as a window has taps, so they are laid out for a block of windows at a time, which stays in
-the near caches.
+Arrays have the axes x (B, *I, C), w (U, *K, C / groups) and y (B, *O, U). The windows of a whole batch would take as
+many times the memory of x as a window has taps. So windows are laid out block by block, and a block stays in the near
+caches.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Connectionist temporal classification: how unlikely a target is, summed over all its alignments with the steps.
 
-y is (batch, steps, classes), logarithms of probabilities; labels are (batch, most) classes, of which an observation
-has label_lengths, and lengths are those of its steps. `blank` is the class that stands between labels.
+y is (batch, steps, classes), logarithms of probabilities. Labels are (batch, most) classes; label_lengths has the
+number of labels of each observation, and lengths has the number of its steps. `blank` is the class that stands between
+labels.
 """
 
 from collections.abc import Sequence
@@ -156,7 +157,7 @@ _CUT = RangeCut(_ns, lambda numbers: numbers[1])
 
 
 def _sample(batch: int, steps: int, most: int, classes: int, dtype: str) -> Sample:
-    """Return a sample with lengths and labels that are drawn, some of which do not fit and cost infinity.
+    """Return a sample with random lengths and labels, including some that do not fit and cost infinity.
 
     Its dtype is given, so that differences, which do not exist there, are not taken."""
     shapes = ((batch, steps, classes), (batch, most), (batch,), (batch,))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elementwise ops: arithmetic, mathematical functions, comparisons, logic, selection and casts.
 
-Templates name functions of the emitted source by dtype suffix (``exp_f32``); every target defines them.
+Templates name functions of the emitted source with a dtype suffix (``exp_f32``); every target defines them.
 """
 
 from collections.abc import Callable, Iterator
@@ -163,11 +163,11 @@ _MAX = "where(({0} > {1}) | ({0} != {0}), {0}, {1})"
 _MIN = "where(({0} < {1}) | ({0} != {0}), {0}, {1})"
 
 ARITHMETIC = (
-    elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
+    elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or",
                  lambda b, n, ct: (ct, ct), for_bool="{0} | {1}"),
     elementwise("sub", np.subtract, "{0} - {1}", "x - y; ct, -ct",
                  lambda b, n, ct: (ct, lambda: b.neg(ct))),
-    elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and.", _vjp_mul,
+    elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and", _vjp_mul,
                  for_bool="{0} & {1}"),
     elementwise("div", np.true_divide, "{0} / {1}", "x / y; ct / y, -ct (x / y) / y", _vjp_div, cost=4,
                  domain=(0.5, 3.0)),

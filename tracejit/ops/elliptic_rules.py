@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Derivatives of elliptic integrals, as formulas of Carlson's symmetric ones (DLMF 19.18, 19.25).
 
-Arguments are as of the rules in special_rules.py, which collects them.
+Arguments are those of the rules in special_rules.py, which collects these rules too.
 """
 
 from collections.abc import Callable

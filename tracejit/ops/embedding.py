@@ -104,7 +104,7 @@ OPS = (
        kind=Kind.KERNEL, infer=_infer_sum, numpy=_numpy_sum,
        promote=lambda v, index, starts, order: (float_of(v), INT64, INT32, INT32), vjp=_vjp_sum,
        emit=KernelCall("sum_groups", _sum_numbers, cut=RangeCut(_sum_ns, _rows)),
-       # Of no rows, whose groups any drawn numbers are; others are tested by gradients of embed.
+       # Without rows, so that any drawn numbers are their groups; samples with rows are tested by gradients of embed.
        samples=(Sample(((0, 3), (0,), (3,), (0,)), {"extent": 2}, dtypes=(None, "int64", "int32", "int32"),
                        integer_high=1),)),
 )  # fmt: skip

@@ -147,7 +147,7 @@ def primes(n: int) -> tuple[int, ...]:
 
 
 def radices(n: int) -> list[int]:
-    """Return the steps of the kernel: factors of n, of which 2 come together as 8 or 4."""
+    """Return the steps of the kernel: factors of n, with factors of 2 combined to 8 or 4."""
     found = primes(n)
     twos = found.count(2)
     eights = twos // 3 - (twos % 3 == 1 and twos > 1)

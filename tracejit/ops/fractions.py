@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ops of the incomplete gamma and beta functions: what is left of them without their powers, and its derivatives.
+"""Ops of the incomplete gamma and beta functions: their factors besides the powers, and derivatives of these.
 
-SciPy computes the functions themselves. These ops have what their derivatives by the parameters need, and their
-logarithms where they underflow (docs: special_rules.py). NumPy's reference evaluates all elements at once.
+SciPy computes the functions themselves. These ops compute what the derivatives by the parameters need, and the
+logarithms where the functions underflow (see special_rules.py). NumPy's reference evaluates all elements at once.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of 16 bits: which ops take them as they are.
+"""Numbers of 16 bits: the ops that take them as they are.
 
 Note [numbers of 16 bits]
 float16 and bfloat16 are formats of memory. Arithmetic is done in float32: before an op its operands of 16 bits are
-cast, and a result that NumPy has in 16 bits is cast back, which rounds to the nearest number, ties to the even one.
+cast, and a result that has 16 bits in NumPy is cast back, which rounds to the nearest number, ties to the even one.
 These casts are nodes of a recording, so that derivatives, batches and guards need no rules of their own. Ops that only
-move numbers take them as they are. Kernels know integers and numbers of 32 and 64 bits: passes/graph/half_bits.py puts
-an integer of the same bits in the place of each number, and the ops of ops/half_bits.py in the place of the casts.
+move numbers take them as they are. Kernels know integers, and floats of 32 and 64 bits: passes/graph/half_bits.py
+replaces each number by an integer of the same bits, and the casts by the ops of ops/half_bits.py.
 """
 
 from tracejit.ops.op import Kind, Op

@@ -133,7 +133,7 @@ def _vjp_put(b: Any, node: Any, ct: Any) -> Any:
         m = prod(index.shape)
         if m < 2:
             return taken
-        # Of writes to one place only the last one shows in the result, so it alone has a cotangent: `last`
+        # If several writes go to one place, only the last one shows in the result, so it alone has a cotangent: `last`
         # holds for each place the number of the write that reached it last.
         writes = b.constant(np.arange(m))
         flat = b.reshape(index, shape=(m,))
@@ -255,7 +255,8 @@ def _vjp_maxunpool(b: Any, node: Any, ct: Any) -> Any:
     v, index = node.inputs
 
     def of_value() -> Any:
-        # Of elements at one place only the last one shows in the result: the number of each is put there, too.
+        # If several elements go to one place, only the last one shows in the result: the number of each is put there
+        # too.
         numbers = b.reshape(b.constant(np.arange(prod(v.shape))), shape=v.shape)
         last = b.take_along_axis(b.maxunpool(numbers, index, **node.params), index, axis=node.params["axis"])
         return b.where(b.equal(last, numbers), b.take_along_axis(ct, index, axis=node.params["axis"]), 0.0)

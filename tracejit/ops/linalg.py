@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ops of linear algebra: factors of matrices, and solutions of linear systems by them.
 
-The last two axes are rows and columns, those before count matrices. An op whose factors do not exist gives NaN, or an
-exact 0 on the diagonal of U; public functions check that and raise the error. Adjoints are made of these ops, so that
-derivatives of any order exist. (M. Giles, Collected matrix derivative results for forward and reverse mode, 2008.)
+The last two axes are rows and columns, those before count matrices. If its factors do not exist, an op gives NaN, or an
+exact 0 on the diagonal of U; public functions check for that and raise the error. Adjoints are made of these ops, so
+that derivatives of any order exist. (M. Giles, Collected matrix derivative results for forward and reverse mode, 2008.)
 """
 
 from collections.abc import Callable

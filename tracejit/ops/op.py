@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The record of one operation, and what its fields may hold.
 
-One op is one record. Adding a record to a family's table is all that it takes to add an op: the array
+One op is one record. To add an op, add a record to a family's table: the array
 functions, the adjoint, the emitted code and the generated tests read the record.
 """
 

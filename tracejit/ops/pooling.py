@@ -2,8 +2,8 @@
 """Pooling over adjacent axes: the largest element of each window and its place, the mean, and their adjoints.
 
 A window has `size` elements along each of the axes that begin at `axis`. Windows begin `stride` elements apart, the
-first `padding[i][0]` before the first element; `padding[i][1]` is what is added at the end. Padding is smaller than
-the window, so that each window has an element of the array.
+first one `padding[i][0]` before the first element; `padding[i][1]` elements are added at the end. Padding is smaller
+than the window, so that each window has an element of the array.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers as functions of the state of a generator: uniform numbers, and the permutation that such give.
+"""Random numbers as functions of the state of a generator: uniform numbers, and permutations made from them.
 
-A state is an int64 array (key, position). A draw takes whole blocks of four words of 32 bits from
-position + offset on; whoever draws moves the position on. Draws of different `stream` are independent.
-All other random numbers are computed from these by other ops.
+A state is an int64 array (key, position). A draw takes whole blocks of four words of 32 bits from position + offset on;
+the caller moves the position on. Draws of different `stream` are independent. All other random numbers are computed
+from these by other ops.
 """
 
 from collections.abc import Sequence

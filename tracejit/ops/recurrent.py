@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Recurrent layers: LSTM, GRU and the plain one, over all steps of a batch of sequences.
 
-Arrays lie as (batch, steps, ...). An op takes z, what the inputs contribute to the gates of each step (x w', one
-product for all steps), and the bias, and goes through the steps, each of which multiplies the state before it. The
+Arrays lie as (batch, steps, ...). An op takes z, the contribution of the inputs to the gates of each step (x w', one
+product for all steps), and the bias. It goes through the steps, and each step multiplies the state before it. The
 adjoint gives the cotangent of z, from which those of all weights follow by products over all steps at once.
 
 Weights that multiply states come in panels of 32 columns, (panels, rows, 32), which a kernel reads without gaps. Where
-the mask (batch, steps) is 0 a state stays as it was; without a mask (masked=False) it is (1, 1) and not read. With
-`reverse` the last step comes first. All results of a row of the batch depend on this row only.
+the mask (batch, steps) is 0, a state stays as it was; without a mask (masked=False) it is (1, 1) and not read. With
+`reverse` the last step comes first. The results of a row of the batch depend on this row only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ def packed(apply: Apply, weights: Any) -> Any:
 
 
 def unpacked(apply: Apply, panels: Any, columns: int) -> Any:
-    """Return the matrix of which packed() made panels."""
+    """Return the matrix from which packed() made panels."""
     count, rows, _ = panels.shape
     matrix = apply("reshape", apply("transpose", panels, axes=(1, 0, 2)), shape=(rows, count * PANEL))
     if columns == count * PANEL:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Weighted sums of neighbours along one axis or two, by tables that say where they begin and what they weigh.
+"""Weighted sums of neighbours along one axis or two, by tables of their first places and their weights.
 
 The ops take the tables of their adjoints too, which are the same ops with the tables exchanged (transposed()).
 """
@@ -158,7 +158,8 @@ OPS = (
        promote=_promote, vjp=_vjp,
        batch=batch.first_only,
        emit=KernelCall("resample", _numbers, cut=RangeCut(_ns, lambda numbers: numbers[1]), variant=_variant),
-       # No taps, for which any drawn tables are each other's transposes; others are tested by the functions.
+       # Without taps, so that any drawn tables are each other's transposes; samples with taps are tested by the
+       # functions.
        samples=tuple(Sample((shape, (4,), (4, 0), (shape[axis],), (shape[axis], 0)), {"axis": axis}, dtypes=_DTYPES,
                             integer_high=1) for shape, axis in (((2, 3), 1), ((2, 3, 2), 1)))),
     Op(name="resample_planes", doc="resample() along an axis and the next one; tables of rows, of columns, and of both "

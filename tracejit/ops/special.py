@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ops of special functions: one record for each real ufunc of scipy.special, which computes it.
 
-The adjoint of a function is one formula for each operand (special_rules.py). By an operand for which there is none,
+The adjoint of a function is one formula for each operand (special_rules.py). For an operand without a formula,
 dlgradient raises an error.
 """
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The derivatives of special functions, as formulas.
 
-A rule is a formula (f, *operands, y) for each operand, where y is the result, or the results; of a function of several
-results it gives the derivative of each. ZERO stands where the derivative is 0, UNKNOWN where there is no formula.
-Formulas are from the Digital Library of Mathematical Functions (dlmf.nist.gov), by the number of its chapter, unless
-they follow from the definition.
+A rule is a formula (f, *operands, y) for each operand, where y is the result, or the results. For a function of several
+results, the formula gives the derivative of each. ZERO stands where the derivative is 0, UNKNOWN where there is no
+formula. Formulas are from the Digital Library of Mathematical Functions (dlmf.nist.gov), by the number of its chapter,
+unless they follow from the definition.
 """
 
 from collections.abc import Callable

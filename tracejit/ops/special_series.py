@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Derivatives of special functions that have to be written as series, everywhere or near a point.
 
-At a point where a quotient is 0 / 0, only another formula has its further derivatives. Arguments are as of the rules in
-special_rules.py, which collects them.
+At a point where a quotient is 0 / 0, a different formula is needed for higher derivatives. Arguments are those of the
+rules in special_rules.py, which collects these rules too.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def kelvin(f: Any, x: Any, plain: Callable[..., Any], first: int) -> Any:
 
 
 def struve(f: Any, v: Any, x: Any) -> Any:
-    """Return (x / 2)^v / (sqrt(pi) gamma(v + 3/2)), half of which the derivatives contain (DLMF 11.4)."""
+    """Return (x / 2)^v / (sqrt(pi) gamma(v + 3/2)); the derivatives contain half of it (DLMF 11.4)."""
     none = f.equal(v, 0.0)  # whose power has derivatives at 0
     return f.where(none, 1.0, f.pow(x * 0.5, f.where(none, 1.0, v))) * f.rgamma(v + 1.5) / _ROOT_PI
 

@@ -7,7 +7,7 @@ order: rotations of Jacobi take ten times as long for 32 columns, and a hundred 
 
 The adjoint divides by the differences of values. Where two are equal, up to rounding, it takes 0 in place of the
 quotient: that is the derivative of functions of the values, and of the spaces that vectors of equal values span. It
-lacks a part for f(A) = V diag(f(w)) V', whose limit f'(w) cannot be told from cotangents of V and w.
+lacks a part for f(A) = V diag(f(w)) V', because its limit f'(w) does not follow from the cotangents of V and w.
 """
 
 from collections.abc import Sequence

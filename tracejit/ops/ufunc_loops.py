@@ -4,7 +4,7 @@
 Those of numpy.linalg are in matrix_ufuncs.py. Some of SciPy's functions have vector code of their own instead
 (kernels/intrinsics/special.py).
 
-SciPy's ufuncs are looked up when the first of their ops is used, so SciPy is imported then.
+SciPy's ufuncs are looked up, and SciPy is imported, when the first of their ops is used.
 """
 
 import importlib

@@ -13,7 +13,8 @@ Us for 65,536 elements of float32:
 from tracejit.ir import Node
 from tracejit.ops.op import Scalar
 
-# To compute again, or to store and load. Note [passes] has the gain for the gradient of a layer normalisation.
+# The choice between computing again, and storing and loading. Note [passes] has the gain for the gradient of a layer
+# normalisation.
 CHEAP = 3  # the cost of an op that is computed again; values of dearer ops are stored
 CHEAP_TOGETHER = 5  # the same for all ops and loads that one value needs (Note [passes])
 RECIPE = 4  # the cost of all that readers in other loops compute again (Note [recomputing])
@@ -29,10 +30,10 @@ NS_PER_TOUCH = 0.05  # an element that is loaded or stored
 NS_PER_COST = 0.018  # an element, for each unit of an op's cost
 MULTIPLIED_BYTES_PER_NS = 300  # 75 multiplications of float32: 150 GFLOP/s
 
-# Threads. To hand work to a thread that is awake takes 0.5 us, but what the other CPU reads has to come from this
-# one's cache, and what it writes has to go back. A product (128, 64) (64, 128), float32, whose factors one CPU writes
-# takes 14 us there, and 16 on two; (256, 128) (128, 128) takes 53, and 48. Elementwise work begins to pay at about the
-# same time.
+# Threads. Handing work to a thread that is awake takes 0.5 us, but its operands have to come from this CPU's cache, and
+# its results have to go back. A product (128, 64) (64, 128), float32, whose factors one CPU writes, takes 14 us on that
+# CPU and 16 us on two; (256, 128) (128, 128) takes 53 us and 48 us. Elementwise work begins to pay at about the same
+# time.
 LEAST_SPLIT_NS = 40_000.0  # a launch that takes less runs as a whole
 LEAST_SECTION_NS = 40_000.0  # a section that takes less runs on one thread
 MOST_SECTION_BYTES = 1 << 21  # that a section writes into the arena: more would leave the near cache

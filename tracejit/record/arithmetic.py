@@ -4,8 +4,8 @@
 Note [numbers that vary]
 Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
 a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result
-fits 64 bits. An operation without such conditions (int ** int, a complex result) needs the numbers. NumPy's numbers
-are promoted, overflow and divide by zero as its arrays do, and so do the graph's: they need no guards.
+fits 64 bits. An operation without such conditions (int ** int, a complex result) needs the numbers. NumPy's numbers are
+promoted, overflow and divide by zero as its arrays do. The graph does the same, so they need no guards.
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def _result_number(result: Any, array: Any, *operands: Any) -> Any:
 
 
 def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
-    """Return an operation of two numbers, one of which varies."""
+    """Return the result of an operation on two numbers; at least one of them varies."""
     a, b = number_of(x), number_of(y)
     for other in (x, y):
         if recorder.is_array(other) or isinstance(other, np.ndarray):
@@ -172,7 +172,7 @@ def _is_by_dtype(x: Any, y: Any) -> bool:
 
 
 def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
-    """Return a ufunc of numbers, some of which vary, or None if it needs them."""
+    """Return the result of a ufunc on numbers that may vary, or None if it needs their values."""
     numbers = [number_of(x) for x in inputs]
     if any(type(number) not in _PLAIN for number in numbers):
         return None
@@ -207,7 +207,7 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
 
 
 def by_ufunc_of_arrays(ufunc: np.ufunc, inputs: Any) -> Any:
-    """Return a ufunc of numbers that vary and ndarrays, as a traced array, or None if it needs the numbers."""
+    """Return a ufunc of varying numbers and ndarrays as a traced array, or None if it needs the numbers' values."""
     current = recorder.thread.recorder
     if current is None or not all(
         is_number(x) or type(x) in _PLAIN or type(x) in NUMPY_NUMBERS or _can_be_traced(x) for x in inputs

@@ -5,9 +5,9 @@ Note [true numbers]
 The user's code can keep a Number anywhere: as a key of a cache, in a list, in an attribute, in an object of C code.
 Once its value is needed, or its recording has ended, it must be a true number for everybody who refers to it. So it
 becomes one in place: the type and the value of the true number are copied into the object's own memory, which is
-larger. Its identity stays, so each reference is right at once, and so are dicts and sets, because a Number hashes and
-compares as its number does. Such an object is never freed, since the memory of a number is freed in another way: some
-bytes for each number that outlives its recording.
+larger. Its identity stays, so each reference is right at once. Dicts and sets stay right too, because a Number hashes
+and compares as its number does. Such an object is never freed, because the memory of a true number is freed in a
+different way. That costs some bytes for each number that outlives its recording.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ def is_possible() -> bool:
 
 
 def become(thing: Any, number: Any, slots: tuple[str, ...]) -> None:
-    """Turn an object into a number, for all who refer to it.
+    """Turn an object into a number, for all references to it.
 
     Args:
         thing: the object, an instance of a class with slots only, whose `slots` are emptied.

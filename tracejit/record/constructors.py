@@ -2,12 +2,12 @@
 """Classes of NumPy whose calls are answered while something is recorded: np.float32(x), np.nditer(x).
 
 Note [calls of classes]
-np.float64(x) asks nobody: it takes the number of x, and the trace is lost. The name cannot stand for something else, as
-the names of functions can (patches.py): ``x.dtype.type is np.float64``, ``isinstance(y, np.float64)`` and a class that
-inherits from it need the class itself. So the class stays, and the function that makes its instances is exchanged in
-its structure: for the one that Python gives a class whose ``__new__`` is written in Python. That ``__new__`` lies in
-the dict of the class from the first recording on, where nobody but this function looks for it. Calls without traced
-operands reach NumPy's own function by its address.
+np.float64(x) uses no protocol: it takes the number of x, and the trace is lost. The name cannot be replaced, as the
+names of functions can (patches.py): ``x.dtype.type is np.float64``, ``isinstance(y, np.float64)`` and a class that
+inherits from it need the class itself. So the class stays, and in its structure the function that makes its instances
+is exchanged for the one that Python gives a class whose ``__new__`` is written in Python. That ``__new__`` lies in the
+dict of the class from the first recording on, where only this function looks for it. Calls without traced operands
+reach NumPy's own function by its address.
 
 Where the structure is not as expected (another Python than CPython, one without a global lock), nothing is exchanged.
 """
@@ -30,7 +30,7 @@ _OFFSET_OF_NEW = 39 * _WORD  # tp_new in a PyTypeObject
 
 
 class _Constructor:
-    """The place of a class's function that makes instances, and what is there: NumPy's, and that for recordings."""
+    """The place of the function that makes a class's instances, with NumPy's function and that for recordings."""
 
     __slots__ = ("numpys", "place", "pythons")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The data of array-likes: what the user hands to a function in place of an array, as an ndarray.
+"""The data of array-likes, which a user may pass to a function in place of an array, as an ndarray.
 
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
@@ -130,7 +130,7 @@ def names_of(op: Op, number: int) -> tuple[str, str]:
 def out_of_range(
     op: Op, number: int, dtypes: Sequence[np.dtype], place: tuple[int, int], names: tuple[str, str]
 ) -> np.ndarray:
-    """Return what an integer becomes that does not fit the arrays that it meets, as in NumPy.
+    """Return the substitute for an integer that does not fit the arrays it meets, as in NumPy.
 
     Comparisons take any integer, and functions whose results are of floating point convert it to these.
 

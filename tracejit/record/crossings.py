@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls by which a number that varies leaves the user's code: whoever is called gets a true number.
+"""Calls by which a number that varies leaves the user's code; the called function gets a true number.
 
 Note [crossings]
-A Number does what Python asks of a number by its methods, and that is all that most code asks. Some code asks for the
-type: type(n), json.dumps(n), Decimal(n), math.ldexp(1.0, n). So while a function with such arguments is recorded, each
-call that its code makes is looked at before it happens. Code of the user gets Numbers, for its own calls are looked at
-too, and so do tracejit, NumPy and those functions of Python that keep to the methods. All others get true numbers: the
-Numbers that can be reached from what they are passed become such first (Note [true numbers]), and are needed.
+A Number has the methods of a number, and most code uses nothing else. Some code asks for the type: type(n),
+json.dumps(n), Decimal(n), math.ldexp(1.0, n). So while a function with such arguments is recorded, each call that its
+code makes is looked at before it happens. The user's own code gets Numbers, because its calls are looked at too.
+tracejit, NumPy and those functions of Python that use only the methods also get Numbers. All other functions get true
+numbers: the Numbers that can be reached from their arguments first become true numbers (Note [true numbers]), and are
+needed.
 
 The arguments of a call lie on the stack of the frame, which is read from its memory. A trace function sees each
 instruction of Python 3.11; later versions report calls (sys.monitoring). Where neither is possible, nothing is looked
@@ -123,7 +124,7 @@ def _defining(kind: type, name: str) -> tuple[type, Any]:
 
 
 def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
-    """Have the Numbers become true ones that a function gets which may ask for the type.
+    """Turn into true numbers the Numbers passed to a function that may ask for their type.
 
     Args:
         owner: the recorder.
@@ -183,7 +184,7 @@ def _reached(owner: Any, roots: list[Any]) -> list[Any]:
 
 
 def _is_large(kind: type) -> bool:
-    """Return whether objects of a class hold much and got no numbers but true ones, as a logger."""
+    """Return whether objects of a class, such as a logger, hold much and have received true numbers only."""
     return str(kind.__module__).partition(".")[0] in _WITH_LARGE_OBJECTS
 
 

@@ -13,4 +13,4 @@ thread = _Current()
 """The recorder of this thread, if it records."""
 
 blockers: dict[Any, None] = {}
-"""Of direct calls (Note [direct calls] in kernels/executor/direct.py): the numbers of all recordings, in any thread."""
+"""The numbers of all recordings, in any thread, which block direct calls (Note [direct calls] in direct.py)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Conditions that must hold, or else an error is raised: now, in replays, for all observations of a mapped function."""
+"""Conditions without which an error is raised: now, in replays, and for all observations of a mapped function."""
 
 from collections.abc import Callable
 from typing import Any

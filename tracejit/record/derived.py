@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Traced arrays that nobody differentiates: what is computed of numbers that vary, of ndarrays, and of integers.
+"""Traced arrays that nobody differentiates: those computed from numbers that vary, ndarrays and integers.
 
-NumPy's code would have an ndarray where such an array is. So where something needs an ndarray (a function that is not
-supported on dlarrays, a conversion), it gets the elements, and what they were computed of becomes a guard: numbers are
-needed from then on (record/number.py), integers and captured ndarrays are compared.
+In the same place, NumPy's code would have an ndarray. So where something needs an ndarray (a function that is not
+supported on dlarrays, a conversion), it gets the elements, and the values that they were computed from become guards:
+numbers are needed from then on (record/number.py), integers and captured ndarrays are compared.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def elements(array: Any, what: str) -> np.ndarray:
 
 
 def as_number(result: Any) -> Any:
-    """Return what an operation gave, as a number if NumPy's code would have one: a sum of X[i], computed of numbers."""
+    """Return the result of an operation, as a number if NumPy's code would have one: a sum of X[i], for instance."""
     owner = recorder.thread.recorder
     if owner is None or not owner.sources or type(result) is not recorder.array_class() or result._data.ndim:
         return result
@@ -76,7 +76,7 @@ def as_number(result: Any) -> Any:
 
 
 def stands_for_ndarray(array: Any) -> bool:
-    """Return whether NumPy's code has an ndarray where a dlarray is: one that NumPy made, or computed of numbers."""
+    """Return whether NumPy's code has an ndarray in place of a dlarray: made by NumPy or computed from numbers."""
     value = array._value
     if value is None:
         return is_ndarray(array)
@@ -91,7 +91,7 @@ def stands_for_ndarray(array: Any) -> bool:
 
 
 def _sources_of(owner: Any, value: Value) -> frozenset[int]:
-    """Return the number arguments that a value is computed of; none if of other arguments or dlarrays, too."""
+    """Return the number arguments that a value is computed from; none if other arguments or dlarrays contribute too."""
     inputs = _inputs_of(value)
     if not all(other in owner.sources or _ndarray_of(owner, other) is not None for other in inputs):
         return frozenset()
@@ -203,7 +203,7 @@ def _ndarray_of(owner: Any, value: Value) -> np.ndarray | None:
 
 
 def _inputs_of(value: Value) -> list[Value]:
-    """Return the inputs of a graph that a value is computed of; constants are none."""
+    """Return the inputs of a graph that a value is computed from; constants do not count."""
     inputs: list[Value] = []
     seen = {value}
     pending = [value]

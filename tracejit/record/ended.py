@@ -2,13 +2,13 @@
 """Arrays that outlive their recording.
 
 Note [arrays that are kept]
-The user's code can keep an array anywhere: in an attribute, in a list, in a closure. When the recording has ended the
-array is an untraced one with the elements that it had. Views and what they are views of stay so, and an input is the
-caller's own array again; the recording knows these, and they become untraced with it (Memories.clear). Of any other
-array it knows only the Value, so such an array becomes untraced, with elements of its own, when it is used next.
+The user's code can keep an array anywhere: in an attribute, in a list, in a closure. When the recording has ended, the
+array is an untraced one with the elements that it had. Views remain views of the same arrays, and an input is the
+caller's own array again. The recording knows all of these, and they become untraced when it ends (Memories.clear). For
+any other array it knows only the Value. Such an array becomes untraced, with elements of its own, when it is used next.
 
-A recording inside another evaluation is appended to the tape of that one, and an array that was kept has no place
-there: it would have no derivative. So it is an error to use it before that evaluation has ended, too.
+A recording inside another evaluation is appended to the tape of that evaluation. An array that was kept has no place
+there: it would have no derivative. So it is an error to use it before the outer evaluation has ended too.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guards: the outcomes that values of traced arrays decided while a function was recorded.
+"""Guards: the outcomes of decisions that values of traced arrays made while a function was recorded.
 
-A branch, a loop or a number taken out of an array makes a trace that is right only where the same is decided again.
+A trace with a branch, a loop or a number taken out of an array is right only where the same decisions are made again.
 So a recording notes each such outcome, and its graph gets one more output: whether all of them hold. It is computed
 with the results, and checked before anything becomes visible.
 """

@@ -20,7 +20,7 @@ _Apply = Callable[[Op, Sequence[Any], dict[str, Any]], Any]
 
 
 def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: _Apply) -> Any:
-    """Apply a record to arrays that are aligned already, of which some may have 16 bits; `apply_op` takes all others.
+    """Apply a record to aligned arrays, some of which may have 16 bits; `apply_op` takes all others.
 
     Raises:
         DTypeError: for an op that looks at the bits of its operands, which would be those of float32.

@@ -2,11 +2,12 @@
 """Ops of kind HOST in a recording: functions of Python on ndarrays, which a program calls between its kernels.
 
 Note [errors that are handled]
-What such a function raises ends the run of the program, and the call raises it. But if code of the user around the
-call of the function may handle errors (``try``, ``with``), it has to see the error, and no program runs that code. So
-the recording notes whether there is such code; if there is, the program says at an error that it does not apply, and
-the call runs uncompiled. So it does where values have decided what is recorded: their guards are looked at when the
-program has run, and where they do not hold the function gets what it would not get uncompiled.
+An error that such a function raises ends the run of the program, and the call raises it. But if the user's code around
+the call of the function may handle errors (``try``, ``with``), that code has to see the error, and no program runs it.
+So the recording notes whether there is such code. If there is, then at an error the program says that it does not
+apply, and the call runs uncompiled. The same happens where values have decided what is recorded. Their guards are
+looked at only when the program has run, and where they do not hold, the function has received arguments that it would
+not get uncompiled.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of one observation while they are recorded for all observations (functions/mapping.py).
+"""The recording of a function of one observation for all observations (functions/mapping.py).
 
 Note [mapped functions]
 The function runs once, on the first observation, within the recording that is going on. Then its nodes are appended
-again for all observations, and those of the first one are removed. So nothing may depend on values of the first: what
-needs a value raises an error, and an array that is kept belongs to a recording that has ended (record/ended.py).
+again for all observations, and those of the first one are removed. So nothing may depend on values of the first
+observation: code that needs a value raises an error, and an array that is kept belongs to a recording that has ended
+(record/ended.py).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of a recording that share memory: which are views of which, and what was written.
+"""Arrays of a recording that share memory: the links from views to their arrays, and the writes.
 
 Note [writes]
 A graph has no memory, only values. So a write makes a new value of the array that owns the elements (the root), and
 everything that shares them follows (PyTorch's compiler calls it functionalisation). An op whose result is a view links
 its result to its operand. A write through a view climbs the links: of x[2].T[1] = v it records setslice, transpose and
-setslice, each with a new value of the array below. All other views of the root get the new elements at once, which is
-a view of NumPy's, and a LateValue: the ops that derive it from the root are recorded when something asks for it
-(record/views.py). So an array that nobody writes pays for a link, and nothing where it is read.
+setslice, each with a new value of the array below. All other views of the root get the new elements at once, as a view
+of NumPy's, and a LateValue: the ops that derive it from the root are recorded when something asks for it
+(record/views.py). So an array that is never written pays for a link, and reading it costs nothing.
 
 An array that a recording makes without values of its trace (np.zeros) is private to it. As long as nothing traced is
 written into it, it is NumPy's own memory, written in place, whose views are NumPy's views.
@@ -35,7 +35,7 @@ def _references_of_popped() -> int:
 
 _POPPED = _references_of_popped()
 HELD = _references()
-"""The references to a view that only a list of views has, in a comprehension over that list."""
+"""The references to a view that only a list of views holds, in a comprehension over that list."""
 
 
 _FEW_VIEWS = 30
@@ -97,7 +97,7 @@ class Memories:
         of_numpy, of_tracejit: mark private arrays.
         writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
-        most_views: the number of views from which on those that nobody has are looked for.
+        most_views: the number of views at which a search for views that nobody has begins.
         begun: the writes so far of a step of a loop that is recorded.
     """
 
@@ -154,7 +154,7 @@ class Memories:
             self.forget()
 
     def unlink(self, view: Any, array: Any) -> bool:
-        """Undo the link of the newest view, which nobody has, and of what is between it and an array.
+        """Undo the link of the newest view, which nobody has, and of the views between it and an array.
 
         Returns:
             False if there are newer views.
@@ -218,14 +218,15 @@ class Memories:
         """Undo changes that nobody asked for, release all links, and have arrays that are kept become untraced.
 
         Args:
-            is_alone: whether there is no evaluation around the recording, of which the arrays would become constants.
+            is_alone: whether there is no evaluation around the recording; in one, the arrays would become constants.
         """
         self.restore()
         if is_alone:
             for source, data in self.sources:
                 source._data, source._value = data, None
         held = []
-        while self.views:  # from the last one, so that what only a view has that nobody has ends with it
+        # From the last one: a view that nobody has may alone keep others, which end with it.
+        while self.views:
             view = self.views.pop()
             if sys.getrefcount(view) > _POPPED:
                 held.append(view)

@@ -293,7 +293,7 @@ class _Monitor:
         self.lock = new_lock()
         self.blocks: set[Watch] = set()
         self.blocks_with_calls: set[CallWatch] = set()
-        self.stepped: dict[int, types.CodeType] = {}  # codes of which each instruction is reported
+        self.stepped: dict[int, types.CodeType] = {}  # codes whose instructions are all reported
         self.tool: int | None = None
 
     def claim(self) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of Python and NumPy as inputs of a trace: an argument that takes other values from call to call.
+"""Numbers of Python and NumPy as inputs of a trace: arguments whose values change from call to call.
 
 A Number stands for a number while a function is recorded. Arithmetic with a Python number is recorded in the precision
 that Python has (float64, int64), and where it meets an array it takes the array's dtype as a Python number does; a
@@ -122,7 +122,7 @@ class Number:
     def __trunc__(self) -> int:
         return int(self)
 
-    __iter__ = None  # a class that has __getitem__ would be taken for a sequence
+    __iter__ = None  # a class with __getitem__ would be taken for a sequence
 
     def __getitem__(self, key: Any) -> Any:
         if self._kind not in NUMPY_NUMBERS:

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of NumPy that are replaced while something is recorded.
 
-NumPy asks nobody when it makes an array of numbers (np.zeros(3)), so it cannot be told by its protocols that the array
-will hold traced values. While a recording is open, in any thread, the names in NumPy's namespace stand for functions
-that do what they do, except where the code of a user calls them in a thread that records.
+NumPy uses no protocol when it makes an array of numbers (np.zeros(3)), so it cannot be told that the array will hold
+traced values. While a recording is open, in any thread, the names in NumPy's namespace stand for replacements. These do
+the same as NumPy's functions, except where a user's code calls them in a thread that records.
 
 Note [calls of users]
-Code in C that calls np.asarray has no frame, so the frame of the caller may be that of a user who called a function of
-NumPy's generators, whose code takes apart what it gets. So the user's frame must be at a call whose callee reads
-``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into the module of the
-recorded function. Calls in other forms get what NumPy makes.
+Code in C that calls np.asarray has no frame. So the caller's frame may be that of a user's code which called a function
+of NumPy's generators, whose C code takes its arguments apart. Therefore the user's frame must be at a call whose callee
+reads ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into the module
+of the recorded function. Calls in other forms get NumPy's own array.
 
 Note [lists of traced arrays]
-NumPy asks the protocols of the arguments of np.diag([x, y]), and a list has none: it would then make an ndarray of the
-list, which would lose the trace. So all functions that ask protocols are replaced, too. They get an array in place of
-the list, in any code, as np.array(list) makes one. What stands for a ufunc has the attributes of the ufunc, and is an
-instance of np.ufunc for isinstance().
+np.diag([x, y]) asks its arguments for protocols, and a list has none: NumPy would make an ndarray of the list, which
+would lose the trace. So all functions that ask for protocols are replaced too. They get an array in place of the list,
+in any code, as np.array(list) makes one. What stands for a ufunc has the attributes of the ufunc, and is an instance of
+np.ufunc for isinstance().
 
 Note [versions of dicts]
-Some 350 names are exchanged at the beginning and the end of each recording, each only if it means what was put there
-last. CPython counts the changes of all dicts: where the number of a dict is that of our own last change, nobody else
-has put anything there, and nothing is compared.
+Some 350 names are exchanged at the beginning and the end of each recording, each only if it still means what was put
+there last. CPython numbers the changes of all dicts. Where a dict still has the number of our own last change, nobody
+else has put anything there, and the names need not be compared.
 """
 
 import ctypes
@@ -43,7 +43,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 
 class Patched:
-    """A function of NumPy, or what is done instead in a user's code that is recorded.
+    """A function of NumPy, or its substitute in a user's code that is recorded.
 
     It equals NumPy's and has its hash, so that tables of functions (Numba's, tracejit's) find it.
     """
@@ -110,7 +110,7 @@ class UfuncTaker(ListTaker):
 
 
 class Asked(Patched):
-    """A function of NumPy that asks no protocol, and is answered where it is called with our arrays, in any code."""
+    """A function of NumPy that asks for no protocol, and is replaced where any code calls it with our arrays."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:

@@ -344,7 +344,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             if type(result) is not np.ndarray:
                 result = as_data(result)
             elif op.view is not None and not arrays[0]._data.ndim and arrays[0]._data.base is None:
-                # Of a number NumPy makes an array with an element of its own, or one that is read-only.
+                # From a number NumPy makes an array with an element of its own, or one that is read-only.
                 result = result.copy() if result.flags.writeable else result
             return _array_class._wrap(result, avals.format, None)
         return tuple(
@@ -388,7 +388,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     )
 
 
-_RESHAPE = OPS["reshape"]  # for some of which NumPy copies
+_RESHAPE = OPS["reshape"]  # NumPy copies for some reshapes
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

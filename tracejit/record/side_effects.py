@@ -18,7 +18,7 @@ _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looke
 
 
 def is_log(code: types.CodeType) -> bool:
-    """Return whether a code is what runs when something is logged, rather than left out for its level."""
+    """Return whether a code runs only when a line is logged, and not when it is left out for its level."""
     if code.co_name != "_log" or "logging" not in sys.modules:
         return False
     import logging

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Evaluation for sizes, labels and dtypes alone: operations check their operands and compute nothing."""
+"""Evaluation for sizes, labels and dtypes only: operations check their operands and compute nothing."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

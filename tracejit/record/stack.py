@@ -2,13 +2,13 @@
 """Operands of a call, read from the stack of the frame that makes it.
 
 Note [the depth of a stack]
-Python 3.11 notes how far the stack of a frame reaches for a trace function. Later versions report calls, without that.
+For a trace function, Python 3.11 notes how far the stack of a frame reaches. Later versions report calls without that.
 But the depth at an instruction is the same whenever it is reached, so it follows from the code: each instruction
-changes it by what dis.stack_effect() says, and a handler begins at the depth that the table of exceptions gives.
-Whether the function is where it has to be by that is looked at for each call.
+changes it by what dis.stack_effect() says, and a handler begins at the depth that the table of exceptions gives. For
+each call, a check makes sure that the function is where it has to be by that depth.
 
-A call with a star is reported when the stack may have lost what has the star (f(*x) makes a tuple of x first), and
-Python 3.12 reports none of a function of Python. So such a call is looked at before, as an instruction.
+A call with a star is reported when the stack may have lost the starred argument (f(*x) makes a tuple of x first), and
+Python 3.12 reports no such call of a function of Python. So such a call is looked at earlier, as an instruction.
 """
 
 import ctypes

@@ -4,12 +4,12 @@
 A recording has one State. While the function runs, the recorder asks it about every array that is not traced
 (`value`): an array that can be found again at each call becomes an input of the graph, behind those of the
 arguments, instead of a constant. What else the function read is a guard: a read of a name or an attribute whose outcome
-was compared with what the recording saw. When the recording ends the State belongs to the trace.
+was compared with what the recording saw. When the recording ends, the State belongs to the trace.
 
-A replay asks `fetch` before anything is launched. It gives the arrays of now, one for each input that the State
-added, in their order, or None where a guard does not hold; then the trace does not apply to this call and
-nothing has run. After a launch whose results are returned, `accepted` is called once: a generator of random numbers,
-whose state is an array that was read, moves on by the numbers that the trace draws.
+A replay asks `fetch` before anything is launched. It gives the current arrays, one for each input that the State added,
+in their order. Where a guard does not hold it gives None; then the trace does not apply to this call, and nothing has
+run. After a launch whose results are returned, `accepted` is called once: a generator of random numbers, whose state is
+an array that was read, moves on by the numbers that the trace draws.
 
 This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
@@ -77,7 +77,7 @@ class State:
         return None
 
     def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
-        """Return whether an input stands for an array that nobody has any more, but for what the recorder has noted."""
+        """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         return False
 
     def number(self, number: Any) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Indexing of NumPy's own arrays by what varies, which NumPy does without asking the index.
+"""Indexing of NumPy's own arrays by values that vary; NumPy does not ask the index.
 
 Note [subscripts]
 A function reads ``X[i : i + 32]`` of a captured ndarray X, where i varies from call to call. NumPy takes the true
-number i, so that the part that it gives would be a constant of the trace. While something is recorded to be replayed,
-``ndarray[key]`` therefore asks here first, and a key with numbers that vary, or with traced integers, is recorded.
+number i, so its result would be a constant of the trace. Therefore, while a function is recorded for replays,
+``ndarray[key]`` asks here first, and a key with numbers that vary, or with traced integers, is recorded.
 
 The class of ndarrays is written in C, and its attributes cannot be set. So the function for ``ndarray[key]`` in the
 structure of the class is exchanged for the one that Python gives a class whose ``__getitem__`` is written in Python,

@@ -202,7 +202,7 @@ def check_writeable(array: Any) -> None:
         )
     if not array._data.flags.writeable:
         raise WriteError(
-            f"write: {recorder.describe(array)} is read-only, as the ndarray that it was made of is; write to a copy "
+            f"write: {recorder.describe(array)} is read-only, like the ndarray that it was made of; write to a copy "
             "(x.copy())."
         )
 
@@ -352,7 +352,7 @@ class LateValue(Value):
 
 
 def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
-    """Give the views of a root that was written its new elements, but for those that are `renewed` already."""
+    """Give the views of a root that was written its new elements, except views that are `renewed` already."""
     memories.forget()
 
     def renew(view: Any) -> None:

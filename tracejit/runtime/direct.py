@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of a class of Python that go to compiled code at once (Note [direct calls] in kernels/executor/direct.py)."""
+"""Calls of instances of a class that go to compiled code (Note [direct calls] in kernels/executor/direct.py)."""
 
 import ctypes
 from typing import Any

@@ -3,8 +3,8 @@
 
 Note [arrays of a row]
 A function gets arrays of its own, which hold copies of the row's inputs, and its results are copied to where the
-program wants them. So it may keep what it gets and what it returns, as in an uncompiled call. An array that nobody has
-kept is filled again in the next call: only the row refers to it then. The arrays are read-only.
+program wants them. So it may keep its arguments and its results, as in an uncompiled call. An array that only the row
+still refers to is filled again in the next call. The arrays are read-only.
 """
 
 import ctypes

@@ -2,10 +2,10 @@
 """The addresses of the inner loops of NumPy's and SciPy's ufuncs, and the loops as functions of arrays.
 
 Note [loops of ufuncs]
-A ufunc is a table of C functions: for each combination of dtypes a loop over elements, and a pointer that the loop is
-given. NumPy's C interface declares the table (PyUFuncObject in ufuncobject.h), so its layout does not change. A
-program is given the address of two words: the loop, and its pointer. What is read here is compared with what the ufunc
-tells in Python first.
+A ufunc is a table of C functions: for each combination of dtypes it has a loop over elements, and a pointer that is
+passed to the loop. NumPy's C interface declares the table (PyUFuncObject in ufuncobject.h), so its layout does not
+change. A program is given the address of two words: the loop, and its pointer. The fields read here are first compared
+with what the ufunc says of itself in Python.
 """
 
 import ctypes

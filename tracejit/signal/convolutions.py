@@ -2,7 +2,7 @@
 """Convolutions of arrays, by sums of products or by Fourier transforms.
 
 Note [parts of a convolution]. The full convolution of n and m elements has n + m - 1. "same" and "valid" are parts of
-it, so that each mode is a first place and a size along each axis. The direct method computes that part alone.
+it, so each mode is a first place and a size along each axis. The direct method computes that part alone.
 """
 
 import math
@@ -315,7 +315,7 @@ def _circular(x: dlarray, v: dlarray, axes: Sequence[int], lengths: Sequence[int
 
 
 def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Sizes) -> dlarray:
-    """Return part of a convolution, of which the longer operand along each axis is cut into parts.
+    """Return part of a convolution, whose longer operand along each axis is cut into parts.
 
     The convolution of a part of s elements and the whole shorter operand of m elements overlaps the next one by m - 1.
     """
@@ -349,7 +349,7 @@ def _by_parts(x: dlarray, v: dlarray, axes: _Sizes, starts: _Sizes, counts: _Siz
 
 
 def _best_length(n: int, m: int) -> int:
-    """Return the length of transforms for which the convolution of n and m <= n elements takes least operations."""
+    """Return the length of transforms with which a convolution of n and m <= n elements takes the fewest operations."""
     whole = _fast(n + m - 1)
     powers = [1 << k for k in range((2 * m - 1).bit_length(), whole.bit_length())]
     return min([whole, *powers], key=lambda length: -(-n // (length - m + 1)) * length * math.log2(length))

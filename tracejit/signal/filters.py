@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Filters of signals along an axis: recursive ones, polynomials, trends, the analytic signal, other sampling rates."""
+"""Filters of signals along an axis: recursive ones, polynomials, trends, the analytic signal, resampling."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: Any = -1) -> dlarray:
     Raises:
         DimsError: if coefficients are no vector.
 
-    SciPy's own routine runs, in programs as a call of Python; derivatives go by the signal and by all coefficients.
+    SciPy's own routine runs, in programs as a call of Python; there are derivatives by the signal and all coefficients.
 
     Examples:
         >>> import tracejit as tj
@@ -108,7 +108,7 @@ def sosfilt(sos: Any, x: Any, axis: Any = -1) -> dlarray:
 
 
 def detrend(data: Any, axis: Any = -1, type: Any = "linear") -> dlarray:
-    """Return signals without their line of least squares, or without their mean.
+    """Return signals minus their least-squares line, or minus their mean.
 
     Args:
         data: dlarray of any format, ndarray or list.
@@ -176,7 +176,7 @@ def hilbert(x: Any, N: Any = None, axis: Any = -1) -> dlarray:  # noqa: N803 (Sc
 
 
 def resample(x: Any, num: Any, axis: Any = 0) -> dlarray:
-    """Return signals with another number of samples, by their Fourier transform, as if they were periodic.
+    """Return signals with a new number of samples, by their Fourier transform, as if they were periodic.
 
     Args:
         x: real signals: dlarray of any format, ndarray or list.

@@ -287,13 +287,13 @@ gumbel_l = Distribution(name="gumbel_l", formulas={
 
 
 def _complement(logarithm: Any, other: Any) -> Any:
-    """Return the logarithm of a probability, by that of the other one where it is near 1."""
+    """Return the logarithm of a probability; near 1 it is computed from that of the other one."""
     is_small = logarithm < -_LOG_2
     return where(is_small, logarithm, e.log1p(-e.exp(where(is_small, -1.0, other))))
 
 
 def _invgauss_terms(z: Any, m: Any, sign: float) -> tuple[Any, Any]:
-    """Return the logarithms of the two terms, of which the distribution function is the sum, sf the difference."""
+    """Return the logarithms of two terms: the distribution function is their sum, sf their difference."""
     root = e.sqrt(z)
     return s.log_ndtr((root / m - 1.0 / root) * sign), 2.0 / m + s.log_ndtr(-(root / m + 1.0 / root))
 
@@ -338,7 +338,7 @@ invgauss = Distribution(name="invgauss", shapes=("mu",), low=0.0, is_open=True, 
 
 
 def _skewnorm_logpdf(z: Any, a: Any) -> Any:
-    # Of 0 and infinity the product would be NaN.
+    # The product of 0 and infinity would be NaN.
     finite = where(e.isinf(z), e.sign(z) * 1e30, z)
     return _normal(z) + _LOG_2 + s.log_ndtr(a * finite)
 
@@ -395,7 +395,7 @@ def _truncated_ppf(q: Any, a: Any, b: Any) -> Any:
 
 
 def _inner(a: Any, b: Any) -> Any:
-    """Return a place between two bounds, of which one or both may be infinite."""
+    """Return a place between two bounds, which may be infinite."""
     a, b = (where(e.isinf(x), 0.0, x) + where(e.isinf(x), e.sign(x) * 9.0, 0.0) for x in (a, b))
     return (a + b) * 0.5
 

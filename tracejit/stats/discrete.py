@@ -84,7 +84,7 @@ _MOST = 1000
 
 
 def _betabinom_sum(k: Any, n: Any, a: Any, b: Any, upper: bool) -> Any:
-    """Return the sum of the probabilities up to k, or of those above, the number of which is guarded."""
+    """Return the sum of the probabilities up to k, or of those above; their number is guarded."""
     largest = reductions.max(as_array(n)) if not isinstance(n, (int, float)) else as_array(float(n))
     count = int(recorder.need_value(e.stop_gradient(largest), "stats.betabinom.cdf")) + 1
     if count > _MOST:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributions of one variable: densities, distribution functions and quantiles from formulas of the standard form.
 
-Outside of the support, and for invalid parameters, results are as SciPy's; there the formulas are computed at
-another place, so that derivatives are 0 and not NaN.
+Outside of the support, and for invalid parameters, results are SciPy's. There the formulas are evaluated at a different
+place, so that derivatives are 0 and not NaN.
 """
 
 import math
@@ -144,7 +144,7 @@ class Distribution(Freezable):
         if found is None:
             have = ", ".join(sorted(self.formulas))
             raise ArgumentError(
-                f"stats.{self.name}.{method}: there is no formula for it; there are those of {have}."
+                f"stats.{self.name}.{method}: there is no formula for it; there are formulas for {have}."
             )
         return found
 
@@ -173,7 +173,7 @@ class Distribution(Freezable):
         return [given[name] for name in self.shapes], given.get("loc", 0), given.get("scale", 1)
 
     def _refusals(self, shapes: list[Any], scale: Any) -> Any:
-        """Return a condition that holds where parameters are invalid, None if that is nowhere."""
+        """Return a condition that holds where parameters are invalid, None if they are valid everywhere."""
         bad = None
         for holds in (*self.valid(*shapes), scale > 0):
             if isinstance(holds, (bool, np.bool_)):
@@ -296,7 +296,7 @@ class Distribution(Freezable):
         return self._quantile("ppf", 0.5, args, kwargs)
 
     def interval(self, confidence: Any, *args: Any, **kwargs: Any) -> tuple[dlarray, dlarray]:
-        """Return the ends of the interval with equal probabilities beside it, and `confidence` within."""
+        """Return the ends of the interval of probability `confidence`; both sides of it are equally likely."""
         confidence = floating(f"stats.{self.name}.interval", confidence)
         low, high = (1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0
         return self._quantile("ppf", low, args, kwargs), self._quantile("ppf", high, args, kwargs)
@@ -327,10 +327,10 @@ class Distribution(Freezable):
         formula = MOMENTS.get(self.name, {}).get(what)
         if formula is None:
             raise ArgumentError(
-                f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it of numbers."
+                f"stats.{self.name}.{what}: there is no formula for it; scipy.stats computes it from numbers."
             )
         shapes, loc, scale = self._bound(what, args, kwargs)
-        # Formulas compute with arrays: of a number alone a special function would take a dtype of its own.
+        # Formulas compute with arrays: for a number alone, a special function would choose a dtype of its own.
         arrays = [x if isinstance(x, dlarray) else as_array(float(x)) for x in shapes]
         return formula(*arrays), loc, scale, self._refusals(shapes, scale)
 

@@ -36,10 +36,10 @@ def _draws(size: Any = None, random_state: Any = None) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class FrozenDistribution:
-    """A distribution with its parameters, which its methods then do not take.
+    """A distribution with fixed parameters, which its methods then do not take.
 
-    Calling a distribution makes one. Parameters are kept as they are given: derivatives go by them as by those of the
-    distribution's own methods.
+    Calling a distribution makes one. Parameters are kept as they are given: there are derivatives by them, as by those
+    of the distribution's own methods.
 
     dist        the distribution
     args, kwds  its parameters, by position and by name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Distributions of elementary functions, and those that follow from others: formulas of their standard forms."""
+"""Distributions with elementary functions, and those derived from others: formulas of their standard forms."""
 
 import math
 from typing import Any

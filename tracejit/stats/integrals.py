@@ -35,7 +35,7 @@ def _circle_tail(x: Any, k: Any) -> Any:
 
 
 def vonmises_cdf(z: Any, k: Any) -> Any:
-    """Return the distribution function of von Mises, which grows by 1 with each turn."""
+    """Return the distribution function of von Mises' distribution, which grows by 1 with each turn."""
     turns = e.rint(z / (2.0 * math.pi))
     rest = z - turns * (2.0 * math.pi)
     tail = _circle_tail(e.abs(rest), k)

@@ -18,7 +18,7 @@ from tracejit.util.text import brief
 
 
 class SignificanceResult(NamedTuple):
-    """A statistic, and the probability of one at least as far out where there is no relation."""
+    """A statistic, and the probability of one at least as extreme if there is no relation."""
 
     statistic: dlarray
     pvalue: dlarray
@@ -53,7 +53,7 @@ def _pair(name: str, x: Any, y: Any, axis: Any, least: int) -> tuple[dlarray, dl
 
 
 def _p_value(name: str, lower: dlarray, upper: dlarray, alternative: Any) -> dlarray:
-    """Return the probability of a statistic at least as far out, by those of smaller and of larger ones."""
+    """Return the probability of a statistic at least as extreme, from those of smaller and of larger ones."""
     if not is_option(alternative, ("two-sided", "less", "greater")):
         refuse(
             f"stats.{name}", f"alternative must be 'two-sided', 'less' or 'greater', not {brief(alternative)}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Probabilities of binomial and Poisson distributions without cancellation, however large their numbers are.
 
-Logarithms of factorials are large and nearly cancel; here each is split into Stirling's formula, whose terms are put
-together by hand, and a small rest. (C. Loader, Fast and accurate computation of binomial probabilities, 2000.)
+Logarithms of factorials are large and nearly cancel. Here each is split into Stirling's formula, whose terms are
+combined by hand, and a small rest. (C. Loader, Fast and accurate computation of binomial probabilities, 2000.)
 """
 
 import math

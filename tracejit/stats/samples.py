@@ -50,13 +50,13 @@ def _central(x: dlarray, axes: tuple[int, ...], orders: tuple[int, ...]) -> tupl
 
 
 def _is_constant(mean: dlarray, variance: dlarray) -> dlarray:
-    """Return where samples are equal, up to rounding: what is divided by their spread is NaN there."""
+    """Return where samples are equal, up to rounding; a quotient by their spread is NaN there."""
     found: dlarray = variance <= e.square(mean * float(np.finfo(mean.dtype).eps))
     return found
 
 
 def zscore(a: Any, axis: Any = 0, ddof: Any = 0, nan_policy: str = "propagate") -> dlarray:
-    """Return samples less their mean, over their standard deviation.
+    """Return samples minus their mean, divided by their standard deviation.
 
     Args:
         a: dlarray of any format, ndarray or list.
@@ -79,7 +79,7 @@ def zscore(a: Any, axis: Any = 0, ddof: Any = 0, nan_policy: str = "propagate") 
 
 
 def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0, nan_policy: str = "propagate") -> dlarray:
-    """Return scores less the mean of other samples, over their standard deviation.
+    """Return scores minus the mean of other samples, divided by the standard deviation of these.
 
     Args:
         scores: dlarray, ndarray or list.
@@ -376,7 +376,7 @@ def _power_mean(
 def gstd(
     a: Any, axis: Any = 0, ddof: Any = 1, *, keepdims: bool = False, nan_policy: str = "propagate"
 ) -> dlarray:
-    """Return geometric standard deviations, the exponential of the logarithm's one.
+    """Return geometric standard deviations, the exponential of the logarithm's standard deviation.
 
     Args:
         a, axis, ddof, nan_policy: as of `zscore`.

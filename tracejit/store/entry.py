@@ -4,8 +4,8 @@
 Note [entries]
 An entry is one file. Its first line is ``tracejit entry 1 <sha256 of the rest>``; its second line is a JSON object with
 the lengths of what follows: the source as UTF-8, and the object code. Nothing in it is executed or trusted before the
-hash matches. The name of the file is the hash of the key parts, which the JSON object repeats, so that an entry under
-the name of another one is refused.
+hash matches. The name of the file is the hash of the key parts. The JSON object repeats them, so an entry under a wrong
+name is refused.
 """
 
 import hashlib

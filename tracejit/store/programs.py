@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs on disk: descriptions of what was built for each function, and how often processes used it.
+"""Programs on disk: descriptions of the programs built for each function, and of their use by processes.
 
 Note [programs]
 Nothing is run from these files; they are for inspection of the cache. ``<hash>.program`` describes a program, under the

@@ -33,7 +33,7 @@ def first_difference(actual: Any, expected: Any, tolerance: float, what: str = "
 
 def difference_of_leaves(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
     """Return how two leaves of an output, or two arrays that were written, differ by more than `tolerance`, or None."""
-    # What is computed of numbers alone is a dlarray once they vary.
+    # A value that is computed from numbers alone is a dlarray once they vary.
     if type(mine) is dlarray and isinstance(theirs, (np.ndarray, np.generic)):
         theirs = recorder.wrap(np.asarray(theirs))
     elif type(theirs) is dlarray and isinstance(mine, (np.ndarray, np.generic)):

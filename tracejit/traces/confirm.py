@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Comparison of two recordings of a function for one key.
 
-They are compared in the order of execution. Where a guard of both has a different outcome, they diverge for a good
-reason: they are variants of each other. Where anything else differs, the function depends on something that no trace
-sees: random numbers, the time, a counter, a file.
+They are compared in the order of execution. If a guard that both have has different outcomes, they diverge for a good
+reason: they are variants of each other. If anything else differs, the function depends on something that no trace sees:
+random numbers, the time, a counter, a file.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
 _BY_VALUES = "values decide its dtype or its size"
 _OF_ONE_DTYPE = (
-    "Let its dtype and its size be the same for all values (of complex operands results are complex), or call it "
+    "Let its dtype and its size be the same for all values (with complex operands, results are complex), or call it "
     "outside"
 )
 
@@ -130,7 +130,7 @@ class _Comparison:
     def operand(self, x: Value, y: Value, node: Node) -> Difference:
         if x.data is None or y.data is None:
             if _is_unnamed(self.first, x) and _is_unnamed(self.second, y):
-                what = f"{node.op.name} received an array that is a different one in each call"
+                what = f"{node.op.name} received a different array in each call"
                 return Difference(what, node.where, _KEPT)
             return Difference(f"{node.op.name} received a different operand", node.where, _CODE)
         if x.data.shape != y.data.shape or x.data.dtype != y.data.dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The inputs of a replay on the device, and what it writes."""
+"""The inputs of a replay on the device, and its writes to them."""
 
 from collections.abc import Sequence
 from typing import Any

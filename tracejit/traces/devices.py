@@ -3,8 +3,8 @@
 
 Note [operations on the device]
 An operation outside an accelerated function is a program of one operation, which is built and kept by sizes, dtypes and
-parameters. What the device has no kernel for is computed on the host and copied. A result has memory of its own, so
-that a slice is a copy there.
+parameters. An operation without a kernel for the device is computed on the host, and the result is copied. A result has
+memory of its own, so a slice is a copy on the device.
 """
 
 from collections.abc import Callable, Sequence

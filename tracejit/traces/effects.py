@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The effects of a trace: what a replay writes into the memory of its arguments and of captured arrays."""
+"""The effects of a trace: the writes of a replay into the memory of its arguments and of captured arrays."""
 
 from collections.abc import Sequence
 

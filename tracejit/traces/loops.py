@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops that are recorded run as compiled programs if they are long: NumPy takes microseconds for an op of a step."""
+"""Long recorded loops run as compiled programs, because NumPy takes microseconds for each op of a step."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

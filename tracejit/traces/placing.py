@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The place where a call runs, the CPU or the device, as its target and its arrays say."""
+"""The place where a call runs, the CPU or the device: it follows from the call's target and arrays."""
 
 from collections.abc import Callable
 from typing import Any

@@ -25,7 +25,7 @@ def unguarded(read: tuple[str, Where]) -> tuple[str, Where, str]:
 
 
 def copied_at_each_call(where: Where) -> tuple[str, Where, str]:
-    """Return the refusal of a function that writes a captured array of which replays read a copy."""
+    """Return the refusal of a function that writes a captured array, because replays read a copy of that array."""
     return (
         "it writes an array, read besides its arguments, whose elements are unaligned in memory",
         where,

@@ -24,7 +24,7 @@ class Stats:
     launches        of these programs, in one replay of each
     kernels         that they launch, each counted once
     arena_bytes     the memory that they work in, together
-    compiled        kernels that had to be compiled for this function; others had some already
+    compiled        kernels that had to be compiled for this function; others were compiled already
     loaded          kernels that came from the disk
     record_ns       time that recordings took, in which the function computes with NumPy
     build_ns        time spent on building programs, without compiling them

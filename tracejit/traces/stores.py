@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stores of a trace: what a replay puts into attributes, items and names of objects (Note [stores])."""
+"""The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
 
 import types
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from tracejit.record.memory import root_of
 from tracejit.record.number import Number
 from tracejit.util.named_tuples import NamedTuple
 
-# What the leaf of a stored value is: an output of the program, an argument, an object that the state locates, an array
-# around an ndarray that it locates, an array that the function makes without the trace, or any other constant.
+# The kinds of leaves of a stored value: an output of the program, an argument, an object that the state locates, an
+# array around an ndarray that it locates, an array that the function makes without the trace, or any other constant.
 OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, CONSTANT = (
     "output",
     "argument",
@@ -165,7 +165,7 @@ class Stores:
             if place not in mine or place not in theirs:
                 return f"only one of them assigned {place}"
             if mine[place] != theirs[place]:
-                return f"{place} was assigned in another way"
+                return f"{place} was assigned in a different way"
         return None
 
     def _is_reference(self, place: str) -> bool:
@@ -250,7 +250,7 @@ class Collector:
                 continue
             if all(map(self._is_storable, leaves)):
                 # A number or a text is stored while recording only. An array that the function makes is a constant,
-                # unless it reads what was there: then it would be another one after each call.
+                # unless it reads what was there: then it would be a different one after each call.
                 is_made = not change.is_read and _is_of_user(change.owner) and any(map(_is_array, leaves))
                 if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The variants of one key: its traces, and the refusal if it cannot be accelerated.
 
-A variant is a trace and the guards under which it is right. It is replayed after as many later recordings agreed
-with it as are asked for. Later still, audits record again and compare.
+A variant is a trace and the guards under which it is right. It is replayed once the required number of later recordings
+have agreed with it. After that, audits record again from time to time, and compare.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
 from tracejit.util.named_tuples import NamedTuple
 
-# Recordings of a function that changes what it reads: the first may only have set something up.
+# Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62

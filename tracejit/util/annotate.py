@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The user's lines beside those of a kernel. They are added when it is shown: one text serves several programs."""
+"""The user's lines beside those of a kernel, added when it is shown, because one text serves several programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath

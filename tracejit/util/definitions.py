@@ -27,7 +27,7 @@ def defines(definition: ast.FunctionDef, function: Any) -> bool:
     around.body[-1] = plain
     own = function.__globals__
     modules = [name for name in code.co_names if isinstance(own.get(name), types.ModuleType)]
-    # Python 3.11 calls math.sqrt in another way if the text imports math.
+    # Python 3.11 calls math.sqrt in a different way if the text imports math.
     for imported in (modules, []):
         imports = [_located(ast.Import([ast.alias(name)])) for name in imported]
         module = ast.Module([*imports, around if code.co_freevars else plain], [])

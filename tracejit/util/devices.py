@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays whose elements lie on a device, as all but the device's runtime know them.
 
-The data of a dlarray are an ndarray, or an OnDevice, which runtime/cuda makes. Above it stands what computes on the
-device; it is registered here, so that what stands below can call it, and asks nothing while there is no such array.
+The data of a dlarray are an ndarray, or an OnDevice, which runtime/cuda makes. The code that computes on the device
+stands above this file. It is registered here, so that code below can call it, and need not ask while there is no such
+array.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ class OnDevice:
 
 
 class _Registered:
-    """The functions of what stands above the runtime of a device.
+    """The functions of the code above the runtime of a device.
 
     in_use      whether there are arrays on a device
     compute     returns what an op gives: takes its record, the data of its operands, and its parameters

@@ -169,7 +169,7 @@ def _is_of_python(kind: type) -> bool:
 
 
 class Keys(tuple[Any, ...]):
-    """The keys of a dict in their order, some of which are no strings: equal if Python code cannot tell them apart.
+    """The keys of a dict in their order, where some are not strings; equal if Python code cannot tell them apart.
 
     Attributes:
         detail: their description when this was made, where type and value do not tell them apart.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files on systems that differ: how they are opened, and how they are renamed while somebody reads them."""
+"""Files on different systems: opening them, and renaming them while somebody reads them."""
 
 import os
 import time

@@ -2,7 +2,7 @@
 """Locks in a process that forks.
 
 Note [forks]
-A forked child has one thread, that which forked. What other threads held stays locked in it, and what they were
+A forked child has one thread, the one that forked. Locks of other threads stay locked in it, and whatever they were
 changing stays half changed. There are two kinds of locks, for the two ways out:
 
     new_lock()          free in the child, whoever held it: what it guards is never seen between two states, so the
@@ -19,7 +19,7 @@ can neither compile nor load: check_compiler() raises an error in it, and it nev
 Note [order of hooks]
 Before a fork Python lists the hooks to run, and runs the newest first. That of `logging` takes a lock, which a thread
 that imports Numba needs: so ours has to be newer, or the fork waits for that thread, and the thread for the fork. And
-if that thread is the first that imports `logging`, it must not do so while a fork waits: the fork would run only the
+if that thread is the first to import `logging`, it must not do so while a fork waits: the fork would run only the
 second hook of that module's pair. So before Numba is imported wait_before_logging() imports `logging`, and then
 registers our hooks once more. Both then take the locks; _Fork keeps a stack, so one after the other gives them back.
 """
@@ -129,7 +129,7 @@ def _in_child() -> None:
 
 
 def _half_imported() -> bool:
-    """Return whether a thread that the child does not have was importing a compiler, for somebody else."""
+    """Return whether a thread that the child does not have was importing a compiler."""
     return any(
         name.partition(".")[0] in ("numba", "llvmlite")
         and getattr(getattr(module, "__spec__", None), "_initializing", False)

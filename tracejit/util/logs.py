@@ -10,18 +10,18 @@ TRACEJIT_LOG=info prints it to standard error; otherwise the program's own confi
 
 Each record has an attribute `event`, one of EVENTS.
 
-One line shows on a terminal although nobody asked for it: that a build takes more than SLOW_S seconds, once in a
-process. logging.getLogger("tracejit").setLevel("WARNING") turns it off.
+One line shows on a terminal although nobody asked for it, once in a process: that a build takes more than SLOW_S
+seconds. logging.getLogger("tracejit").setLevel("WARNING") turns it off.
 
 Note [hits]
 Lines that nobody reads must not slow a replay down, and even asking whether somebody reads them takes a thirtieth of a
-small one. So the code that is generated for a trace never logs. While a line for each call is asked for, no call path
-is kept, and all calls go the general way, which logs. A function that already has call paths stays silent until its
-next audit, or until clear_cache().
+small one. So the code that is generated for a trace never logs. While a line for each call is wanted, no call path is
+kept, and all calls go the general way, which logs. A function that already has call paths stays silent until its next
+audit, or until clear_cache().
 
 Note [late logging]
-The module `logging` takes as long to import as a thirtieth of this package and NumPy. While nobody has imported it,
-nobody reads what is logged, and nothing is.
+Importing the module `logging` takes a thirtieth of the time of importing this package and NumPy. While nobody has
+imported it, nobody reads what is logged, so nothing is logged.
 """
 
 import sys
@@ -48,7 +48,7 @@ EVENTS = (
 )  # fmt: skip
 """The kinds of events that lines report."""
 SLOW_S = 2.0
-"""A build that takes longer tells of itself."""
+"""A build that takes longer is reported."""
 _told = False
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory between the stages: pausing the garbage collector, and returning what a recording took."""
+"""Memory between the stages: pauses of the garbage collector, and the return of memory after a recording."""
 
 import ctypes
 import gc

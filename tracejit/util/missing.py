@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tracejit.util.compositions import INSTEAD
 
-_SOLVERS = "solvers of scipy.integrate call an accelerated function as any other, as in scipy.integrate.quad(f, 0, 1)"
+_SOLVERS = "solvers of scipy.integrate call an accelerated function like any other, as in scipy.integrate.quad(f, 0, 1)"
 
 
 def refusal(package: str, names: Sequence[str]) -> Callable[[str], NoReturn]:

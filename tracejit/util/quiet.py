@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls around which NumPy gives no warnings of floating point; what a user has made an exception is one."""
+"""Calls during which NumPy gives no warnings of floating point, but still the exceptions that a user wants instead."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -2,8 +2,8 @@
 """The address space that compilers need, and the stack that kernels need, where they are limited.
 
 LLVM ends the process where it gets no memory (RLIMIT_AS, ``ulimit -v``), and so does the C library that starts a thread
-for it. So what is left is looked at before they are imported, and before each kernel. A kernel that finds no room for
-its scratch memory on the stack (RLIMIT_STACK, ``ulimit -s``, ``threading.stack_size``) ends the process, too.
+for it. So the space that is left is checked before they are imported, and before each kernel. A kernel that finds no
+room for its scratch memory on the stack (RLIMIT_STACK, ``ulimit -s``, ``threading.stack_size``) ends the process, too.
 """
 
 import sys

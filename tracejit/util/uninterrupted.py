@@ -3,11 +3,11 @@
 
 Note [interrupts]
 Python runs signal handlers in the main thread, between any two of its instructions. The handler of Ctrl-C raises
-KeyboardInterrupt there, and handlers of a user raise other exceptions, such as a TimeoutError. The modules of Numba
-and LLVM do not survive one in the middle of their import, nor do their locks and tables one in the middle of a
-compilation. So all of that runs in a thread of its own, where no handler runs. The main thread waits, keeps an
-exception that a handler raises meanwhile, and raises it when the work is done. Long work asks now and then whether it
-should stop.
+KeyboardInterrupt there, and handlers of a user raise other exceptions, such as a TimeoutError. The modules of Numba and
+LLVM do not survive such an exception in the middle of their import, and their locks and tables do not survive one in
+the middle of a compilation. So all of that runs in a thread of its own, where no handler runs. The main thread waits,
+keeps an exception that a handler raises meanwhile, and raises it when the work is done. Long work asks now and then
+whether it should stop.
 
 Elsewhere an exception of a handler passes through like one of the user's function. Where errors are caught so that a
 call goes on, is_of_handler() tells them apart.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The date of a page, and the versions that it is made with."""
+"""The date of a page, and the versions of the software that made it."""
 
 import importlib.metadata
 import platform

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands and results of the functions of the standard: dlarrays, whatever NumPy's function gives."""
+"""Operands and results of the functions of the standard: dlarrays, whatever NumPy's function returns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ def unary(function: Callable[..., Any], name: str) -> Any:
 
 
 def binary(function: Callable[..., Any], name: str) -> Any:
-    """Return a function of NumPy as one of the standard, of two arrays, of which one may be a number."""
+    """Return a NumPy function of two arrays as one of the standard; one of the arrays may be a number."""
 
     def applied(x1: Any, x2: Any, /) -> Any:
         return array(function(operand(x1), operand(x2)))

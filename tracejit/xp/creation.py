@@ -19,7 +19,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         if dtype is not None and np.dtype(dtype) != obj.dtype:
             if copy is False:
                 raise ValueError(
-                    "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out."
+                    "xp.asarray: copy=False cannot be met, because the dtype is a different one; leave copy out."
                 )
             return array(obj.astype(dtype))
         return array(obj.copy()) if copy else obj
@@ -80,7 +80,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Return an array of zeros: what memory held before is no number of a program."""
+    """Return an array of zeros, because a program does not read former contents of memory."""
     check_device("empty", device)
     return zeros(shape, dtype=dtype)
 

@@ -66,5 +66,5 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
-    """Return what the library tells of itself."""
+    """Return what the library says about itself."""
     return NamespaceInfo()

@@ -199,7 +199,7 @@ class TestFreshArrays:
         accelerated(X)
         with pytest.warns(
             NotAcceleratedWarning,
-            match="mul received an array that is a different one in each call at .*Likely cause: "
+            match="mul received a different array in each call at .*Likely cause: "
             "it is kept where no name leads to it, or is a view of an array that is",
         ):
             accelerated(X)

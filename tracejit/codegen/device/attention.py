@@ -4,13 +4,14 @@
 Note [rows of attention]
 A few neighbouring threads have a query. Each of them keeps some columns of it, and of its result, in registers, goes
 through the keys one after the other, and adds up its share of a score with the others. Neighbouring queries meet the
-same key at the same time, so that it is read once for all of them. The greatest score so far is taken off before exp,
-and what was summed up before is made smaller where a greater one appears (T. Dao and others, 2022: Note [attention] in
-codegen/templates/attention.py). The adjoint by queries is alike. That by keys and values has the keys in registers, and
-goes through the queries of its band. No memory is written by two threads, and every sum has one order.
+same key at the same time, so that it is read once for all of them. The greatest score so far is subtracted before exp,
+and the sums so far are scaled down where a greater score appears (T. Dao and others, 2022: Note [attention] in
+codegen/templates/attention.py). The adjoint by queries works alike. The adjoint by keys and values has the keys in
+registers, and goes through the queries of its band. No memory is written by two threads, and every sum has one order.
 
 A thread has columns of about COLUMN_BYTES, or more where those of a group of 32 threads would not be enough. With c
-threads for a query its columns are fours, 4 c columns apart. Where widths fill them all, they are loaded by 16 bytes.
+threads for a query, a thread's columns come in fours, 4 c columns apart. Where widths fill all fours, they are loaded
+by 16 bytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ _BACKWARD = (f"{_READS} lse delta ct", "dq dk dv")
 class _HeadColumns(NamedTuple):
     """The columns of a thread.
 
-    threads     that have a query, or a key, together
+    threads     that share a query, or a key
     own         how many columns each of them has
     fill        whether these are all columns of keys and of values, which can be loaded by fours
     """

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of long rows, each of which a block of threads takes.
+"""Emission of long rows, with a block of threads for each.
 
 Note [rows by blocks]
 A thread has 16 or 8 elements of a row at a time: the first ones of all threads lie side by side, then the second ones.
-What its groups fold is combined in two stages: threads of a group exchange it, and the first of each puts it into
-memory that the block shares, where each group takes those of all groups and exchanges them again. So all threads have
-the same bits.
+What a block folds is combined in two stages. The threads of a group exchange their folds, and the first thread of each
+group puts the result into memory that the block shares. From there each group takes the results of all groups, and
+exchanges them again. So all threads have the same bits.
 
-Rows that a block holds are kept in registers as a group keeps short ones (Note [rows in registers]); the text says how
-many registers a thread may take, so that a block fits: that differs for blocks of up to 256 and 512 threads.
-Otherwise each pass is a loop over pieces of the row. A block has as many threads as its launch says, so that one kernel
-serves rows of all lengths.
+Rows that a block can hold are kept in registers, as a group keeps short rows (Note [rows in registers]). The text says
+how many registers a thread may take, so that a block fits; the number differs for blocks of up to 256 and 512 threads.
+For longer rows, each pass is a loop over pieces of the row. A block has as many threads as its launch says, so that one
+kernel serves rows of all lengths.
 """
 
 from tracejit.codegen.device.kept_rows import KeptRowEmitter

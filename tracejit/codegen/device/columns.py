@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of what combines copies of a sum: a block for some neighbours of the result, whose threads share the copies.
+"""Emission of kernels that combine copies of a sum.
 
-A thread takes four copies at a time, so that four loads are on their way. What the threads have is combined in shared
-memory, in an order that depends on sizes only.
+A block takes some neighbours of the result, and its threads share the copies. A thread takes four copies at a time, so
+that four loads are on their way. The sums of the threads are combined in shared memory, in an order that depends on
+sizes only.
 """
 
 from tracejit.codegen.device.nest import DeviceEmitter, ThreadMemory

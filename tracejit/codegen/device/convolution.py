@@ -4,9 +4,9 @@
 Note [elements of a convolution]
 A convolution and its gradient by the input are one kernel: each element of the result is a sum over taps, and over the
 channels of the operand that windows go over (`x` below, which is the cotangent in the gradient). A thread takes a tile:
-up to MOST_FILTERS filters of a group, which share what is read of x, at up to POSITIONS positions, which share what is
-read of w; both fewer where threads would be too few to hide how long reads take. Both lie apart by the number of tiles,
-so that neighbouring threads have neighbouring elements of the result.
+up to MOST_FILTERS filters of a group, which share reads of x, at up to POSITIONS positions, which share reads of w.
+Both numbers are smaller where there would be too few threads to hide the latency of reads. Filters and positions of a
+tile lie apart by the number of tiles, so that neighbouring threads have neighbouring elements of the result.
 
 Where windows of the gradient move by s, the elements r, r + s, r + 2 s, ... of the result, a phase, are sums of the
 same taps: the first that fits, and every s-th or fewer from there on (Note [phases] in passes/loops/convolve.py).

@@ -5,15 +5,17 @@ Note [convolutions by tiles]
 A convolution is a product of filters with windows: its rows are the filters of a group, its columns the positions of
 windows in all images, and its inner axis the channels and taps. The gradient by the input is the same product, of each
 phase (Note [elements of a convolution] in convolution.py). In the gradient by weights, columns are channels and taps,
-and the inner axis the positions. The matrix of windows is nowhere: the place of its elements is that of the column plus
-that of the inner index, and so is their place along each axis of the image, which says whether they lie in it.
+and the inner axis the positions. The matrix of windows is never stored. The place of an element is the place of its
+column plus that of its inner index. The same holds for its place along each axis of the image, which says whether it
+lies in the image.
 
-So a block makes tables in shared memory: of its rows and columns once, of the inner indices with each tile. A thread
-that copies an element reads both, adds them, and loads; whether neighbours copy neighbours of the inner axis (`along`)
-follows from how operands lie in memory. All else is as in Note [tiles of a block] in product_tiles.py. Places have 32
-bits.
+So a block makes tables in shared memory: one of its rows and columns, once, and one of the inner indices, with each
+tile. A thread that copies an element reads both places, adds them, and loads. Whether neighbours copy neighbours of the
+inner axis (`along`) follows from how operands lie in memory. All else is as in Note [tiles of a block] in
+product_tiles.py. Places have 32 bits.
 
-Which kernel is chosen was not measured on a GPU: results with few filters or few terms fill no tiles.
+The choice of the kernel was not measured on a GPU; it rests on the fact that results with few filters or few terms fill
+no tiles.
 """
 
 from collections.abc import Mapping

@@ -4,9 +4,9 @@
 Note [states of an alignment]
 A group of 32 threads goes through the steps of an observation, and its threads take states in turn; they wait for each
 other after each step (Note [alignments] in codegen/templates/ctc.py says what is computed). The adjoint overwrites the
-states of a step by those of the one before: 32 at a time, in order, after all of them have been read. Several states
-may have one class, whose cotangent gets the sum of theirs: the threads exchange what they have, and the first of those
-with the same class adds the sum. So no number is written by two threads, and each sum has one order.
+states of a step with those of the step before: 32 at a time, in order, after all of them have been read. Several states
+may have one class, whose cotangent is the sum of theirs. The threads exchange their cotangents, and the first thread of
+each class adds the sum. So no number is written by two threads, and each sum has one order.
 """
 
 from tracejit.codegen.device.text import emitted, indented

@@ -117,7 +117,7 @@ class _DeviceEmission:
         return rows
 
     def loop(self, launch: LoopLaunch, first: int) -> list[Row]:
-        """Return the rows of a loop, the first of which has a number in the program."""
+        """Return the rows of a loop, given the number of its first row in the program."""
         for name, nodes in launch.origins.items():
             self.origins.setdefault(name, nodes)
         made = rows_of_loop(launch, self.pointer)

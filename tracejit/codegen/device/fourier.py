@@ -2,11 +2,11 @@
 """Emission of discrete Fourier transforms for a device.
 
 Note [steps of a transform]
-Each step of Stockham's algorithm (codegen/templates/fourier.py) is a launch, in which a thread makes r elements of r
-elements. The first step reads the operand, wherever its lines lie, and the last one writes the result; between them
-are the two halves of `work`, in which elements of a line are neighbours, or those of neighbouring lines if these are
-neighbours in the operand. The kernel of a step has the radix in its text, and all sizes and places as arguments. A
-step whose radix has no text of its own has a thread for each element.
+Each step of Stockham's algorithm (codegen/templates/fourier.py) is a launch, in which a thread computes r elements from
+r elements. The first step reads the operand, wherever its lines lie, and the last one writes the result; between them,
+steps use the two halves of `work`. There the elements of a line are neighbours, or the lines are, if they are
+neighbours in the operand. The kernel of a step has the radix in its text, and all sizes and places as arguments. For a
+radix without a text of its own, a step has a thread for each element.
 """
 
 from functools import cache

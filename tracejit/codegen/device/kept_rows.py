@@ -2,12 +2,14 @@
 """Emission of rows whose elements a group of threads keeps in registers.
 
 Note [rows in registers]
-A row of 1024 elements is 32 for each thread of a group. They are loaded once, as up to eight vectors of four
-neighbours, and passes over the row follow each other without loops: what one pass has loaded or computed, later ones
-use. So the text says how many vectors there are, a power of two; a row that does not fill them loads its first elements
-again, which nothing folds or stores. Sums over rows are kept in registers from row to row, and stored in the end.
+A row of 1024 elements has 32 for each thread of a group. They are loaded once, as up to eight vectors of four
+neighbours, and passes over the row follow each other without loops: later passes use what earlier ones have loaded or
+computed. So the text fixes the number of vectors, a power of two. A row that does not fill them loads its first
+elements again, which are neither folded nor stored. Sums over rows are kept in registers from row to row, and stored at
+the end.
 
-On an H100, 65536 rows of 1024 float32, softmax moved 1220 GB/s with a loop for each pass, which copied memory at 2954.
+On an H100, 65536 rows of 1024 float32, softmax moved 1220 GB/s with a loop for each pass; the same GPU copied memory at
+2954 GB/s.
 """
 
 from tracejit.codegen.device.nest import DeviceEmitter, ThreadLoop, ThreadMemory, are_vectors

@@ -2,13 +2,13 @@
 """The rows of a loop on a device: those of its body, on memory of the program around.
 
 Note [loops on a device]
-The body of a loop is built as any program for a device. Its rows become rows of the program around, whose addresses
-move on between steps, and the runtime repeats them in a graph (runtime/cuda/steps.py). A launch cannot be left out of a
-graph by a value. So the kernels of a branch, and of a loop that a value ends, look at a bool first, and do nothing
-where it is false. The condition of a loop is written by its body while other launches of the step still run, so they
-look at a copy of it, the flag, which is made before the first step and at the end of each.
+The body of a loop is built as any program for a device. Its rows become rows of the program around it. Their addresses
+move on between steps, and the runtime repeats the rows in a graph (runtime/cuda/steps.py). A launch cannot be left out
+of a graph by a value. So the kernels of a branch, and of a loop that a value ends, read a bool first, and do nothing
+where it is false. The body of a loop writes its condition while other launches of the step still run. So kernels read a
+copy of the condition, the flag, which is made before the first step and at the end of each.
 
-Steps follow each other: what begins a step needs what ends the one before.
+Steps follow each other: the launches that begin a step wait for those that end the step before.
 """
 
 from collections.abc import Callable, Sequence
@@ -79,7 +79,7 @@ def rows_of_loop(launch: LoopLaunch, pointer_of: Callable[[Access], Pointer]) ->
 
 
 def _in_one_order(rows: Sequence[Row], commits: int) -> list[Row]:
-    """Return rows of which the last ones, that run where results count, need all others, as in a loop's body."""
+    """Return rows whose last ones, which run only where results count, need all others, as in a loop's body."""
     at = len(rows) - commits
     ends = _ends(rows[:at])
     return [

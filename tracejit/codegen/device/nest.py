@@ -308,7 +308,7 @@ class DeviceEmitter(NestEmitter):
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
         rows += [f"{values.in_row[line.result]} = {self.initial(line.node)}" for line in folds]
-        # What changes with some loops of a row only is loaded with each element.
+        # Values that change with only some loops of a row are loaded with each element.
         within = [line for level in range(split + 1, depth) for line in hoisted.pop(level, [])]
         if self.spread.form in (ROWS, BLOCKS, THREADS):
             rows += hoisted.pop(split, [])
@@ -318,7 +318,7 @@ class DeviceEmitter(NestEmitter):
         values.in_pass.clear()  # the next pass loads and computes anew
 
     def folds_of(self, lines: list[Line]) -> list[RowFold]:
-        """Return the reductions among the lines of a pass, each of which gets the name of its variable."""
+        """Return the reductions among the lines of a pass, each with the name of its new variable."""
         values, folds = self.values, [line for line in lines if isinstance(line, RowFold)]
         for line in folds:
             name = values.in_row[line.result] = values.fresh()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""order: which launches of a device's program have to be done before another one begins.
+"""order: the launches of a device's program that have to be done before each launch begins.
 
-A device runs launches at the same time if nothing says that one needs another. One does if both touch the same bytes,
-and one of them writes there. Launches that touch much memory follow each other all the same, since they would take
-each other's place in the cache.
+A device runs launches at the same time unless one is said to need the other. A launch needs an earlier one if both
+touch the same bytes and one of them writes there. Launches that touch much memory follow each other in any case,
+because they would evict each other's data from the cache.
 
-Times of a step with gradients in ms on an H100, one launch after the other and as here: a perceptron of 64-128-10 units
-0.034 and 0.025, LeNet 0.61 and 0.54, a transformer block of width 128 0.24 and 0.16. One of width 512, with 16
-sequences of 256, took 3.06, and 3.33 without the last rule.
+Times in ms of a step with gradients on an H100, first with one launch after the other, then as here: a perceptron of
+64-128-10 units 0.034 and 0.025, LeNet 0.61 and 0.54, a transformer block of width 128 0.24 and 0.16. A transformer
+block of width 512, with 16 sequences of 256, took 3.06 ms, and 3.33 ms without the rule about much memory.
 """
 
 import re
@@ -27,7 +27,7 @@ _LARGE_BYTES = 1 << 23  # that a launch touches: a sixth of the cache of a large
 
 
 class Written(Enum):
-    """The memory of inputs of which a program writes some: two may be the same, or each lies APART from those."""
+    """The memory of inputs where a program writes some: two may be the same, or each lies APART from the others."""
 
     TOGETHER = "together"
     APART = "apart"

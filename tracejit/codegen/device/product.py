@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of matrix products for a device: by tiles, or, where these would be empty, by single elements."""
+"""Emission of matrix products for a device: by tiles, or by single elements where tiles would be mostly empty."""
 
 from collections.abc import Sequence
 

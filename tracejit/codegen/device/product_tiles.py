@@ -3,20 +3,20 @@
 
 Note [tiles of a block]
 The threads of a block copy a tile of x and one of y to memory that they share, multiply them, and go on along the inner
-axis. While they multiply, the next tiles are on their way to registers, and then go to a second piece of that memory,
-so that threads wait for each other once for each pair of tiles. A thread computes 4 or 8 rows by 8 or 16 columns of
-the result, in vectors of 4 neighbours.
+axis. While they multiply, the next tiles are on their way to registers; from there they go to a second piece of the
+shared memory. So threads wait for each other only once for each pair of tiles. A thread computes 4 or 8 rows by 8 or 16
+columns of the result, in vectors of 4 neighbours.
 
-- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time; of float32 alone.
+- HUGE tiles have 128 x 256 elements of the result, 256 threads, and 8 of the inner axis at a time; for float32 only.
 - LARGE tiles have 128 x 128 elements, 256 threads, and 16 of the inner axis at a time.
 - MEDIUM tiles have 64 x 64 elements and 128 threads.
-- SMALL tiles have 32 x 32 elements, for results of which there would be few larger ones: the inner axis too is shared,
-  among the 8 groups of a block, whose sums are added up in the end, in order.
+- SMALL tiles have 32 x 32 elements, for results that would have few larger tiles. The inner axis is shared too, among
+  the 8 groups of a block, whose sums are added up at the end, in order.
 
-Tiles lie transposed for x, so that the operands of a step are neighbours; rows are padded by 4, since memory that is
-shared has 32 banks. Elements beyond the inner axis are zeros, elements beyond the result are computed and not stored.
-Which threads copy which elements follows from the axis along which an operand lies: neighbours copy neighbours, four at
-a time where all begin at multiples of four.
+Tiles of x lie transposed, so that the operands of a step are neighbours. Rows are padded by 4, because shared memory
+has 32 banks. Elements beyond the inner axis are zeros; elements beyond the result are computed and not stored. How
+threads share the copying follows from the axis along which an operand lies: neighbouring threads copy neighbouring
+elements, four at a time where all begin at multiples of four.
 """
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
@@ -26,7 +26,7 @@ from tracejit.passes.loops.spread import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 
-PAD = 4  # elements behind a row of a tile
+PAD = 4  # elements of padding behind a row of a tile
 _VECTOR = 4  # neighbours in a vector
 _ACROSS = 16  # columns of threads in a group; with 8, products of 4096 x 4096 took 4 % longer
 _UNROLLED = 8  # steps along the inner axis
@@ -138,7 +138,7 @@ def emit_tiles(product: Product) -> tuple[Emitted, Grid]:
 def suitable(product: Product) -> Tile:
     """Return the tile that takes the least time, given how often tiles take turns, and how full they are.
 
-    Of float64, the 128 sums of a thread of a HUGE tile would fill 256 registers, of which a thread has 255.
+    In float64 the 128 sums of a thread of a HUGE tile would fill 256 registers, but a thread has 255.
     """
     batch, m, n = product[:3]
     fitting = (

@@ -2,11 +2,11 @@
 """Emission of recurrent layers for a device.
 
 Note [steps of a recurrent layer]
-A step needs all of the state before it, so each step is a launch, which waits for the one before; where a step
-multiplies twice, it is two. What a launch multiplies stands in Note [products of a step] in recurrent_step.py. States
-are read where the step before wrote them, in the result. In adjoints `dh` is what goes to the step before, without what
-comes through weights: that is multiplied at the beginning of the next launch, and after the last step by a launch of
-its own. All launches have the same few kernels, and the length is an argument.
+A step needs all of the state before it, so each step is a launch, which waits for the one before; a step that
+multiplies twice is two launches. Note [products of a step] in recurrent_step.py says what a launch multiplies. States
+are read where the step before wrote them, in the result. In adjoints, `dh` is the cotangent that goes to the step
+before, without the part that comes through weights. That part is multiplied at the beginning of the next launch, and
+after the last step by a launch of its own. All launches have the same few kernels, and the length is an argument.
 """
 
 from collections.abc import Mapping, Sequence

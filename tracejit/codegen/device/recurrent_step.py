@@ -2,9 +2,10 @@
 """The text of a step of a recurrent layer on a device: products with weights, and what units do with their sums.
 
 Note [products of a step]
-A block of threads has UNITS units of ROWS observations. Neighbouring threads have neighbouring units, and so columns of
-the weights. A group of threads takes each SHARES-th product, for all rows, so that weights are read once for them; the
-sums of the groups meet in shared memory. Then a group has one row each, and does what follows.
+A block of threads has UNITS units of ROWS observations. Neighbouring threads have neighbouring units, and so
+neighbouring columns of the weights. A group of threads takes every SHARES-th product, for all rows, so that weights are
+read once for all of them. The sums of the groups meet in shared memory. Then each group has one row, and computes the
+rest of the step for it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -57,7 +57,7 @@ def indented(depth: int, lines: Iterable[str]) -> list[str]:
 
 
 def taken_apart(number: str, axes: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines that make one number an index of each axis, of which the last changes fastest.
+    """Return the lines that turn one number into an index for each axis; the last index changes fastest.
 
     Args:
         number: its name.

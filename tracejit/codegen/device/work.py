@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Emission of hand-written kernels for a device.
 
-Some have a text of their own for a device, in other files of this folder. Of others each thread runs a part: a kernel
-of kernels/loops says how its work can be cut (Cut, RangeCut), and its integers are those of a part. Where they grow by
-the same steps from part to part, a thread computes those of its own part. A kernel that cannot be cut runs on one
-thread.
+Some kernels have a text of their own for a device, in other files of this folder. For the others, each thread runs a
+part: a kernel of kernels/loops says how its work can be cut (Cut, RangeCut), and its integers are those of a part.
+Where the integers grow by the same steps from part to part, a thread computes those of its own part. A kernel that
+cannot be cut runs on one thread.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,16 +3,16 @@
 
 Note [attention]
 A block of queries meets the keys block by block, so memory is linear in the length (T. Dao, D. Fu, S. Ermon, A. Rudra,
-C. Re, "FlashAttention", 2022). Scores are turned, S' = K Q': lanes are queries, so that maxima and sums over keys go
-from vector to vector, without sums across lanes. Only the block of queries is transposed. What a product takes as
-vectors is copied to memory without gaps, which caches like; keys and values of scores are read number by number, where
-they lie. Where heads fill four vectors, sums over keys and over queries have tiles of as many columns. What is kept for
-the adjoint is lse, the logarithm of the sum of exp(score) over the keys, one number for each query and head. It gives
-the weights again: exp(score - lse).
+C. Re, "FlashAttention", 2022). Scores are transposed, S' = K Q': lanes are queries, so that maxima and sums over keys
+go from vector to vector, without sums across lanes. Only the block of queries is transposed. Operands that a product
+reads as vectors are copied to memory without gaps, which caches hold better; keys and values of scores are read number
+by number, in place. Where heads fill four vectors, sums over keys and over queries have tiles of as many columns. For
+the adjoint only lse is kept, the logarithm of the sum of exp(score) over the keys: one number for each query and head.
+It gives the weights again: exp(score - lse).
 
-A row without keys (all masked, or none there) has the weights 0 and the lse of infinity, so that the formula holds: exp
-of minus infinity is exactly 0. Weights of masked scores are exactly 0 too. With tiny numbers instead, their products
-would be denormal, which took five times as long. Blocks of keys beyond the diagonal of a causal mask are left out.
+A row without keys (all masked, or none there) has weights of 0 and an lse of infinity, so that the formula holds: exp
+of minus infinity is exactly 0. Weights of masked scores are exactly 0 too. With tiny numbers instead, products would be
+denormal, which took five times as long. Blocks of keys beyond the diagonal of a causal mask are left out.
 
 Queries beyond the last repeat it, so that no load leaves the memory; they are not stored.
 """

@@ -2,13 +2,13 @@
 """Emission of convolutions: kernels that bring a block of an image into the near cache, and multiply tiles of windows.
 
 Note [windows]
-A block is some windows of one image. The elements that they span, of one group of channels, are brought into scratch
-memory, channels last, with the zeros around the image (`patch`). There the taps of a window that follow each other
-along the last axis lie without gaps, channel by channel. So a convolution is the product of Note [register tile] in
-gemm.py with further loops over the other taps: a row of the tile is a window, its columns are filters, and k runs over
-the last taps and the channels. No window is copied. Sizes and strides are arguments, whatever order axes have; how
-elements come into the patch and how tiles are stored is emitted for the axis whose elements are neighbours in memory:
-channels ("c"), windows of the last spatial axis ("s"), or neither ("").
+A block is some windows of one image. The elements that they span, for one group of channels, are copied to scratch
+memory (`patch`), channels last, with the zeros around the image. There, consecutive taps of a window along the last
+axis lie without gaps, channel by channel. So a convolution is the product of Note [register tile] in gemm.py with
+further loops over the other taps: a row of the tile is a window, its columns are filters, and k runs over the last taps
+and the channels. No window is copied. Sizes and strides are arguments, whatever the order of the axes. Only the code
+that fills the patch and stores tiles is emitted for the axis whose elements are neighbours in memory: channels ("c"),
+windows of the last spatial axis ("s"), or neither ("").
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,7 @@ Note [channelwise filters]
 Where each filter has one channel, lanes are channels. The elements that a block of windows spans are brought into the
 near cache as in Note [windows] in convolution.py, and the cotangents beside them, channels last too. A row of a tile is
 a tap; each step takes the cotangents of one window, and what each tap of it sees. The tile is added to memory (taps,
-channels), of which each part of the launch has its own.
+channels); each part of the launch has memory of its own.
 """
 
 from collections.abc import Sequence

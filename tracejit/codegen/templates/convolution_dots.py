@@ -2,12 +2,12 @@
 """Emission of the gradient of a convolution by its filters, if these have few channels and taps.
 
 Note [dots of windows]
-In the kernel of Note [filters] in convolution_weights.py lanes are the taps of the last axis and the channels: 5 of 16
-for the first layer of LeNet. Here lanes are windows, and are added up at the end. What the windows of a block see is
-laid out as in Note [windows laid out] in convolution_laid_out.py, and so are their cotangents, one filter after the
-other, if they do not lie that way already. A tile is some filters by some taps. Its sums are a vector, which is added
-to scratch memory; in the end the sums of all tiles are written to memory (group, filter, taps, channel), of which each
-part of the launch has its own.
+In the kernel of Note [filters] in convolution_weights.py, lanes are the taps of the last axis and the channels: 5 of 16
+lanes for the first layer of LeNet. Here lanes are windows, and are added up at the end. What the windows of a block see
+is laid out as in Note [windows laid out] in convolution_laid_out.py. Their cotangents are laid out likewise, one filter
+after the other, unless they lie that way already. A tile is some filters by some taps. Its sums are a vector, which is
+added to scratch memory; at the end the sums of all tiles are written to memory (group, filter, taps, channel); each
+part of the launch has memory of its own.
 """
 
 from collections.abc import Sequence

@@ -5,17 +5,17 @@ Note [windows laid out]
 The kernels of Note [windows] in convolution.py have filters in lanes: 20 filters fill 20 of 32. Here lanes are windows,
 and a row of a tile is a filter. The elements that the windows of a block see are laid out in scratch memory: a sheet
 for each tap along the last axis and each channel, with a line for each line of x that the block spans, and in the line
-an element for each window. If windows move by one element, what the windows see through a tap of the axis before are
-the same lines, further on. So all windows of a block lie without gaps in each sheet, whatever the length of a line,
-and only taps of the last axis are copies. k runs over the taps and the channels; each step loads some vectors of
-windows, and one number for each filter.
+an element for each window. If windows move by one element, then through a tap of the axis before they see the same
+lines, further on. So all windows of a block lie without gaps in each sheet, whatever the length of a line, and only
+taps of the last axis are copies. k runs over the taps and the channels; each step loads some vectors of windows, and
+one number for each filter.
 
 Lines are written by masked stores, because a vector that goes beyond its line would spoil lines that are written
-already. Lines of x that follow each other, and are as long as those of windows, are one: of images 8 elements wide a
-vector holds two lines. Which of its elements a tap sees depends on their columns, which a table lists. The zeros around
-an image are written for the first one, and stay, if an image is one block. Lanes beyond the last window of a block
-compute with whatever lies there, and are not stored. A tile of 12 filters has two vectors, one of few filters four, so
-that there are enough sums that do not wait for each other.
+already. Lines of x that follow each other, and are as long as those of windows, are treated as one line: for images 8
+elements wide, a vector holds two lines. Which of its elements a tap sees depends on their columns, which a table lists.
+If an image is one block, the zeros around it are written for the first image, and stay. Lanes beyond the last window of
+a block compute with whatever lies there, and are not stored. A tile of 12 filters has two vectors, one of few filters
+four, so that there are enough sums that do not wait for each other.
 """
 
 from collections.abc import Sequence

@@ -2,10 +2,10 @@
 """Emission of channelwise convolutions, and of their gradient by filters, where channels come first.
 
 Note [planes]
-A plane is one channel of one image, which has one filter. Lanes are neighbouring windows of a line: what they have at a
-tap are neighbouring elements of x, read where they are; those outside of the line are loaded as 0. Taps of the last
-axis are written out. The gradient by the filter keeps a vector of sums for each tap of a plane, and adds their lanes up
-at the end of the plane; of lines of x that are outside of the image not a single lane is loaded.
+A plane is one channel of one image, which has one filter. Lanes are neighbouring windows of a line: at a tap they see
+neighbouring elements of x, which are read in place; elements outside of the line are loaded as 0. Taps of the last axis
+are written out. The gradient by the filter keeps a vector of sums for each tap of a plane, and adds up their lanes at
+the end of the plane. No lane is loaded from lines outside of the image.
 """
 
 from collections.abc import Iterator

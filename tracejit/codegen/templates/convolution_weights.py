@@ -4,9 +4,9 @@
 Note [filters]
 The elements that a block of windows spans are brought into the near cache as in Note [windows] in convolution.py. A row
 of a tile is a filter, whose cotangents are read number by number, whatever order they have; its columns are the last
-taps and the channels, which lie side by side in the patch; k runs over the windows of the block. The tile is then
-added to memory: filters of a group (taps0, taps1, runs, filters, run), of which each part of the launch that takes some
-of the images has its own. A part may instead take some filters of all images.
+taps and the channels, which lie side by side in the patch; k runs over the windows of the block. The tile is then added
+to memory: filters of a group (taps0, taps1, runs, filters, run). Each part of the launch that takes some of the images
+has such memory of its own. A part may instead take some filters of all images.
 """
 
 from collections.abc import Sequence

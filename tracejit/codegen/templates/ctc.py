@@ -3,9 +3,10 @@
 
 Note [alignments]
 A target of n labels has 2 n + 1 states: a blank before, between and after the labels. `alpha` is the logarithm of the
-sum over all ways to be in a state at a step, and `beta` that over all ways to go on from there. Both are sums of at
-most three terms of the neighbouring step. Observations are the lanes; they differ in their labels, which are gathered,
-and in their lengths: an observation that has ended keeps its numbers. Lanes beyond the last observation repeat it.
+sum over all ways to be in a state at a step, and `beta` the logarithm of the sum over all ways to go on from there.
+Both are sums of at most three terms of the neighbouring step. Observations are the lanes; they differ in their labels,
+which are gathered, and in their lengths: an observation that has ended keeps its numbers. Lanes beyond the last
+observation repeat it.
 """
 
 from functools import cache

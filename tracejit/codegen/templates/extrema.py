@@ -2,9 +2,9 @@
 """Emission of the largest or smallest elements along an axis, and of their first places.
 
 Note [extrema in vectors]
-LLVM makes a loop of an extremum one of vectors, but takes what is left after whole vectors one by one. An element may
-count twice, so here the last vectors begin further in front instead, and the loop ends where they begin. There are four
-accumulators, because an extremum that a NaN stays in takes some instructions, one after the other.
+LLVM turns the loop of an extremum into one of vectors, but takes the elements after the last whole vector one by one.
+An element may count twice, so here the last vectors begin earlier instead, and the loop ends where they begin. There
+are four accumulators, because an extremum that keeps a NaN takes several dependent instructions.
 """
 
 from tracejit.codegen.loop_order import joined

@@ -6,8 +6,8 @@ A vector holds one element of each of several lines, so that no step of a transf
 group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T.
 Cochran et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places.
 Lines may lie anywhere; where the elements of a line lie side by side, squares of them are transposed in registers.
-`work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged parts, whose parts are
-exchanged again. A kernel has the steps of its size alone.
+`work` has real parts, then imaginary parts, twice. An inverse transform exchanges real and imaginary parts before and
+after a forward one. A kernel has the steps of its own size only.
 """
 
 from collections.abc import Mapping
@@ -147,7 +147,7 @@ u3 = mr - ei
 v3 = mi + er
 """
 
-# Those of even and of odd elements by fours, of which the second are turned by eighths.
+# Transforms of even and of odd elements by fours; the latter are turned by eighths.
 _EIGHT = """
 ar = r0 + r4
 ai = i0 + i4

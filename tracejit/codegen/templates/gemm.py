@@ -31,22 +31,22 @@ the last row again and again, there is a kernel with tiles of 4 rows by 4 vector
 
 Note [last columns]
 A tile takes its time however many of its columns are new. Where at most a quarter or a half of its columns are left, a
-narrower tile takes them: (100, 100) (100, 100) took 23.8 us with four whole tiles for a row, and takes 19.9. The tile
-is chosen while the kernel runs, so that all sizes still share it.
+narrower tile takes them: (100, 100) (100, 100) took 23.8 us with four whole tiles for a row, and takes 19.9 us this
+way. The tile is chosen while the kernel runs, so that all sizes still share it.
 
 Note [panels]
-Where y does not stay in the nearest cache, each tile of rows would read it from afar, at distances of which a cache
-holds few. So for larger matrices another kernel copies a panel of y, as wide as a tile and some hundred rows deep, into
-memory without gaps, and multiplies it by all rows of x. A panel of a y that lies by columns is turned
+Where y does not stay in the nearest cache, each tile of rows would read it from a farther one, with strides at which a
+cache holds few lines. So for larger matrices another kernel copies a panel of y, as wide as a tile and some hundred
+rows deep, into memory without gaps, and multiplies it by all rows of x. If y lies by columns, its panel is transposed
 on the way. An x that lies by columns is copied in blocks, for the same reason; one that lies by rows is read in place.
 The sums along k are then added up panel by panel, in the result.
 
 Note [narrow results]
 A result of 10 columns leaves 6 of 16 lanes unused; fewer columns leave more. If x lies by columns, as in the
 gradient of a weight, its rows may as well be the lanes: a tile is then 32 rows, each of its vectors 16 rows of one
-column, and y is read number by number. Only when it is stored the tile is turned. If x lies by rows, and there are very
-few columns, the lanes are neighbours along k: each vector sums up one number of the result, and its lanes are added at
-the end. This needs a y by columns, so any other y is turned first, into scratch memory. GFLOP/s on one core with
+column, and y is read number by number. The tile is transposed only when it is stored. If x lies by rows, and there are
+very few columns, the lanes are neighbours along k: each vector sums up one number of the result, and its lanes are
+added at the end. This needs y by columns; otherwise y is first transposed into scratch memory. GFLOP/s on one core with
 AVX-512, float32, by the kernel with tiles and by these:
 
     (m, k) (k, n)          x by rows: tiles  dots    x by columns: tiles  columns
@@ -60,9 +60,9 @@ AVX-512, float32, by the kernel with tiles and by these:
     (512, 128) (128, 10)                110    81                     87      177
     (128, 128) (128, 14)                153    83                    129      158
 
-With 10 columns and x by rows, tiles are bound by loads, 9 or 10 for 8 multiplications, at 110 GFLOP/s. Tried:
-squares of x turned in registers (99) or through memory (88), taller tiles (107), rows of y copied to where no vector
-crosses a cache line (122 at best, 107 where k is 512).
+With 10 columns and x by rows, tiles are bound by loads, 9 or 10 for 8 multiplications, at 110 GFLOP/s. Other ways were
+tried, with these GFLOP/s: squares of x transposed in registers (99) or through memory (88), taller tiles (107), rows of
+y copied to where no vector crosses a cache line (122 at best, 107 where k is 512).
 """
 
 from collections.abc import Sequence
@@ -95,8 +95,8 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
 
     If `add` is not 0, products are added to what is in out. Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y
-    and out. The strides count elements; columns of y are neighbours, and so are those of out. There are four kernels:
-    for n of at most one vector, less than two, and more; and for m of at most half a tile.
+    and out. The strides count elements; columns of y are neighbours, and columns of out are too. There are four
+    kernels: for n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
     width = vector_bytes()
     height, lanes = TILE_ROWS[width], width // dtype.itemsize
@@ -131,8 +131,8 @@ def rows_to_block(dtype: np.dtype) -> list[str]:
 def panels(dtype: np.dtype) -> Kernel:
     """Return the kernel that multiplies matrices as `product` does, by panels (Note [panels]).
 
-    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Of the strides of x one is 1, and of those of y;
-    columns of out are neighbours, and there are at least two vectors of them.
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. One of the strides of x is 1, and one of those of
+    y; columns of out are neighbours, and there are at least two vectors of them.
     """
     height, lanes = TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
     return _panels(SUFFIXES[dtype], height, lanes, _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * height)
@@ -153,8 +153,8 @@ def columns(dtype: np.dtype, m: int, n: int, near: bool) -> Kernel:
 def dots(dtype: np.dtype, n: int) -> Kernel:
     """Return the kernel that multiplies as `product` does, with lanes along k (Note [narrow results]).
 
-    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours, and so are rows of
-    y, or its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours. Rows of y are too,
+    or its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
     """
     return _dots(SUFFIXES[dtype], n, max(vector_bytes() // dtype.itemsize, 1 << (n - 1).bit_length()))
 

@@ -22,7 +22,7 @@ class Finish(NamedTuple):
     constants   the lines that read constants, with the number of the first argument left open
     outer       lines before those of all rows
     row         the lines of a row, which begin with `channel`, the number of its filter if it has one, and name the
-                tile's vector ROW, of which the last line is the new one
+                tile's vector ROW; the last line is the new vector
     """
 
     stem: str

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of max pooling, and of its adjoint, where the elements of a line are neighbours or channels are.
+"""Emission of max pooling, and of its adjoint, where the elements of a line, or the channels, are neighbours in memory.
 
 Note [windows side by side]
-Where channels come first, lanes are neighbouring windows of a line. If windows begin two elements apart, what they have
-at a tap are the even or the odd elements of two vectors; the lanes outside of the line are loaded as minus infinity,
-which is never larger. The adjoint collects: an element gets the cotangents of the windows whose place it is, those of
-lower taps first. Lanes are groups of as many elements as windows move by: of the element r of a group g, tap k is that
-of the window g + (r + p - k) / s, for padding p and windows s apart, where s divides that. The groups of a line are
-then stored element by element in turn. The text depends on the taps and the padding of a line only.
+Where channels come first, lanes are neighbouring windows of a line. If windows begin two elements apart, at a tap they
+see the even or the odd elements of two vectors. Lanes outside of the line are loaded as minus infinity, which is never
+larger. The adjoint collects: an element gets the cotangents of the windows whose largest element it is, those of lower
+taps first. Lanes are groups of s elements, where windows begin s elements apart. With padding p, tap k of the window g
++ (r + p - k) / s is the element r of group g, where s divides r + p - k. The groups of a line are then stored element
+by element in turn. The text depends on the taps and the padding of a line only.
 
 Where channels come last, lanes are channels, of up to four vectors at a time, and largest elements and their places
 stay in registers; the adjoint collects for one element after another. Windows of 2 x 2 that do not overlap have loops,

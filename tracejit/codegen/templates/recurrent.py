@@ -3,11 +3,11 @@
 
 Note [recurrence]
 A kernel takes some rows of the batch through all steps, so that threads never wait for each other: each step multiplies
-the states of these rows by weights, whose panels stay in the second cache, and then computes the gates. What the inputs
-contribute, z, is one product for all steps and comes before; so do, after the adjoint, the products that give the
-cotangents of weights. Where no adjoint reads gates and cells, each step overwrites those of the step before, which stay
-in the near caches. Memory for results holds what goes from step to step: `state`, and in adjoints `dh` and `dc`. The
-length is an argument: a new one compiles nothing.
+the states of these rows by weights, whose panels stay in the second cache, and then computes the gates. The
+contribution of the inputs, z, is one product for all steps, made before the kernel runs. Likewise, the products that
+give the cotangents of weights are made after the adjoint. Where no adjoint reads gates and cells, each step overwrites
+those of the step before, which stay in the near caches. Memory for results holds what goes from step to step: `state`,
+and in adjoints `dh` and `dc`. The length is an argument: a new one compiles nothing.
 """
 
 from functools import cache

@@ -2,11 +2,11 @@
 """Emission of weighted sums along two axes of images, as in resizing and its adjoint.
 
 Note [lines of planes]
-A line of the result is made of some lines of the image: their weighted sum, of all columns and channels, goes into
+A line of the result is made of some lines of the image. Their weighted sum, for all columns and channels, goes into
 scratch memory, and the sums along the line are read from there. Where channels come last, lanes are channels. Where
-they come first, lanes are neighbouring places of the result, and what they take at a tap is picked out of two vectors
-of the line; if their places span more, or with other vectors, it is gathered. The text depends on the taps, if they are
-few.
+they come first, lanes are neighbouring places of the result, and their elements at a tap are picked out of two vectors
+of the line. They are gathered instead if their places span more, or where vectors have another size. If the taps are
+few, the text depends on them.
 """
 
 from tracejit.codegen.names import SUFFIXES

@@ -2,16 +2,17 @@
 """Emission of sorting, and of the places that sort, along the last axis, for CPUs that pack the lanes of a vector.
 
 Note [sorting in vectors]
-Quicksort (C. A. R. Hoare, 1962) whose partitions have no branches: of each vector, the lanes below the pivot are packed
-and stored in front, where everything has been read already, the others in scratch memory, which is copied behind them
-(as in M. Blacher, J. Giesen and L. Kuehne, Fast and robust vectorized in-place sorting of primitive types, 2021). Few
-elements are sorted in registers. The pivot is the median of 16 elements at equal distances, the first of which
-changes from one partition to the next. Where nothing is below the pivot, what equals it is in its place already.
+This is quicksort (C. A. R. Hoare, 1962) with partitions that have no branches. From each vector, the lanes below the
+pivot are packed and stored in front, where everything has been read already. The others go to scratch memory, which is
+copied behind them (as in M. Blacher, J. Giesen and L. Kuehne, Fast and robust vectorized in-place sorting of primitive
+types, 2021). Few elements are sorted in registers. The pivot is the median of 16 elements at equal distances; the first
+of them changes from one partition to the next. Where nothing is below the pivot, what equals it is in its place
+already.
 
-Of places that sort, the second half of the result, where the ranks go in the end, is the scratch memory.
+For the places that sort, the scratch memory is the second half of the result, where the ranks go at the end.
 
-Of elements only some places may be wanted, such as the one in the middle. Then a part without a wanted place is left as
-it is, so that the time grows with the elements only (C. A. R. Hoare, Algorithm 65: Find, 1961).
+If elements are wanted at some places only, such as the middle, a part without a wanted place is left as it is. Then the
+time grows only linearly with the number of elements (C. A. R. Hoare, Algorithm 65: Find, 1961).
 """
 
 import numpy as np

@@ -41,7 +41,7 @@ def written(
         text: its lines, after those that read the arguments.
         dtype: of the pointers.
         numbers: names of the integers.
-        pointers: names of what is read, followed by a suffix where the dtype is another, as in ``labels:i64``.
+        pointers: names of what is read, followed by a suffix where the dtype differs, as in ``labels:i64``.
         results: names of what is written, likewise.
         sizes: more names in capitals, which stand for numbers, or for names of lanes as X does.
         snippets: lines that stand for a line of the text that is only their name.

@@ -2,15 +2,14 @@
 """Emission of convolutions by Winograd's method (kernels/winograd.py), and of their gradient by filters.
 
 Note [products at points]
-A tile is 4 by 4 windows of 3 by 3 taps, or 2 by 2 of 5 by 5; of windows along one axis it has 6 elements and values
-instead of 6 by 6 (winograd_steps.py). A block of windows of an image, or of several small
-images, is padded to whole tiles and brought into scratch memory as in Note [windows] in convolution.py. The 6 by 6
-elements that a tile sees become 36 values (`near`, one matrix of tiles by channels for each value). Each matrix is
-multiplied by that of the filters, which a kernel before has made: panels as wide as a tile of registers, channel by
-channel. The 36 products of a tile become its results. Taps of the axis before are planes, whose products are summed:
-what the next plane sees is further on. Blocks are so small that all of it stays in the second cache. Matrices are a
-vector more apart than they have elements, because lines whose distance is a power of two would share a few places of
-the first cache.
+A tile is 4 by 4 windows of 3 by 3 taps, or 2 by 2 windows of 5 by 5. For windows along one axis it has 6 elements and
+values instead of 6 by 6 (winograd_steps.py). A block of windows of an image, or of several small images, is padded to
+whole tiles and copied to scratch memory as in Note [windows] in convolution.py. The 6 by 6 elements that a tile sees
+become 36 values (`near`, one matrix of tiles by channels for each value). Each matrix is multiplied by that of the
+filters, which an earlier kernel has made: panels as wide as a tile of registers, channel by channel. The 36 products of
+a tile become its results. Taps of a third axis are planes, whose products are summed; the next plane sees elements
+further on. Blocks are so small that everything stays in the second cache. Between matrices lies one vector more than
+they have elements, because lines whose distance is a power of two would share a few places of the first cache.
 
 The gradient by the filters goes the same way back: what a tile sees becomes 36 values as before, cotangents become 36,
 and their products are summed over tiles, blocks and images. At the end, a kernel makes filters of the sums.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Emission of convolutions by Winograd's method whose results are made in phases, transposed ones that move by two.
+"""Emission of convolutions by Winograd's method whose results are made in phases, by windows that move by two.
 
 See Note [phases at points] in passes/loops/winograd_phases.py. A block is some windows of a phase, and as many of the
 others. In scratch memory (`result`) the results of all phases lie beside each other, for a vector of filters at a time.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The steps of Winograd's method as text, for tiles of two axes and of one (Note [products at points] in winograd.py).
 
-Each step multiplies by a matrix along the axis before the last, and then along the last one; what lies between is in
-`half`. A tile of one axis has the second half alone: 6 values instead of 36. Windows whose taps are some elements
-apart (dilation) have tiles of elements as far apart: a unit of 4 times as many windows holds as many tiles.
+Each step multiplies by a matrix along the axis before the last, and then along the last one; the values in between are
+in `half`. A tile of one axis has the second half only: 6 values instead of 36. Windows whose taps are d elements apart
+(dilation) have tiles of elements d apart: a unit of 4 d windows holds d tiles.
 """
 
 from math import prod

@@ -29,6 +29,11 @@ def elu(x: Any, alpha: Any = 1.0) -> dlarray:
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+        DimsError: if `alpha` is not one number.
+
     The derivative is 1 where x > 0 and alpha exp(x) elsewhere, at 0 too. Clevert, Unterthiner and Hochreiter, 2015.
 
     Examples:
@@ -50,6 +55,10 @@ def selu(x: Any) -> dlarray:
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
 
     Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", 2017.
 
@@ -101,6 +110,11 @@ def swish(x: Any, beta: Any = 1.0) -> dlarray:
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+        DimsError: if `beta` is not one number.
+
     Ramachandran, Zoph and Le, "Searching for activation functions", 2017.
 
     Examples:
@@ -125,6 +139,10 @@ def mish(x: Any) -> dlarray:
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+
     Misra, "Mish: a self regularized non-monotonic activation function", 2019.
 
     Examples:
@@ -147,6 +165,10 @@ def hardsigmoid(x: Any) -> dlarray:
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+
     The derivative at -3 and 3 is 0.
 
     Examples:
@@ -168,6 +190,10 @@ def hardswish(x: Any) -> dlarray:
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
 
     The derivative at -3 is 0, and at 3 it is 1. Howard and others, "Searching for MobileNetV3", 2019.
 

@@ -23,6 +23,10 @@ def relu(x: Any) -> dlarray:
     Returns:
         dlarray of the sizes, the format and the dtype of `x`.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+
     The cotangent passes where x > 0; the derivative at 0 is 0.
 
     Examples:
@@ -43,6 +47,11 @@ def leakyrelu(x: Any, scale: Any = 0.01) -> dlarray:
 
     Returns:
         dlarray of the sizes and the format of `x`.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+        DimsError: if `scale` is not a scalar and does not broadcast with `x`.
 
     The cotangent is multiplied by 1 where x > 0 and by `scale` elsewhere, at 0 too.
 
@@ -67,6 +76,10 @@ def sigmoid(x: Any) -> dlarray:
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
 
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
+
     The cotangent is multiplied by y (1 - y).
 
     Examples:
@@ -87,6 +100,10 @@ def softplus(x: Any) -> dlarray:
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
+
+    Raises:
+        ArgumentError: if `x` is not an array, a number or a list of numbers.
+        DTypeError: for complex numbers.
 
     The cotangent is multiplied by sigmoid(x).
 

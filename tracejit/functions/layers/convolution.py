@@ -52,7 +52,7 @@ def dlconv(
             for a window for each stride (an odd zero goes after); "causal", with one spatial axis, for windows that
             end where the output stands.
         dilation_factor: the distance between taps of a window, an integer or one for each spatial axis.
-        groups: the number of groups of channels, each of which has filters of its own; as many as channels for a
+        groups: the number of groups of channels, each with filters of its own; as many as channels for a
             depthwise convolution.
         data_format: labels of an unformatted `x`.
         weights_format: labels of unformatted `weights`. By default "UCSS" for an `x` labelled "BCSS" (channels before
@@ -134,7 +134,7 @@ def dltranspconv(
         cropping: what is removed from the edges of the result: an integer, one for each spatial axis, or a pair
             (before, after) for each; "same" for results that are `stride` times as large as `x`.
         dilation_factor: the distance between taps of a window, an integer or one for each spatial axis.
-        groups: the number of groups of channels, each of which has filters of its own.
+        groups: the number of groups of channels, each with filters of its own.
         output_padding: elements that are added after the result, an integer or one for each spatial axis.
         data_format: labels of an unformatted `x`.
         weights_format: labels of unformatted `weights`. By default "CUSS" for an `x` labelled "BCSS" (channels before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sizes of convolutions: how many windows there are along each spatial axis, and what is cropped."""
+"""The sizes of convolutions: the number of windows along each spatial axis, and the cropping."""
 
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe
@@ -64,7 +64,7 @@ def transposed_size(
         if not extent or not filters.taps[axis] or size < 1:
             raise DimsError(
                 f"dltranspconv: windows of {filters.taps[axis]} taps that span {span} elements make {whole} of the "
-                f"axis {images.name(axis)} of x ({describe(images.given)}), of which cropping ({before}, {after}) and "
+                f"axis {images.name(axis)} of x ({describe(images.given)}), and cropping ({before}, {after}) and "
                 f"output_padding {more} leave {size}; the output size must be at least 1. Crop less."
             )
         found.append(size)

@@ -380,7 +380,7 @@ def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | N
 
 
 def masked_targets(pair: Compared, mask: Any) -> Compared:
-    """Return operands of which only those count where a mask, if there is one, is not 0."""
+    """Return operands that count only where a mask, if there is one, is not 0."""
     if mask is None:
         return pair
     fitted = fitted_to(pair, "mask", mask, None)

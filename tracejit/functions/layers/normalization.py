@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Normalisation: elements less their mean over their standard deviation, by channel, observation or group."""
+"""Normalisation: elements minus their mean, divided by their standard deviation, by channel, observation or group."""
 
 from typing import Any
 

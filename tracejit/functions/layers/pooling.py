@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pooling: the largest element, the mean or the norm of windows over the spatial axes, and the way back."""
+"""Pooling: the largest element, the mean or the norm of windows over the spatial axes, and unpooling."""
 
 import math
 from typing import Any
@@ -267,7 +267,7 @@ def maxunpool(y: Any, indices: Any, output_size: Any, *, data_format: str | None
         DTypeError: if `indices` are no integers.
         BoundsError: if an index is not in the image.
 
-    Of elements with the same place, the last counts; the cotangent goes to it.
+    If several elements have the same place, the last one counts, and the cotangent goes to it.
 
     Examples:
         >>> import tracejit as tj

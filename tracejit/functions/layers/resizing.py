@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dlresize: images of other sizes, by the nearest element, lines or cubics between elements."""
+"""dlresize: images in new sizes, by the nearest element, or by linear or cubic interpolation."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -84,8 +84,8 @@ def dlresize(
     for axis, size in zip(axes, sizes, strict=True):
         shape[axis] = size
     check_room("dlresize", tuple(shape), result._data.dtype)
-    # Axes that shrink first, so that the others have less to do; of those that grow the last one, whose elements take
-    # longest, because they lie side by side.
+    # Axes that shrink come first, so that the others have less to do. Of those that grow, the last axis comes last: its
+    # elements take longest, because they lie side by side.
     turns = []
     for axis, n, m in sorted(zip(axes, extents, sizes, strict=True), key=_turn):
         places = _places(n, m, geometric_transform_mode)

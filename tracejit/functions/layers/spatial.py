@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arguments of functions that move a window over spatial axes: which axes, and sizes, strides and padding for each."""
+"""Arguments of functions that move a window over spatial axes: the axes, and sizes, strides and padding for each."""
 
 from typing import Any
 

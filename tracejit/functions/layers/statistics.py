@@ -2,20 +2,21 @@
 """Mean and variance over axes of an array, for normalisation.
 
 Note [sums of deviations]
-Statistics over many elements are sums of x - k and (x - k)**2, k being the mean of a few elements of x: little cancels,
-however large the mean is beside the deviation, and both sums take one pass. Numbers of float32 are summed in float32
-over images with the channels first, or over their rows, and these sums in float64; if images or rows are long, all are
-summed in float64. Rows of memory (layer normalisation with the channels last) are in a near cache when
-their mean is known: there the deviations are summed in a second pass. The mean that float32 holds may be off by much of
-a small deviation, so what it leaves out is subtracted too.
+Statistics over many elements are computed from sums of x - k and (x - k)**2, where k is the mean of a few elements of
+x. So little cancels, however large the mean is compared with the deviation, and both sums take one pass. Numbers of
+float32 are summed in float32 over images with the channels first, or over their rows; these sums are added in float64.
+If images or rows are long, all are summed in float64. Rows of memory (layer normalisation with the channels last) are
+in a near cache when their mean is known: there the deviations are summed in a second pass. The rounding error of a mean
+in float32 may be large compared with a small deviation, so the rest of the mean is subtracted too.
 
 Note [rows in two passes]
-Rows of groups with the channels first leave the nearest cache. With a number k near its mean a normalised row is
-(x - k) f + h, where f and h follow from the sums of x - k and (x - k)**2; and what a gradient needs of the row are the
-sums of ct and ct (x - k). So one pass takes all sums before the mean is known, and another writes the result and the
-gradient; by way of the mean there were four. The variance loses as much precision as the square of (k - mean) is larger
-than it. As the middle one of three elements, k is far from the mean only if two of these are. Rows that stay in the
-nearest cache are read from memory once by four passes, and more than once by two, which are loops of their own.
+Rows of groups with the channels first leave the nearest cache. With a number k near the mean, a normalised row is (x -
+k) f + h, where f and h follow from the sums of x - k and (x - k)**2. From the row, a gradient needs only the sums of ct
+and ct (x - k). So one pass takes all sums before the mean is known, and another writes the result and the gradient; by
+way of the mean there would be four passes. The variance loses precision by the factor by which (k - mean)**2 exceeds
+it. k is the middle one of three elements, so it is far from the mean only if two of these are. For rows that stay in
+the nearest cache, four passes are better: they read memory once, but two passes, which are loops of their own, read it
+more than once.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The assertions of np.testing in code that is recorded: NumPy compares the values, and that they agree is a guard.
+"""The assertions of np.testing in recorded code: NumPy compares the values, and their agreement is a guard.
 
 A call with values that do not agree is recorded again, where NumPy raises its error.
 Labels: there are no results.

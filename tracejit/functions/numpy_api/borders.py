@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""np.pad with borders that the toolbox' pad does not make: statistics, ramps, reflections with odd signs.
+"""np.pad with borders that the toolbox's pad does not make: statistics, ramps, reflections with odd signs.
 
 Labels stay with their axes.
 """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's functions that make arrays, in code that is recorded: the arrays can be filled with traced values.
+"""NumPy's functions that make arrays, in recorded code: the arrays can be filled with traced values.
 
 np.zeros(3) and similar calls give arrays that are private to the recording (record/memory.py): as long as nothing
 traced is written into them they are NumPy's own memory, written in place, and a constant of the trace.
 np.array([x, -y]) of traced numbers is a stack.
 
-What is kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may be there
-already, and would then be an array from outside. So do grids (np.linspace), which functions keep in tables of their
-own more often than they fill them.
+An array that is stored at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may
+exist already, and would then be an array from outside. Grids (np.linspace) stay NumPy's too, because functions keep
+them in tables of their own more often than they fill them.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Selection by conditions and places under NumPy's names: select, piecewise, choose, compress, extract, places.
 
-How many places a condition holds at is a size, which is guarded. Labels: where a condition chooses between whole
-arrays, the merged format; a list of places or of chosen elements has none.
+The number of places where a condition holds is a size, which is guarded. Labels: where a condition chooses between
+whole arrays, the result has the merged format; a list of places or of chosen elements has none.
 """
 
 from collections.abc import Callable, Sequence

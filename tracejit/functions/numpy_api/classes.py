@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NumPy's classes in code that is recorded, where they are given traced arrays: np.float32(x), np.nditer(x).
 
-Labels: results have none, but for numbers of another type, which keep those of the array.
+Labels: results have none, except numbers of another type, which keep those of the array.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """np.r_, np.c_ and np.vectorize in code that is recorded, where they are given traced arrays.
 
-They ask nobody whether an array is more than its numbers. So their methods are replaced while something is recorded.
+They use no protocol that would find traced arrays. So their methods are replaced while something is recorded.
 Labels: results have none.
 """
 
@@ -112,7 +112,7 @@ def vectorized(original: Callable[..., Any], self: Any, *args: Any, **kwargs: An
     results = _of_all(of_one, arrays, prod(shape), self.otypes)
     several = isinstance(results, tuple)
     if outputs is not None and outputs != (len(results) if several else 1):
-        refuse("np.vectorize", f"the function has another number of results than its signature, {outputs}")
+        refuse("np.vectorize", f"the function does not have as many results as its signature, {outputs}")
     found = []
     for number, result in enumerate(results if several else (results,)):
         array = movement.reshape(result, (*shape, *result.shape[1:]))

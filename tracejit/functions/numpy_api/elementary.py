@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elementwise functions of NumPy that are no ufuncs: nan_to_num, sinc, i0, fix, isclose, parts of complex numbers.
+"""Elementwise functions of NumPy that are not ufuncs: nan_to_num, sinc, i0, fix, isclose, parts of complex numbers.
 
 Labels: elementwise functions keep the format.
 """

@@ -97,7 +97,7 @@ def _irfft(name: str, a: Any, n: Any, axis: Any, norm: Any) -> dlarray:
 
 
 def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> dlarray:
-    """Return the transform, which is real, of n numbers of which a are the first and the others conjugates."""
+    """Return the real transform of n numbers; `a` are the first ones, and the others are their conjugates."""
     _operand("np.fft.hfft", a, n, axis, norm)
     return _irfft("np.fft.hfft", conjugated(as_array(a, "np.fft.hfft")), n, axis, _SWAPPED[norm])
 
@@ -113,8 +113,8 @@ def _axes(
 ) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
     """Return the numbers of elements and the axes of a transform along several.
 
-    An axis that is given twice has the number of elements that it has now, as in NumPy, unless there is another one.
-    None stands for the last axis of a transform `to_real` numbers without a size.
+    An axis that is given twice has the number of elements that it has now, as in NumPy, unless a different one is
+    given. None stands for the last axis of a transform `to_real` numbers without a size.
     """
     sizes: Sequence[int]
     if s is None:

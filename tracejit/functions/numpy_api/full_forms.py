@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NumPy's further arguments of functions of the toolbox: order="F", einsum with lists, dtype= of joins.
 
-Labels are those of the toolbox' function; order="F" leaves none unless the sizes stay.
+Labels are those of the toolbox's function; order="F" leaves none unless the sizes stay.
 """
 
 from collections.abc import Callable

@@ -6,10 +6,10 @@ The cotangent c of z is that of dL = Re(c dz) (Note [complex cotangents] in auto
 holomorphic functions are those of real ones, with transposes: det, slogdet, eig. Where a conjugate takes part (Q^H Q =
 1, L L^H), rules are in the books with the conjugate g of c, and conjugate transposes.
 
-Eigenvectors are those that LAPACK chooses: of norm 1, the largest element of a vector real (eig), or the first element
-real (eigh, the last one with UPLO="U"; V of svd, or U if there are more columns than rows), because it makes matrices
-real and tridiagonal, or bidiagonal, from that side. A vector that moves by u along the others moves by g v besides,
-with the g that keeps that so.
+Eigenvectors are those that LAPACK chooses: of norm 1, with the largest element of a vector real (eig), or the first
+element real (eigh, the last one with UPLO="U"; V of svd, or U if there are more columns than rows), because it makes
+matrices real and tridiagonal, or bidiagonal, from that side. If a vector v moves by u along the others, it also moves
+by g v, with the g that keeps this choice.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The implementations of NumPy's less common functions, by subject; loaded when the first of them is called."""
+"""The implementations of NumPy's less common functions by subject, loaded when the first of them is called."""
 
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +46,6 @@ FULL_FORMS: dict[Implementation, Implementation] = {
     **matrices.FULL_FORMS,
     **full_forms.FULL_FORMS,
 }
-"""Implementations for arguments that the toolbox' own function does not take."""
+"""Implementations for arguments that the toolbox's own function does not take."""
 FORMS: dict[Implementation, Implementation] = {np.pad: borders.pad, np.einsum: full_forms.einsum}
 """Implementations for modes and notations, which table.py tells apart itself."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of NumPy and SciPy that have no op: NumPy's own, called by the program; few have a derivative."""
+"""Functions of NumPy and SciPy without an op: the program calls the libraries' own functions; few have a derivative."""
 
 from collections.abc import Callable
 from typing import Any
@@ -54,7 +54,7 @@ def is_pure(function: Any, name: str) -> bool:
 
 
 def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
-    """Return the result of a function with dlarrays among its arguments, or NotImplemented if it cannot be had so.
+    """Return the result of a function with dlarrays among its arguments, or NotImplemented if that is impossible.
 
     Args:
         name: the name of the function with that of its package.

@@ -253,7 +253,7 @@ def _nan_place(op: str, a: Any, axis: Any = None, keepdims: Any = False) -> dlar
         if bool(recorder.need_value(nowhere, name, Decides.TRUTH)):
             refuse(name, "a row holds NaN only, so it has no extremum; replace NaN first (np.nan_to_num)")
         array = elementwise.where(known, array, -np.inf if op == "argmax" else np.inf)
-        # Of infinities only, those that were there come first.
+        # Where a row holds only infinities, those that were there come first.
         best = (reductions.max if op == "argmax" else reductions.min)(array, axis, True)
         return reductions.argmax((array == best) & known, axis, keepdims)
     return (reductions.argmax if op == "argmax" else reductions.argmin)(array, axis, keepdims)

@@ -290,7 +290,7 @@ def text(self: dlarray) -> str:
     if is_derived(self):
         return str(elements(self, "str()"))
     shown = repr(self)
-    # A number is printed as NumPy prints it: of its format there is nothing to say.
+    # A number is printed as NumPy prints it: it has no format to show.
     return shown if self._data.ndim or "\n" not in shown else str(self._data)
 
 

@@ -2,8 +2,8 @@
 """Sorting and searching: sort, argsort, partition, lexsort, searchsorted, digitize, sets; and order statistics.
 
 A cotangent goes back to where each element came from. Places have no derivative. Equal elements keep their order
-(NumPy's kind="stable"), whatever `kind` says. What has as many elements as values differ (unique, the set functions) is
-guarded by that number.
+(NumPy's kind="stable"), whatever `kind` says. Where the size of a result is the number of different values (unique, the
+set functions), that number is guarded.
 
 Labels: sorting keeps the format; unique and the set functions give vectors without labels.
 """

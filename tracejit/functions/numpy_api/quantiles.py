@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Order statistics: median, quantile and percentile, also without NaN.
 
-They are means of neighbours in the sorted array, so that a cotangent goes to the elements that the statistic is of.
+They are means of neighbours in the sorted array, so a cotangent goes to the elements from which the statistic is made.
 Labels: a reduced axis takes its label with it; the axis of several quantiles comes first, labelled U.
 """
 

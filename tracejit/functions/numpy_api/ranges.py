@@ -79,7 +79,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
 ) -> dlarray:
-    """Return `num` numbers from `start` to `stop` of which each is the same multiple of the one before it."""
+    """Return `num` numbers from `start` to `stop`, each the same multiple of the one before it."""
     first, last = (
         movement.relabel(in_dtype(as_array(x, "np.geomspace"), FLOAT64), None) for x in (start, stop)
     )

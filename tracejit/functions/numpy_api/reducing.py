@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The methods of dlarray that reduce or accumulate, with the arguments of those of ndarray.
 
-The toolbox' functions compute what the usual arguments ask for. With dtype=, out=, initial= or where=, NumPy's function
-of that name is asked, as in ``np.sum(x, where=mask)``.
+With the usual arguments, the toolbox's functions compute the result. With dtype=, out=, initial= or where=, NumPy's
+function of that name is called, as in ``np.sum(x, where=mask)``.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def answer(name: str, *args: Any, **options: Any) -> Any:
 def _reduced(
     name: str, array: dlarray, options: dict[str, Any], dtype: Any = None, out: Any = None, **usual: Any
 ) -> dlarray:
-    """Return what the toolbox' function gives; NumPy's if it is asked for more than that one takes."""
+    """Return the result of the toolbox's function, or of NumPy's if that one does not take the arguments."""
     if dtype is None and out is None and not options:
         reduced: dlarray = getattr(reductions, name)(array, **usual)
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adjoints of the functions of scipy_matrices.py, in terms of these functions, so that they have derivatives again.
+"""Adjoints of the functions of scipy_matrices.py, made of these functions, so that they have derivatives themselves.
 
 Cotangents are transposed, conjugate or not, as Note [adjoints of complex matrices] in host_matrix_rules.py says.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The elements of an array seen in another way: windows, strides, other dtypes, and the iterator x.flat.
+"""Other views of an array's elements: windows, strides, other dtypes, and the iterator x.flat.
 
-They are views, as in NumPy. The bits of a number as another one are computed by NumPy, also within programs.
+They are views, as in NumPy. Views of the bits in another dtype are computed by NumPy, also within programs.
 
 Labels: results have none.
 """

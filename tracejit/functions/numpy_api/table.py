@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tables of NumPy's common functions and ufuncs, each with the function of the toolbox that stands for it."""
+"""The tables of NumPy's common functions and ufuncs, each with the function of the toolbox that replaces it."""
 
 import math
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Methods of ufuncs on dlarrays: reduce, accumulate, outer, reduceat, at; and the options dtype= and where=.
 
-Where a ufunc has an op for a whole axis that op is used (np.add.accumulate is a running sum). Any other is applied to
-one element of the axis after the other, as NumPy does, which records as many operations as the axis has elements.
+If a ufunc has an op for a whole axis, that op is used (np.add.accumulate is a running sum). Any other ufunc is applied
+to one element of the axis after the other, as in NumPy, which records as many operations as the axis has elements.
 
 Labels: a reduced axis takes its label with it; accumulate keeps the format; the axes of both operands of outer keep
 their labels unless a label would occur twice.
@@ -66,7 +66,7 @@ def _check_steps(ufunc: np.ufunc, method: str, count: int) -> None:
         refuse(
             _name(ufunc, method),
             f"the axis has {count} elements, and one operation would be recorded for each; the limit is {MOST_STEPS}. "
-            "Compose it of np.cumsum, np.cumprod and the like",
+            "Compose it of functions such as np.cumsum",
         )
 
 
@@ -245,7 +245,7 @@ def with_dtype(ufunc: np.ufunc, apply_ufunc: Apply, inputs: Sequence[Any], dtype
     except TypeError as error:
         refuse(
             name,
-            f"no loop gives {wanted} of these operands ({str(error).splitlines()[0]}); use x.astype(dtype)",
+            f"no loop gives {wanted} for these operands ({str(error).splitlines()[0]}); use x.astype(dtype)",
         )
     results = apply_ufunc(ufunc, *(in_dtype(x, supported(d)) for x, d in zip(operands, loop, strict=False)))
     if isinstance(results, tuple):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's functions that ask no protocol of arrays, where they are given traced ones in code that is recorded.
+"""NumPy's functions that use no protocol of arrays, when recorded code gives them traced arrays.
 
-Labels: those of the function of the toolbox that stands for it.
+Labels: those of the toolbox's function that replaces it.
 """
 
 from collections.abc import Callable

@@ -229,7 +229,7 @@ class Reshape(BuiltInLayer):
     """The elements of each observation in other sizes.
 
     Args:
-        output_size: sizes of the axes but B, one of which may be -1.
+        output_size: sizes of the axes other than B; one of them may be -1.
         format: labels of these axes, such as "CSS"; observations (B) stand first.
         name: of the layer.
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""chop: loops with many nodes become several, cut at places where the pieces repeat.
+"""chop: cuts a loop with many nodes into several, at places where the pieces repeat.
 
 Note [cutting by content]
 An unrolled loop over scalars fuses into one chain of thousands of nodes. If pieces had a fixed number of nodes, they
 would all differ, because the cuts would fall on different places of the loop's body each time, and every piece would be
-a kernel to compile. So the place of a cut depends only on the nodes around it: within the range of sizes allowed it is
-the last place where a checksum of the neighbouring nodes is the smallest. In a periodic chain these places come round
-with the period, so that the pieces repeat and share a kernel, however long the chain is. (Files are cut into blocks in
-this way to find blocks in common.)
+a kernel to compile. So the place of a cut depends only on the nodes around it: among the places that give a piece of an
+allowed size, it is the last one where a checksum of the neighbouring nodes is smallest. In a periodic chain these
+places come round with the period, so that the pieces repeat and share a kernel, however long the chain is. (Files are
+cut into blocks in this way to find blocks in common.)
 """
 
 import zlib

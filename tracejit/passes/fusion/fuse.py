@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fuse: the nodes of a graph are grouped into steps, each of which becomes one kernel launch or a few.
+"""fuse: groups the nodes of a graph into steps; each step becomes one kernel launch or a few.
 
 A Loop is a nest over a domain of axes. Its nodes are elementwise ops and reductions; moves that only
 permute, add, drop or broadcast axes cost nothing, because each value has an axis map: the domain axis of each of
@@ -14,9 +14,9 @@ before the loop ends, so nothing that depends on it can join.
 
 Note [depth]
 Nodes join greedily in graph order, in linear time. Each step has a depth, one more than the deepest step that it
-reads. A node may join a loop only if all its other operands are less deep: a step that is
-less deep cannot depend on the loop, so joining cannot make a cycle. Loops of equal depth are independent of
-each other and may be merged.
+reads. A node may join a loop only if all its other operands are less deep than the loop. A step that is less deep
+cannot depend on the loop, so joining cannot make a cycle. Loops of equal depth are independent of each other and may be
+merged.
 """
 
 from collections import Counter

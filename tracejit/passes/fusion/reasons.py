@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reasons why a step and the step that reads its result are not one loop.
+"""The reasons why a step and the reader of its result are not one loop.
 
 The passes note a reason where they decide; other reasons follow from the kind of a step. They have no influence on any
 decision, and are read only for inspection.

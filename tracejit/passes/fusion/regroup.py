@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""regroup: steps are improved after the greedy fusion, by their readers.
+"""regroup: improves steps after the greedy fusion, by looking at their readers.
 
 Note [sinking]
-A loop joins its readers late: a loop that `fuse` has kept apart because its readers came much later (the decayed
-moments of an optimiser, read only when the gradient is complete) is moved into its first reader, if that is a loop over
-the same domain. That is legal if every other reader is deeper than the first.
+A loop can still join its readers late. Sometimes `fuse` keeps a loop apart because its readers come much later (the
+decayed moments of an optimiser, read only when the gradient is complete). Such a loop is moved into its first reader,
+if that is a loop over the same domain. That is legal if every other reader is deeper than the first.
 
 Note [siblings]
-Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine and
-the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart: a
-bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums an
-array (the cotangent, for the gradient of a bias) runs along the rows of the other loop, if that has rows. It also joins
-a deeper one that sums over this array, if nothing needs its result before: it does not depend on it, because what it
-reads is complete earlier.
+Loops of equal depth over the same domain that read the same array become one loop, which reads it once. An example is
+the sine and the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias
+stay apart: a bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that
+only sums an array (the cotangent, for the gradient of a bias) runs along the rows of the other loop, if that has rows.
+It also joins a deeper loop that sums over the same array, if nothing needs its result before. It cannot depend on the
+deeper loop, because its own operands are complete earlier.
 
 Note [recomputing]
 A value that is cheap to compute from arrays in memory (1 - y*y from y) is computed again by its readers rather than

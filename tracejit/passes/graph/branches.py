@@ -2,11 +2,11 @@
 """cond and while: a choice between two bodies, and a loop that a value ends.
 
 Note [branches]
-A cond takes a bool, its negation, and what both bodies read. Its adjoint is a cond of the adjoints of both, which
-compute again what they need of the forward bodies: nothing is saved that one of them may not have.
+A cond takes a bool, its negation, and what both bodies read. Its adjoint is a cond of the adjoints of both bodies.
+These compute again what they need from the forward bodies: no value is saved that only one of the bodies has.
 
-A while takes as its first carry the bool that says whether it goes on. A step gives the next one. How many steps there
-will be is not known before they run, and so is not how much an adjoint would have to save.
+The first carry of a while is the bool that says whether it goes on; each step gives the next one. The number of steps
+is not known before they run. So it is not known either how much an adjoint would have to save.
 """
 
 from collections.abc import Sequence

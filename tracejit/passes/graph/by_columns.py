@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""by_columns: what is computed of arrays that lie by columns alone is computed, and returned, by columns.
+"""by_columns: results that are computed only from arrays by columns are computed, and returned, by columns.
 
 Note [results by columns]
 NumPy's result of transposed arrays is transposed too, so that its loops run along memory. Ours would lie by rows:
-either the operands or the result would be walked across memory, which takes up to 15 times as long and leaves functions
-of vectors to single numbers. So where all that a graph computes with lies by columns, its inputs or views of them, and
-what it does can be done to the reversed axes as well, each value is replaced by one with its axes reversed. The arrays
-are seen transposed, which is a view of their memory. Results are made by columns, so that their memory is what the
-program fills.
+either the operands or the result would be walked across memory, which takes up to 15 times as long and computes
+functions such as exp for single numbers instead of vectors. So each value is replaced by one with its axes reversed,
+under two conditions: all operands of the graph (its inputs, or views of them) lie by columns, and its operations can be
+done to reversed axes as well. The arrays are seen transposed, which is a view of their memory. Results are made by
+columns, so that the program fills their memory directly.
 """
 
 from collections.abc import Callable, Mapping, Sequence

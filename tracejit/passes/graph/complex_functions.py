@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elementwise functions of complex numbers as formulas of their parts, with NumPy's branch cuts and special values.
 
-Roots and inverse functions are those of W. Kahan, Branch cuts for complex elementary functions (1987). A product with a
-part that is exactly 0 is 0 with its sign, where the other factor may be infinite (ISO C, annex G).
+Roots and inverse functions are those of W. Kahan, Branch cuts for complex elementary functions (1987). Where one factor
+may be infinite, a product with a part that is exactly 0 is 0 with its sign (ISO C, annex G).
 """
 
 from collections.abc import Callable

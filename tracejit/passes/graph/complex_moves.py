@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""complex_moves: a graph that only moves complex numbers moves integers of their size, or pairs of real numbers.
+"""complex_moves: turns a graph that only moves complex numbers into one that moves integers, or pairs of real numbers.
 
 Note [moved pairs]
 Parts of complex numbers that are computed with lie in arrays of their own (Note [parts of complex numbers]). Where
-numbers are only moved, to take them apart and to join them again costs three times what the move takes. So complex64 is
-seen as the 64-bit integers of the same bytes. Kernels have no integers of 128 bits: an array of complex128 is seen as
-one of real numbers with one more axis, which is the last and has two places, and so lies in memory as the numbers do.
-Inputs and outputs keep their memory; only the graph knows them by another dtype and shape.
+numbers are only moved, taking them apart and joining them again costs three times as much as the move. So complex64 is
+seen as the 64-bit integers of the same bytes. Kernels have no integers of 128 bits. So an array of complex128 is seen
+as one of real numbers with one more axis at the end, of size two; this is how the numbers lie in memory. Inputs and
+outputs keep their memory; only the graph knows them by another dtype and shape.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""complex_parts: a graph of complex numbers becomes one of their real and imaginary parts.
+"""complex_parts: turns a graph of complex numbers into one of their real and imaginary parts.
 
 Note [parts of complex numbers]
-Kernels know real numbers only. A complex value of a graph becomes two real ones, and each op on it the same formula on
-parts that NumPy computes. So parts lie in arrays of their own while a program runs, and loops fuse, use vectors and
-threads, and multiply matrices as those of real numbers do. Complex numbers are in memory only where a program meets
-the outside: inputs are seen as parts at every second place (op `real` and `imag`), outputs are assembled from parts
-(`complex_of`), whose loops store both at once (codegen/nest_memory.py). A loop of a recording carries parts as well:
-its body gets two inputs, and gives two outputs, for each that is complex.
+Kernels know real numbers only. A complex value of a graph becomes two real ones. Each op on it becomes a formula on the
+parts, the same that NumPy computes. So parts lie in arrays of their own while a program runs, and loops fuse, use
+vectors and threads, and multiply matrices as with real numbers. Complex numbers are in memory only where a program
+meets the outside. Inputs are seen as parts at every second place (the ops `real` and `imag`). Outputs are assembled
+from parts (`complex_of`), by loops that store both at once (codegen/nest_memory.py). A loop of a recording carries
+parts as well: its body gets two inputs, and gives two outputs, for each that is complex.
 """
 
 from collections.abc import Callable, Sequence
@@ -157,7 +157,7 @@ class _Splitter:
         return joined
 
     def computed(self, parts: Parts) -> Parts:
-        """Return parts of which either both are computed, and stored by one loop, or none is.
+        """Return parts such that either both are computed, and stored by one loop, or none is.
 
         A part that is seen in memory beside one that is computed would be copied by a loop of its own. To add -0.0
         changes no number.

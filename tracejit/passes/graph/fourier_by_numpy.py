@@ -15,7 +15,7 @@ from tracejit.passes.graph import pairs
 from tracejit.passes.graph.complex_fourier import FOURIER, LARGEST, LONGEST
 from tracejit.passes.graph.pairs import Operand, Parts
 
-_FEWEST = 8  # lines that lie at equal distances, of which a loop makes good use
+_FEWEST = 8  # lines at equal distances, from which NumPy's loop gains
 _BYTES = {"fft": 6e6, "rfft": 3e6, "irfft": 3e5}
 """The operand and the result from which on loops are faster, by op: ours write more than the result, or in places."""
 _SHORT = range(12, 32)  # elements of lines whose results our kernel stores at places that collide

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""half_bits: a graph of 16-bit numbers becomes one of the integers that have their bits.
+"""half_bits: turns a graph of 16-bit numbers into one of the integers with the same bits.
 
 Kernels know integers and numbers of 32 and 64 bits (Note [numbers of 16 bits] in ops/halves.py). A recording computes
-in float32, so that only ops that move numbers, and casts, meet those of 16 bits: the former move integers as well, the
-latter become the ops of ops/half_bits.py, which fuse with what is around them. So a loop loads 16 bits, widens them,
-computes, rounds, and stores 16 bits. A number that is rounded and computed with again stays in float32.
+in float32, so only casts, and ops that move numbers, meet those of 16 bits. Moves work on integers as well; casts
+become the ops of ops/half_bits.py, which fuse with their neighbours. So a loop loads 16 bits, widens them, computes,
+rounds, and stores 16 bits. A number that is rounded and computed with again stays in float32.
 """
 
 from typing import Any

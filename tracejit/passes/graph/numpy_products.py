@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""numpy_products: large products of complex matrices, and those of a matrix and its transpose, are NumPy's.
+"""numpy_products: leaves large products of complex matrices, and of a matrix and its transpose, to NumPy.
 
 Note [NumPy's products]
-NumPy's loop over matrices calls OpenBLAS. Two kinds of products are left to it. Those of complex matrices can be made
-of real products of their parts, but the parts are copied first; OpenBLAS takes them apart on the way into registers.
-And of a matrix times its own transpose OpenBLAS computes one half. A small product, and one of a real and a complex
-matrix, stays with our kernels, which fuse with what is around. Us of one core with AVX-512, our kernels and NumPy's
-loop:
+NumPy's loop over matrices calls OpenBLAS. Two kinds of products are left to it. A product of complex matrices can be
+made of real products of their parts, but the parts are copied first; OpenBLAS takes them apart on the way into
+registers. And of a matrix times its own transpose, OpenBLAS computes only one half. Small products, and products of a
+real and a complex matrix, stay with our kernels, which fuse with their neighbours. Times in us on one core with
+AVX-512, with our kernels and with NumPy's loop:
 
     complex128  (100, 100) (100, 100)  186  167    of 10 at once  2402  1690    x x'  127   98
     complex64                          103   85                   1063   842           68   54

@@ -2,15 +2,16 @@
 """scan: a loop with a carry as one op, whose body is a graph; its reference and its adjoint, which is a scan too.
 
 Note [scan]
-A scan takes the first carry, arrays of which each step gets one part, and arrays that all steps get. A step gives the
-next carry, and results, which are stacked. A body has these inputs and outputs in this order (bodies.py).
+A scan takes the first carry, arrays that are shared out with one part for each step, and arrays that all steps get. A
+step gives the next carry, and results, which are stacked. A body has these inputs and outputs in this order
+(bodies.py).
 
 Note [adjoint of a scan]
 The adjoint of a step takes the cotangents of its carry and of its results, and gives those of the carry before, of the
-parts, and of the constants. It runs in the opposite order. The cotangents of the carry are its carry, and so are the
-cotangents of the constants, to which each step adds. What it reads of the forward step is either computed again or
-saved: then the forward scan gets further results. The op is appended once more with them; tidy_loops joins the two, so
-that the forward steps run once.
+parts, and of the constants. It runs in the opposite order. Its carry consists of the cotangents of the carry, and those
+of the constants, to which each step adds. Values that it reads from the forward step are either computed again or
+saved. If any are saved, the forward scan gets further results. The op is appended once more with them; tidy_loops joins
+the two, so that the forward steps run once.
 """
 
 from collections.abc import Sequence
@@ -130,7 +131,7 @@ def _written_adjoint(body: Body, given: tuple[bool, ...], save: bool) -> _Adjoin
 
 
 def _total_aval(aval: Aval) -> Aval:
-    """Return the aval of a sum of the cotangents of a constant, of which those of 16 bits are added in float32."""
+    """Return the aval of a sum of the cotangents of a constant; those of 16 bits are added in float32."""
     return aval._replace(dtype=FLOAT32) if is_half(aval.dtype) else aval
 
 

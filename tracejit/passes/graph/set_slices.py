@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""set_slices: an array of which most is set anew is put together from what is set and what lies around it.
+"""set_slices: an array whose elements are mostly replaced is put together from the new elements and those around them.
 
 Note [set slices]
-`u[1:-1] += change` is a copy of all of `u`, and then one of what is set over most of it; so is the adjoint of a slice,
-amid zeros. As pieces that lie side by side (Note [pieces] in passes/loops/pieces.py), the border alone is copied, and
-the loop that computes what is set writes it where it belongs. If the rest of the array was computed for this alone, it
-is computed at the border only (Note [slices] in slices.py). Where less than half of an array is set, the border would
-take as many copies of more elements. An input that is written keeps its memory, and what is set is all that is copied
-(Note [written inputs] in passes/loops/inputs.py).
+`u[1:-1] += change` is a copy of all of `u`, followed by a copy of the new elements over most of it. The adjoint of a
+slice is the same, on zeros. As pieces that lie side by side (Note [pieces] in passes/loops/pieces.py), only the border
+is copied, and the loop that computes the new elements writes them where they belong. If the rest of the array was
+computed only for this, it is computed at the border only (Note [slices] in slices.py). Where less than half of an array
+is set, the border would take as many copies, of more elements. An input that is written keeps its memory, and only the
+new elements are copied (Note [written inputs] in passes/loops/inputs.py).
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from tracejit.passes.graph.sums import is_zero
 
 
 def set_slices(graph: Graph, written: Iterable[Value] = ()) -> None:
-    """Replace each assignment to most of an array by pieces, but for assignments to inputs that are written."""
+    """Replace each assignment to most of an array by pieces, except assignments to inputs that are written."""
     found = [node for node in graph.nodes if _is_mostly_set(node)]
     if not found:
         return

@@ -7,11 +7,11 @@ signed zeros: x + 0 stays, because it turns -0.0 into 0.0; x * 1 becomes x. Ther
 number is that number, also where NumPy's sum of -0.0 is 0.0.
 
 Note [largest elements]
-The adjoint of pooling by maxima brings the cotangent of each window to its largest element. Before the pooling often
-comes an activation, whose adjoint asks at each element whether it is positive; that of the largest one is the result of
-the pooling. So cotangents are masked by that result, of which there are a quarter as many for windows of 2 by 2, and
-what went into the pooling is not read again. As each cotangent goes to one element, the sum of all elements is that of
-the cotangents: the gradient of a bias does not read the elements.
+The adjoint of max pooling brings the cotangent of each window to its largest element. Before the pooling there is often
+an activation, whose adjoint asks at each element whether it is positive. At a largest element, that is the result of
+the pooling. So the cotangents are masked by the result, which has a quarter as many elements for windows of 2 by 2, and
+the operand of the pooling is not read again. As each cotangent goes to one element, the sum of all elements is the sum
+of the cotangents: the gradient of a bias does not read the elements.
 """
 
 import math

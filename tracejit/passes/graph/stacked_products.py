@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stacked_products: products of few rows that each step of a loop makes become one product beside the loop.
+"""stacked_products: turns products of few rows in each step of a loop into one product beside the loop.
 
-Two products of a step need not wait for the steps before. The product of a part of an array with weights that do not
-change is made in front of the loop, for all parts. And a sum over steps of products x' y, such as the gradient of
-weights, is made behind the loop: the rows of x and y of all steps are two matrices, and the sum is their product. A
+Two kinds of products in a step need not wait for earlier steps. The product of a part of an array with weights that do
+not change is made before the loop, for all parts. And a sum over steps of products x' y, such as the gradient of
+weights, is made after the loop: the rows of x and y of all steps are two matrices, and the sum is their product. A
 product of many rows is as fast in a step; it stays there, and takes no memory for all steps.
 """
 

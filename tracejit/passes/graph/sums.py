@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""accumulate: the sums that differentiation leaves behind take one array instead of many.
+"""accumulate: makes the sums that differentiation leaves behind take one array instead of many.
 
 Note [chains]
 The gradient of a weight that a loop uses in every step is a sum of one product for each step; the gradient of a bias is

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tidy_loops: loops that are one with further results become one, and compute only what something reads.
+"""tidy_loops: joins loops that differ in their further results only, and removes what nothing reads.
 
-Differentiation appends a loop again, with what its adjoint reads as further results, and an adjoint for all operands,
-also for those whose cotangent nobody needs. And steps compute again what is the same in each, such as a transpose of
-the weights: that is moved in front of the loop, unless it takes more memory than what it is computed from. If an
-adjoint reads it, it would still be stacked, once for each step: it is handed to the adjoint as it is.
+Differentiation appends a loop again, with the values that its adjoint reads as further results. It also appends an
+adjoint for all operands, even for those whose cotangent nobody needs. And steps may compute a value that is the same in
+each step, such as a transpose of the weights. Such a value is moved before the loop, unless it takes more memory than
+its operands. If an adjoint reads it, it would still be stacked, once for each step; instead, it is handed to the
+adjoint as it is.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""wanted_places: what is sorted is sorted only where something reads it.
+"""wanted_places: limits sorting to the places that something reads.
 
 Note [wanted places]
 The op `sort` gives elements in order and in the opposite order. Compiled programs have `partition` instead, which takes
-half the memory: what is read in the opposite order is a view of it, backwards. Its readers are mostly slices, as in a
-median, the ten largest elements, or np.partition(x, 7)[7]. The places from the first to the last that is read are in
-order, others are not (Note [sorting in vectors]). NaN come last however little is sorted. So a quantile, which asks the
-last element whether it is NaN, does not make it the largest.
+half the memory: the opposite order is a view of it, backwards. Its readers are mostly slices, as in a median, the ten
+largest elements, or np.partition(x, 7)[7]. The places from the first to the last that is read are in order; others are
+not (Note [sorting in vectors]). NaN come last however little is sorted. So a quantile can ask whether the last element
+is NaN, without wanting the largest element at that place.
 
-Vectors sort 32 and 64 bits with a sign. Other integers, and bools, are cast to those, in an order that stays.
+Vectors sort numbers of 32 and 64 bits with a sign. Other integers, and bools, are cast to these, which keeps their
+order.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bands: the ways to cut a launch into bands of rows, and the memory that belongs to each band.
+"""bands: the ways to cut a launch into bands of rows, and the memory of each band.
 
 A launch that takes each row by itself can be cut anywhere between two rows. Whether bands of several launches can run
 one after the other, each without looking at other bands, depends on how their rows lie in memory

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bodies: a loop of a graph becomes one launch, whose body is a program of its own on memory of this one.
+"""bodies: turns a loop of a graph into one launch, whose body is a program of its own on memory of this one.
 
 Note [bodies]
-The body of a loop is built as any program, once: for inputs that lie as one step's parts of the arrays around it do,
+The body of a loop is built once, like any program: for inputs that lie as one step's parts of the arrays around it do,
 and with its carry as inputs that it writes. So the passes find out what may be written in place, and sums over steps
-are added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
-steps there are: addresses move on between the steps.
+are accumulated in place. The rows of the body then become rows of the program around it. Kernels do not depend on the
+number of steps: addresses move on between the steps.
 
-A device reads and writes up to 32 bytes at once, which begin at a multiple of that. So what the steps of a loop take
-and give lies there in memory with room between, copied before and after the loop, unless it lies so anyway.
+A device reads and writes up to 32 bytes at once, beginning at a multiple of 32. So there the operands and results of
+the steps lie in memory with room between them. They are copied before and after the loop, unless they lie that way
+already.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""contract: a matrix product becomes a launch of the kernel that suits it (Note [who multiplies] in multiplier.py)."""
+"""contract: turns a matrix product into a launch of a suitable kernel (Note [who multiplies] in multiplier.py)."""
 
 import math
 
@@ -82,7 +82,7 @@ def _product_of(builder: LaunchBuilder, node: Node) -> Product:
         own = own._replace(row=m)
         return Product(count, n, m, k, right.turned, left.turned, own, len(added))
     if m == 1 and right.row == 1 and right.column != 1:
-        # A row times a factor by columns, each of which lies side by side, is that factor's rows times a column.
+        # A row times a factor by columns, with neighbours along each column, is that factor's rows times a column.
         own = own._replace(row=1, column=n)
         return Product(count, n, 1, k, right.turned, left.turned, own, len(added))
     return Product(count, m, n, k, left, right, own, len(added))

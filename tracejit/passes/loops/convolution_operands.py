@@ -3,8 +3,7 @@
 
 Note [images last]
 In the order "SSCB" neighbours in memory are the same element of all images: one image lies in as many cache lines as it
-has elements. Such an array is transposed as a whole, and so is such a result. All other orders are read and written
-where they are.
+has elements. Such an operand or result is transposed as a whole. All other orders are read and written in place.
 """
 
 from math import prod

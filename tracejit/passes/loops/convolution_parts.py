@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The gradient of a convolution by its weights on a device, in parts of the positions that are summed up apart.
+"""The gradient of a convolution by its weights on a device, in parts: each sums some of the positions.
 
-Few weights are the sums of many positions in the first layers of a network. Without parts, a group of threads for a
-tile of weights would be a small part of what a device can run.
+In the first layers of a network there are few weights, and each is the sum of many positions. Without parts, a group of
+threads for each tile of weights would use a small part of a device.
 """
 
 import numpy as np

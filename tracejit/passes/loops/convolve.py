@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""convolve: a convolution, or one of its gradients, becomes launches of codegen/templates/convolution.py's kernels.
+"""convolve: turns a convolution, or one of its gradients, into launches of codegen/templates/convolution.py's kernels.
 
 Note [phases]
-The gradient by the input is a convolution of the cotangent with turned filters, if windows move by one element.
-If they move by s, the elements r, r + s, r + 2 s, ... of the result each get their sums from the same taps, every s-th
-or fewer: such a phase is a convolution by itself, whose windows move by one element, and whose results lie s apart. A
-transposed convolution of windows 4 by 4 that move by 2 is four convolutions of windows 2 by 2.
+If windows move by one element, the gradient by the input is a convolution of the cotangent with turned filters. If they
+move by s, the elements r, r + s, r + 2 s, ... of the result all get their sums from the same taps, every s-th or fewer.
+These elements are a phase. A phase is a convolution by itself: its windows move by one element, and its results lie s
+apart. A transposed convolution of windows 4 by 4 that move by 2 is four convolutions of windows 2 by 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -400,7 +400,7 @@ def _summed(
     memory = Value(Aval((count, *shape), None, dtype), None)
     pointers = (convolution.x.access, convolution.out.access, Access(memory, 0, (), dtype))
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
-    # Of one part too: a larger batch, which has more, is to need no kernel that this one does not.
+    # For one part too, so that a larger batch, which has more parts, needs no further kernel.
     total = Value(Aval(shape, None, dtype), None)
     builder.add_nest(parts.sum_of_parts(memory, total, node))
     return total

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""inputs: launches write the new contents of inputs into their memory.
+"""inputs: has launches write the new contents of inputs into the memory of the inputs.
 
 Note [written inputs]
 A function that writes into an argument (`p -= rate * g`) computes new contents for it. A loop over elements stores them
-in the memory of the argument itself, if no old element is needed once it is overwritten: whoever reads old contents has
-run before, or is the loop itself, which reads the element that it overwrites. Then nothing is allocated and nothing is
-copied. What is also a result is stored twice, by the same loop. All other contents have memory in the arena, and are
-copied into the argument when everything else has run.
+in the memory of the argument itself, if no old element is needed once it is overwritten: every reader of old contents
+has run before, or is the loop itself, which reads the element that it overwrites. Then nothing is allocated and nothing
+is copied. New contents that are also a result are stored twice, by the same loop. All other contents have memory in the
+arena, and are copied into the argument when everything else has run.
 
-Where old contents are read later than that, the launches that write inputs come last, with all that depend on them. In
-a program with a guard, or with indices that are checked, they always do: they are its commits, which run only if the
+Where old contents are read later, the launches that write inputs come last, with all launches that depend on them. In a
+program with a guard, or with checked indices, they always come last: they are its commits, which run only if the
 results count. A call of Python, which may fail, is such a condition too. Without a condition they are scheduled
 together with the others. From here on, memory of an input is one root, and its launches keep their order as those of
 any root do.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""interleaving: two or three arrays whose elements take turns in another one become one launch.
+"""interleaving: joins in one launch the copies of two or three arrays whose elements take turns in another array.
 
-Copies of one after the other would store elements one by one, and go through the memory of the result as often as there
-are arrays. A loop that stores all of them lets LLVM store vectors.
+One copy after the other would store elements one by one, and go through the memory of the result once for each array. A
+loop that stores all of them lets LLVM store vectors.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def interleaved(builder: LaunchBuilder, node: Node, pieces: Sequence[tuple[Piece
 
     Args:
         builder: takes the launch.
-        node: the assembly, of which no piece is where it belongs yet.
+        node: the assembly; no piece of it is where it belongs yet.
         pieces: in order, and where they lie in its memory.
     """
     out, count = node.output, len(pieces)

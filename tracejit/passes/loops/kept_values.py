@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kept_values: how much of each element a thread keeps from one pass over a row to the next."""
+"""kept_values: the amount of data that a thread keeps for each element from one pass over a row to the next."""
 
 from collections.abc import Container
 

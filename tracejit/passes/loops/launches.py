@@ -14,8 +14,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 
 class Blocks(NamedTuple):
-    """The division of a kernel's work into calls on consecutive blocks, of which its first two integers say where they
-    start and stop.
+    """The division of a kernel's work into calls on consecutive blocks, from the kernel's first integer to its second.
 
     total       the number of blocks
     parts       the number of calls

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""lower: a fused Loop becomes a Nest, in which each value has a level of the loops and a pass over the row.
+"""lower: turns a fused Loop into a Nest, in which each value has a level of the loops and a pass over the row.
 
 Note [passes]
 Full-level values that depend on a row-level reduction can be computed only after that reduction has
 seen the whole row: they belong to the next pass over the row. A value of an earlier pass that a later one needs is
-computed again when that is cheap, and stored and loaded again when it is not (the exp of a softmax). Unless it is
-needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache. The
-decision is made for all operations and loads together that would be computed again: the gradient of a layer
-normalisation, where two passes need 20 of them, takes twice as long otherwise.
+computed again when that is cheap, and stored and loaded again when it is not (the exp of a softmax). Unless the value
+is needed outside of the loop, its memory holds one row, which all rows use, so that it stays in the CPU's nearest
+cache. The decision is made for all operations and loads together that would be repeated: otherwise the gradient of a
+layer normalisation, where two passes need 20 of them, takes twice as long.
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""parts: a launch that takes long becomes several on parts of its rows, which threads may run at the same time.
+"""parts: cuts a launch that takes long into several on parts of its rows, which threads may run at the same time.
 
 Note [parts]
 A kernel is a function of sizes and addresses, so a part of a launch is a launch of the same kernel with fewer rows
 and addresses further on: nothing is compiled for it. The number of parts depends on sizes only, never on the machine or
 its threads, because a sum of partial sums is rounded differently from one sum; so a result is the same on one thread
-and on many. Every part that accumulates does so in memory of its own, and one more launch combines these sums; memory
-that holds one row at a time is also each part's own.
+and on many. Every part that accumulates does so in memory of its own, and one more launch combines these sums; each
+part also has its own memory for one row at a time, where a nest needs such memory.
 
 How long a launch takes is estimated from its loads, its stores and the costs of its ops (passes/cost.py).
 """
@@ -55,7 +55,7 @@ class NestParts(NamedTuple):
 
 
 class PartialSum(NamedTuple):
-    """A sum that parts accumulate, each in memory of its own, and the access that it is added to in the end."""
+    """A sum that parts accumulate, each in memory of its own, and the access that it is added to at the end."""
 
     memory: Value
     start: Access | None

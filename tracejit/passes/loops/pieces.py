@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pieces: loops and products write straight into arrays that are assembled from their results.
+"""pieces: has loops and products write straight into the arrays that are assembled from their results.
 
 Note [pieces]
-A concatenation is assembled in memory, piece by piece, and so is the gradient of an array that is read through slices
-(the gates of a recurrent unit). A piece that a loop computes need not be copied: the loop stores the value where it
-belongs, once for each piece, and in memory of its own only if something else reads it. Nothing changes for the readers.
+A concatenation is assembled in memory, piece by piece. The same is true of the gradient of an array that is read
+through slices (the gates of a recurrent unit). A piece that a loop computes need not be copied: the loop stores the
+value where it belongs, once for each piece, and in memory of its own only if something else reads it. Nothing changes
+for the readers.
 
 The loop keeps memory of its own, and the piece is copied, where storing elsewhere would cost more than the copy: where
 elements would no longer be neighbours; where outer axes could no longer be joined to give enough rows for all threads;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""select: fused steps become launches: what is stored, which kernel computes it, and what is copied before.
+"""select: turns fused steps into launches, and decides what is stored, which kernel computes it, and what is copied.
 
 Every value that another step reads, and every output, has memory; all others live in registers of one kernel.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tracejit.passes.loops.bodies import BuildBody
     from tracejit.passes.loops.inputs import Contents
 
-# What a few graphs need only, such as launches of convolutions, is imported where a graph needs it.
+# Modules that only a few graphs need, such as launches of convolutions, are imported where a graph needs them.
 _CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 
 
@@ -130,7 +130,7 @@ class _Selector:
             others: those before or after them.
         """
         if self.builder.for_device:
-            return launches  # threads share short rows in another way
+            return launches  # threads share short rows in a different way
         kept = self.external.keys() | {root for launch in others for root in launch.touched}
         joined = with_first_extrema(join_convolutions(launches, kept), kept)
         return tiles.in_tiles(with_copies(joined))
@@ -151,7 +151,7 @@ class _Selector:
             root, layout = self.fused.view(value)
             before = self.fused.view(old)
             if (root, layout) == before:
-                continue  # it was written, and then what it held again
+                continue  # it was written, and then its former contents again
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):

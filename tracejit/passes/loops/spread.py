@@ -7,19 +7,19 @@ share it:
 
 - Elements that do not depend on each other are taken in turn, one by each thread, or four that lie side by side.
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
-  neighbours read neighbouring memory, and combine what each of them has folded. Of rows that are not too long each
-  thread keeps its elements in registers from one pass over the row to the next, and what it adds up from row to row.
-- Rows that are too long for that are taken in turn by blocks, whose threads do the same, and combine what their groups
-  have folded in memory that they share. They are in registers too
-  where a multiprocessor has enough of them, up to 8192 elements. Of other rows each pass reads the row again.
+  neighbours read neighbouring memory, and combine what each of them has folded. If rows are not too long, each thread
+  keeps its elements in registers from one pass over the row to the next, and its sums from row to row.
+- Rows that are too long for that are taken in turn by blocks. The threads of a block do the same, and combine the folds
+  of their groups in shared memory. Such rows are kept in registers too where a multiprocessor has enough of them, up to
+  8192 elements. For longer rows, each pass reads the row again.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
-  each row. A sum over everything is kept by each thread in a register, and combined by its group in the end. One more
+  each row. A sum over everything is kept by each thread in a register, and combined by its group at the end. One more
   launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
-  In it a block takes up to 32 neighbours of the result, and its threads some of the copies each.
-- Long rows without a reduction of each row are cut into pieces, which are rows for all that was said.
-- A sum over rows that has more elements than threads would have copies of them is computed by a thread for each of its
-  elements, one row after the other. Neighbours read neighbouring memory then, too.
-- What none of this fits runs on a single thread. That is slow, and right.
+  In that launch a block takes up to 32 neighbours of the result, and each of its threads some of the copies.
+- Long rows without a reduction of each row are cut into pieces, which then count as rows in all of the above.
+- If a sum over rows has too many elements for copies, a thread for each of its elements computes it, one row after the
+  other. Then, too, neighbours read neighbouring memory.
+- A nest that none of this fits runs on a single thread, which is slow but right.
 """
 
 import math
@@ -98,7 +98,7 @@ class Spread(NamedTuple):
 
     @property
     def teams(self) -> int:
-        """The number of blocks that take rows, or of groups, of which each row has one for each of its pieces."""
+        """The number of blocks that take rows, or of groups; each row has a group for each of its pieces."""
         if self.form == BLOCKS:
             return self.blocks
         return self.blocks * self.threads // GROUP // self.pieces
@@ -174,7 +174,7 @@ def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
 
 
 def _as_sums(nest: Nest) -> Nest:
-    """Return a nest whose only row's folds, each of which is stored, accumulate in memory."""
+    """Return a nest of one row as one whose folds, which are all stored, accumulate in memory."""
     targets: dict[object, int] = {}
     for line in nest.row[-1]:
         if not isinstance(line, Store):
@@ -285,7 +285,7 @@ def _blocks_of_elements(elements: int) -> int:
 
 
 def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Spread]:
-    """Return the launches of a nest with few sums, of which each thread has a copy."""
+    """Return the launches of a nest with few sums, with a copy of them for each thread."""
     blocks = blocks_of(-(-math.prod(nest.extents) // ELEMENTS_OF_A_COPY))
     copies = {k: FOLDED if _is_one_number(nest, k) else BY_THREAD for k in sums}
     return _with_copies(Spread(nest, ELEMENTS, blocks, copies), sums)
@@ -316,7 +316,7 @@ def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
 
 
 def _with_axes(nest: Nest, axes: Sequence[int], split: int) -> Nest:
-    """Return a nest with its axes in another order, of which the first ones are rows."""
+    """Return a nest with its axes in another order; the first ones are rows."""
 
     def moved(access: Access) -> Access:
         return access._replace(strides=tuple([access.strides[axis] for axis in axes]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tiles: a loop over short rows becomes a loop over several rows at a time.
+"""tiles: turns a loop over short rows into a loop over several rows at a time.
 
 Note [tiles]
 A bias is added to rows of 20: the loop over a row is too short for vectors, and the elements left over run one at a
@@ -72,7 +72,7 @@ def tile(nest: Nest) -> list[Nest] | None:
 def untiled(nest: Nest) -> list[Nest]:
     """Return the nests that a nest over short rows would need in addition if it had more rows, or other ones.
 
-    Of any numbers of rows, they have the same kernels.
+    They have the same kernels for any number of rows.
     """
     short = _with_short_rows(nest)
     if short is None:

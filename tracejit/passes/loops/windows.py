@@ -74,7 +74,7 @@ class Convolution(NamedTuple):
     summed      whether that is for the gradient by filters, whose sums are larger than filters
     phases      what that takes in phases: "seen", what windows that move by 2 see, "made", the result, or "" (Note
                 [phases at points] in winograd_phases.py)
-    made        the result of which `size` are the windows of a phase, where that is "made"
+    made        where `phases` is "made", the result; `size` are then the windows of one of its phases
     dotted      whether lanes of its gradient by filters are windows (Note [dots of windows] in convolution_dots.py)
     """
 

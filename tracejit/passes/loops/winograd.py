@@ -161,7 +161,7 @@ def images_together(
 def scatters(channels: int, filters: int, taps: Triple, before: Triple, dilation: Triple) -> bool:
     """Return whether tiles of what comes in are fewer than those of windows (Note [scattered tiles]).
 
-    That is so where there are more zeros around an image than half of the taps. Of windows of 3, two zeros seldom make
+    That is so where there are more zeros around an image than half of the taps. For windows of 3, two zeros seldom make
     one more tile. As `suits` this depends on no size of images.
     """
     return (

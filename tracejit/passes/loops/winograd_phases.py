@@ -3,16 +3,17 @@
 
 Note [phases at points]
 Windows of 4 by 4 taps that move by 2 see the elements of an image in four phases: the even and the odd ones of each
-axis. Of a phase they see 2 by 2 elements, and move by one. So such a convolution is one of 2 by 2 taps over four times
-as many channels, and takes 4 * 25 multiplications for 16 windows, of each channel and filter, instead of 256. Windows
-of 3 by 3 have a zero as their last tap: phases of one tap along an axis have values of zero at infinity, which are left
-out, 81 multiplications instead of 144. Phases that are `seen` lie one after the other, each for all tiles.
+axis. In each phase they see 2 by 2 elements, and move by one. So such a convolution is one of 2 by 2 taps over four
+times as many channels, and takes 4 * 25 multiplications for 16 windows, for each channel and filter, instead of 256.
+Windows of 3 by 3 have a zero as their last tap. Phases of one tap along an axis then have the value zero at infinity,
+which is left out: 81 multiplications instead of 144. Phases that are `seen` lie one after the other, each for all
+tiles.
 
 The gradient by the input, a transposed convolution, is the same the other way: what a tile of cotangents sees becomes
 25 values, which are multiplied by those of four phases of the filters, and the products become results in four phases
-that are `made`, 8 by 8 elements. Filters are turned, and so their last tap is the zero again. If a result begins with
-the second phase along an axis (`odd`), the windows of the first one are one further on: tiles of phases that differ in
-that see elements of their own, because tiles that all of them could share would be more by a line.
+that are `made`, 8 by 8 elements. Filters are turned, so their last tap is the zero again. If a result begins with the
+second phase along an axis (`odd`), the windows of the first one are one further on. Tiles of phases that differ in that
+respect each see elements of their own, because tiles that they could share would need one more line.
 """
 
 from tracejit.passes.loops.winograd import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""epilogues: a product and the loop that reads its result become one launch.
+"""epilogues: joins a product and the loop that reads its result in one launch.
 
 Note [epilogues]
 A bias and an activation, or the mask of an adjoint and the sum of the bias's gradient, are a loop over the result of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""memory: every root that launches touch gets a place: inputs, outputs, constants, or the arena.
+"""memory: gives every root that launches touch a place: among the inputs, outputs, constants, or in the arena.
 
 Outputs are written straight into the arrays that the call returns. Roots that only launches see share one arena, in
 which memory is reused as soon as its last reader has run.

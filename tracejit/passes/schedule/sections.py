@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sections: launches over the same rows are cut alike, so that a thread runs many of them without waiting.
+"""sections: cuts launches over the same rows alike, so that a thread runs many of them without waiting.
 
 Note [sections]
 A step works on a batch, and most of its launches take each row by itself: a layer forward, its activation, the loss of
 a row, the adjoint by the inputs. If all these are cut at the same rows, one thread can take the first rows through all
-of them while another thread takes the other rows: they share no memory that is written, and each finds in its cache
-what it wrote itself. Such a run of launches is a section, a thread's share of it a band. Sums over rows (the gradients
-of weights and biases) wait until the section is done; their launches form the next section.
+of them while another thread takes the other rows: the two share no memory that is written, and each finds its own
+results in its cache. Such a run of launches is a section, and a thread's share of it is a band. Sums over rows (the
+gradients of weights and biases) wait until the section is done; their launches form the next section.
 
-Rows are images too: a convolution or a pooling computes some images of a batch by itself, if they lie one after the
-other. Convolutions that take long have parts of their own, which balance better and may be more than bands.
+Images count as rows too: a convolution or a pooling can compute some images of a batch by themselves, if images lie one
+after the other. Convolutions that take long have parts of their own, which balance better and may be more than bands.
 
-A launch can join a section if each band of it touches, of the memory that the section writes, only the part that
-belongs to this band: its rows have the same period in memory, and bands meet in the same places. A launch that cannot
-join is deferred until after the section, with all launches that depend on it, or runs before the section if it depends
-on nothing in it.
+A launch can join a section if, in the memory that the section writes, each band of the launch touches only the part
+that belongs to that band: its rows have the same period in memory, and bands meet in the same places. A launch that
+cannot join is deferred until after the section, with all launches that depend on it, or runs before the section if it
+depends on nothing in it.
 
 A sum over rows is accumulated by each band in memory of its own, and combined afterwards; a sum that is added to such a
 sum, as in a loop over time, goes on in the same memory, and only the last one is combined. The same holds for products
@@ -22,7 +22,7 @@ whose results are small compared with their factors, or are added to many times.
 as a whole in one of the bands: if they were cut, each band would read what all others have written, which comes from
 the caches of other CPUs.
 
-Bands depend on sizes only, as all parts do (Note [parts]). On one thread they cost: there are more launches, and
+Bands depend on sizes only, as all parts do (Note [parts]). On one thread they cost time: there are more launches, and
 each reads the weights again.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVIDIA's library cuBLASLt: where it is found, the functions that are called, and what their statuses mean."""
+"""NVIDIA's library cuBLASLt: its places, the functions that are called, and the meaning of their statuses."""
 
 import ctypes
 import importlib.metadata

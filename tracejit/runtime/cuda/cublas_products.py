@@ -5,15 +5,15 @@ Note [products by the library]
 The library reads matrices by columns. A result by rows is its own transpose by columns, so the library is asked for
 out' = y' x', whose first operand is y and whose second one is x.
 
-Its algorithm is asked for once for each product, when the program is prepared: the first one that it suggests for a
-workspace of at most MOST_WORKSPACE bytes and for the alignment that the addresses have in every call. So it depends on
-the program, the library and the GPU, and not on addresses or times, and the results of two runs are equal to the bit.
-It is never asked for while a stream is captured, where versions of the library fail.
+The library is asked for an algorithm once for each product, when the program is prepared. The first one counts that it
+suggests for a workspace of at most MOST_WORKSPACE bytes and for the alignment that the addresses have in every call. So
+the algorithm depends on the program, the library and the GPU, not on addresses or times, and the results of two runs
+are equal to the bit. The library is never asked while a stream is captured, because some versions fail then.
 
 float32 is computed as float32: the type of computation is CUBLAS_COMPUTE_32F, which does not round to TF32.
 
-All products of a program share a workspace behind its arena. So each waits for the one before, also where neither
-needs the other's result.
+All products of a program share a workspace behind its arena. So each waits for the one before, even if it does not need
+the other's result.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _OWN_ALIGNMENT = 256  # of memory that the driver gives out, and of a workspace
 _TYPES = {"float32": (0, 68, c_float), "float64": (1, 70, c_double)}  # CUDA_R_*, CUBLAS_COMPUTE_*, of factors
 _TRANSPOSED_A, _TRANSPOSED_B = 3, 4  # attributes of a product
 _BATCH, _BATCH_OFFSET = 5, 6  # of the layout of a matrix
-_WORKSPACE, _ALIGNMENT_A = 1, 5  # of preferences; those of B, C and D follow that of A
+_WORKSPACE, _ALIGNMENT_A = 1, 5  # of preferences; those for B, C and D follow the one for A
 
 
 class BlasLayout(NamedTuple):
@@ -153,7 +153,7 @@ class BlasRoutine:
         """Put the product on a stream.
 
         Args:
-            words: of the kernel's argument, of which some are the addresses of x, y and out.
+            words: of the kernel's argument; some of them are the addresses of x, y and out.
             workspace: the address of as many bytes as it needs.
             stream: the address of the stream.
 

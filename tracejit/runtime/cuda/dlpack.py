@@ -11,7 +11,7 @@ _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
 class _Tensor(ctypes.Structure):
-    """An array (DLManagedTensor: a DLTensor, whoever keeps it, and the function that ends its use)."""
+    """An array (DLManagedTensor: a DLTensor, its keeper, and the function that ends its use)."""
 
     _fields_ = (
         ("data", c_void_p),
@@ -45,7 +45,7 @@ def _end(address: int) -> None:
 
 
 def _destroy(capsule: int) -> None:
-    """End the use of a capsule that nobody has taken; whoever takes one renames it."""
+    """End the use of a capsule that no library has taken; a library that takes one renames it."""
     if _is_valid(capsule, _NAME):
         _kept.pop(_pointer(capsule, _NAME), None)
 

@@ -2,9 +2,10 @@
 """Driver: the device of this process, through the functions of NVIDIA's driver.
 
 Note [memory is used again]
-A replay needs memory for its results, and calls of the driver for it take longer than a short replay. So memory that
-is freed is kept, by its size, and given out again: what is put on the stream later runs later. As a side effect a
-loop gets the same few addresses in turn, which graphs are kept for (runtime/cuda/executable.py).
+A replay needs memory for its results, and calls of the driver for it take longer than a short replay. So memory that is
+freed is kept, by its size, and given out again. That is safe because work that is put on the stream later runs later.
+As a side effect, a loop gets the same few addresses in turn, and graphs are kept for these
+(runtime/cuda/executable.py).
 """
 
 import ctypes

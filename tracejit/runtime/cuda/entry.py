@@ -2,11 +2,11 @@
 """The compiled entry of a program on the device: a call of one function flattens, checks, launches and assembles.
 
 Note [entries of a device]
-By Python, a replay takes 5 to 8 us besides the driver's launch: it compares kinds of arrays, makes new ones and frees
-old ones, and calls the driver by ctypes. So the entry (kernels/executor/device_entry.py) does that, as on the CPU: it
-fills results again that nobody uses, and calls the driver by its address. Each frame has results, and so addresses, and
-graphs of its own; the arena belongs to all of them, whose launches follow each other on the stream. Where a call is not
-as usual (arrays that are not aligned, a stream of the caller, a lost device) it is a miss, and Python decides.
+In Python, a replay takes 5 to 8 us besides the driver's launch: it compares kinds of arrays, makes new ones and frees
+old ones, and calls the driver by ctypes. So, as on the CPU, the entry (kernels/executor/device_entry.py) does all that:
+it fills unused results again, and calls the driver by its address. Each frame has its own results, hence its own
+addresses, and its own graphs. The arena is shared by all frames, whose launches follow each other on the stream. If a
+call is unusual (arrays that are not aligned, a stream of the caller, a lost device), it is a miss, and Python decides.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from tracejit.runtime.cuda.launches import DeviceGraph
 
 Graphs = dict[tuple[int, ...], DeviceGraph]
 Place = Callable[[tuple[int, ...]], Graphs]
-"""Returns all graphs of a frame, of which one has the given addresses."""
+"""Returns all graphs of a frame, one of them for the given addresses."""
 
 
 class _State(np.ndarray):

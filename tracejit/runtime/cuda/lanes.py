@@ -3,14 +3,14 @@
 
 Note [streams]
 Each thread (and each asyncio task) has a lane, whose stream its work is put on. By default that is one lane for all,
-with the stream that CuPy and PyTorch use by default too, so that what they and tracejit do is in order. A block
-`with stream(s)` is a lane of its own: its stream waits for what was put on the one before, and that one waits for it in
-the end, when what belongs to the lane comes to the one before.
+with the stream that CuPy and PyTorch use by default too, so that their work and that of tracejit is in order. A block
+`with stream(s)` is a lane of its own. Its stream first waits for the work on the outer lane's stream. At its end the
+outer lane's stream waits for it, and what belongs to the lane passes to the outer lane.
 
 An array belongs to the lane that used it last. Another lane that uses it waits for that one first, which takes three
 calls of the driver. Memory that is freed is given out again in the lane that its array belonged to, so what is put on
-that lane's stream later runs later. An array is handed over and used in one go (Lanes.order), so that no thread comes
-in between. Nothing waits for the device itself unless a value is read.
+that lane's stream later runs later. An array is handed over and used under one lock (Lanes.order), so that no thread
+comes in between. Nothing waits for the device itself unless a value is read.
 """
 
 import time
@@ -53,7 +53,7 @@ class Lane:
                 self.now().keep(size, *self.kept.pop(size, ()))
 
     def now(self) -> "Lane":
-        """Return the lane to which belongs what belonged to this one."""
+        """Return the lane that now owns what belonged to this one."""
         lane = self
         while lane._outer is not None:
             lane = lane._outer

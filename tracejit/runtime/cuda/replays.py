@@ -5,8 +5,8 @@ Note [graphs]
 A graph has the addresses of its arrays in it. Replacing them takes the driver a microsecond for each launch, and making
 a graph takes longer. A loop comes back to the same addresses (Note [memory is used again] in driver.py). So a program
 has a graph for each of the latest few calls whose addresses came twice; other addresses replace those of the graph that
-was made or moved longest ago. A graph in which the library has products at addresses that change is made again: what
-the library puts on a stream is known for its addresses only.
+was made or moved longest ago. A graph with products of the library at addresses that change is made again, because what
+the library puts on a stream is known for the given addresses only.
 """
 
 import copy
@@ -27,7 +27,7 @@ WORKSPACE: Place = ("workspace", 0)  # of products that the library computes
 
 
 class PlacedLaunches:
-    """Launches on the device as graphs, of which some addresses are those of a call's arrays (Note [graphs]).
+    """Launches on the device as graphs with some addresses from a call's arrays (Note [graphs]).
 
     In loops that the host runs, the numbers of their turns follow the addresses.
 

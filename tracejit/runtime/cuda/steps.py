@@ -3,10 +3,10 @@
 
 Note [graphs of loops]
 A loop of known length is repeated in a graph, step by step. So a replay is one launch of a graph, and nothing waits for
-the host. Where that would be more than MOST_NODES launches, the host repeats a graph of as many steps as fit, with
-addresses that move on. A loop that a value ends is repeated by the host: a graph has some steps, whose launches do
-nothing once the value is false (Note [loops on a device] in codegen/device/loops.py), and the host reads the value
-after each graph. A branch is part of the graph around, and does nothing where it is not taken.
+the host. If that takes more than MOST_NODES launches, the host repeats a graph of as many steps as fit, with addresses
+that move on. A loop that a value ends is repeated by the host. Its graph has some steps, whose launches do nothing once
+the value is false (Note [loops on a device] in codegen/device/loops.py), and the host reads the value after each graph.
+A branch is part of the graph around, and does nothing where it is not taken.
 """
 
 from collections.abc import Iterator, Sequence

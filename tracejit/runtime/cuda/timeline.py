@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Timeline: launches one after the other in a graph, with an event before and after each, which tell its time."""
+"""Timeline: launches one after the other in a graph, each timed by an event before and after it."""
 
 from collections.abc import Sequence
 from ctypes import byref, c_float, c_void_p
