@@ -128,8 +128,17 @@ def kept_error(h, x):
     return h * x * len(kept.args)
 
 
+def remembered(h, x):
+    @functools.cache
+    def power(n):
+        return x * power(n - 1) if n else h
+
+    return power(2)
+
+
 WAYS = {
     "a function": mul,
+    "a recursive function that remembers": remembered,
     "a list that grows": grown,
     "a dict that is filled": lambda h, x: called(lambda d: d.setdefault("x", x) * d["h"], {"h": h}),
     "an array of a list": as_one_array,
