@@ -113,7 +113,8 @@ class Snapshot:
     def keep_only(self, idents: Container[int]) -> None:
         """Release all objects except those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
-        self.contents.clear()
+        for notes in (self.contents, self.caches, self.apart, self.inherited):
+            notes.clear()
         self._read_by_names.clear()
         self._waiting.clear()
 

@@ -15,6 +15,7 @@ from tracejit.ir import asarray
 from tracejit.ops import Op
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
+from tracejit.util.compositions import OF_SPARSE
 from tracejit.util.devices import registered
 from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
@@ -96,6 +97,10 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
     if data.dtype == object:
         if isinstance(x, int):
             raise too_large(x, function, argument)
+        if type(x).__module__.startswith("scipy.sparse."):
+            raise ArgumentError(
+                f"{function}: {argument} is a {type(x).__name__} of SciPy, not an array; {OF_SPARSE}."
+            )
         raise ArgumentError(
             f"{function}: expected an array, a number or a (nested) list of numbers as {argument}, not {brief(x)}."
         )

@@ -354,19 +354,20 @@ class LateValue(Value):
 def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
     """Give the views of a root that was written its new elements, except views that are `renewed` already."""
     memories.forget()
-
-    def renew(view: Any) -> None:
-        if id(view) in renewed:
-            return
-        renewed.add(id(view))
-        base, op, params = view._view
-        renew(base)
-        if op is None:
-            view._data, view._value = base._data, base._value
-        else:
-            view._data = op.numpy(base._data, **params)
-            view._value = LateValue(base, op, params, view._data)
-
     for view in memories.views:
         if root_of(view) is root:
-            renew(view)
+            _renew_view(view, renewed)
+
+
+def _renew_view(view: Any, renewed: set[int]) -> None:
+    """Give a view its new elements, after those that it is a view of."""
+    if id(view) in renewed:
+        return
+    renewed.add(id(view))
+    base, op, params = view._view
+    _renew_view(base, renewed)
+    if op is None:
+        view._data, view._value = base._data, base._value
+    else:
+        view._data = op.numpy(base._data, **params)
+        view._value = LateValue(base, op, params, view._data)
