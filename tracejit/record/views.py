@@ -22,6 +22,17 @@ def link(array: Any, source: Any, part: Any = None) -> None:
         current.memories.link(array, source, part, {})
 
 
+def seen(array: Any, part: Any, found: Any) -> Any:
+    """Return what a part shows of an array as a view that goes by no op; `found` is a copy of it that was recorded."""
+    data = part.numpy(array._data)
+    value = None if found is None else found._value
+    if value is not None:
+        value.data = data  # it lies in memory as NumPy's view does
+    result = recorder.wrap(data, None, value)
+    link(result, array, part)
+    return result
+
+
 def alias(array: Any, format: str | None) -> Any:
     """Return an array with the elements of another one, which they share, and other labels."""
     check_open(array)
