@@ -79,11 +79,6 @@ class CallDispatcher:
         """Return the name of a leaf of the arguments."""
         return leaf_names(self._function, treedef.structure)[number]
 
-    def handles_errors(self) -> bool:
-        """Return whether the function may handle an error, so that it has to see that an index is out of range."""
-        code = getattr(self._function, "__code__", None)
-        return code is not None and bool(code.co_exceptiontable)
-
     def explain(self, miss: Miss) -> str:
         """Return in words why a call was no hit."""
         return self.reporter.explain(miss, self._options.cache_size)
@@ -114,7 +109,7 @@ class CallDispatcher:
             except NoRoomError as error:
                 return self._give_up(call, variants, refusals.no_room(error))
             except BoundsError:
-                if not self.handles_errors():
+                if not trace.handles_errors:
                     raise
                 result = MISS
             if result is MISS:

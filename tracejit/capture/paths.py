@@ -92,12 +92,12 @@ class PathReader:
         if code is monitor.IMPORT_MODULE:
             self._snapshot.names_of_modules.add(frame.f_locals["name"])
             return
-        if not snapshot.has_run(code) and _is_of_collector(frame):
+        if code not in snapshot.ran and _is_of_collector(frame):
             self._ignored.add(code)
             return
         reads = bytecode.reads_of(code)
         self._snapshot.where = (code.co_filename, code.co_firstlineno)
-        if not snapshot.has_run(code):
+        if code not in snapshot.ran:
             snapshot.note_code(code)
         scope = self._scope = frame.f_globals
         self._variables = {}

@@ -133,6 +133,10 @@ class CapturedState(State):
         objects = {} if self._snapshot is None else self._snapshot.objects
         return self._effects.first(objects.__contains__, _is_traced)
 
+    def handles_errors(self) -> bool:
+        """Return whether the function may handle an error, as long as the recording goes on."""
+        return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
+
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
         self._stop()

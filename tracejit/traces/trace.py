@@ -260,6 +260,8 @@ class Trace(Replayable):
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
+        # Whether the function may handle an error, so that it has to see that an index is out of range.
+        self.handles_errors = False
         self.side_effect: SideEffect | None = None
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
