@@ -81,7 +81,12 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         ):  # broadcast: elements in one place
             data = np.empty_like(data, order=order)
             value = _laid_out(value, data, current)
-        elif derived.is_of_ndarray(array, current) or current.maps or current.memories.begun is not None:
+        elif (
+            array._value is not value  # the memory of a captured array, which may be written outside
+            or derived.is_of_ndarray(array, current)
+            or current.maps
+            or current.memories.begun is not None
+        ):
             # NumPy's code, a mapped function or a step may write it, as an array of its own
             data = _empty(data)
             value = _laid_out(value, data, current)
@@ -134,7 +139,11 @@ def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
 
     Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    shares = may_share_memory(result._data, operand._data) or not result._data.size  # which may be read-only
+    shares = (
+        may_share_memory(result._data, operand._data)
+        or root_of(result) is root_of(operand)  # a captured array, of whose elements the recording has copies
+        or not result._data.size  # which may be read-only
+    )
     return copy(result, order) if shares else result
 
 
