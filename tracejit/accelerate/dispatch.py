@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tracejit import tree
@@ -181,7 +182,8 @@ class CallDispatcher:
             counters.recorded += 1
             counters.record_ns += record_ns
             variants = cache.of_recording(call.key)
-            outcome = variants.add(trace, failed, options.confirm, options.max_variants, audit)
+            fits = partial(Trace.fits, call=call)
+            outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
             self._schedule(variants)
             cache.drop_paths(variants)
             cache.last_trace = outcome.trace

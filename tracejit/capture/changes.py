@@ -93,9 +93,9 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
                         _change(observed, slot, name, _own_value(observed, slot), value, slot.is_read)
                     )
     for observed, kind, key, name in same:
-        slot = observed.slots.get((kind, key))
-        if slot is not None and not slot.is_read:
-            assignments.append(_change(observed, slot, name, slot.value, slot.value, False))
+        known = observed.slots.get((kind, key))
+        if known is not None and not known.is_read:  # the user's code assigns to it
+            assignments.append(_change(observed, known, name, known.value, known.value, False))
         snapshot.read(observed, kind, key)
     return assignments, reachable
 

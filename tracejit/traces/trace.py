@@ -291,6 +291,15 @@ class Trace(Replayable):
         """Have `listener` told of the programs that this trace is run by."""
         self.replay.listener = listener
 
+    def fits(self, call: Call) -> bool:
+        """Return whether what is read besides the arguments is as it was, and what is written shares memory so."""
+        if not self.effects.targets or self.key.device is not None:
+            return self.state.applies()
+        read = self.state.fetch_within()
+        if read is None:
+            return False
+        return self.effects.fit([*call.memory, *[x._data if type(x) is dlarray else x for x in read]])
+
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
         state = self._fetched(within=True)
