@@ -4,6 +4,7 @@
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,13 @@ class _Lists:
     """The function that joins lists which hold traced arrays, registered here because it composes operations."""
 
     joined: Callable[[Any], Any] | None = None
+
+
+_RULES = (
+    "__array_ufunc__", "__array_function__", "__add__", "__radd__", "__sub__", "__mul__", "__rmul__",
+    "__truediv__", "__pow__", "__matmul__", "__neg__", "__eq__",
+)  # fmt: skip
+"""What a class derived from ndarray has of its own where it computes in another way."""
 
 
 def register_lists(joined: Callable[[Any], Any]) -> None:
@@ -57,13 +65,19 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
         if _lies_on_device(x):
             return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
         x = _array_of(x, function, argument, array_class)
-    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+    if type(x) is not np.ndarray and _has_rules(type(x)):
         raise ArgumentError(
             f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
             f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
         )
     native = check_dtype(function, x.dtype, argument)
     return asarray(x, dtype=native)
+
+
+@functools.cache
+def _has_rules(kind: type) -> bool:
+    """Return whether a class derived from ndarray computes in another way: masks, units, products by *."""
+    return any(getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
 
 
 def _lies_on_device(x: Any) -> bool:
