@@ -4,7 +4,6 @@
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ _RULES = (
     "__array_ufunc__", "__array_function__", "__add__", "__radd__", "__sub__", "__mul__", "__rmul__",
     "__truediv__", "__pow__", "__matmul__", "__neg__", "__eq__",
 )  # fmt: skip
-"""What a class derived from ndarray has of its own where it computes in another way."""
+"""Methods that a class derived from ndarray has of its own if it computes in another way."""
 
 
 def register_lists(joined: Callable[[Any], Any]) -> None:
@@ -74,7 +73,6 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
     return asarray(x, dtype=native)
 
 
-@functools.cache
 def _has_rules(kind: type) -> bool:
     """Return whether a class derived from ndarray computes in another way: masks, units, products by *."""
     return any(getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
