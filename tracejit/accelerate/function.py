@@ -187,7 +187,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 try:
                     result = call_path(whole)
                 except BoundsError:
-                    if self._dispatcher.handles_errors():
+                    if trace.handles_errors:
                         break
                     raise
                 if result is not MISS:

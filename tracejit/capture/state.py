@@ -133,6 +133,10 @@ class CapturedState(State):
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
         return self._effects.first(self._reachable.__contains__, _is_traced)
 
+    def handles_errors(self) -> bool:
+        """Return whether the function may handle an error, as long as the recording goes on."""
+        return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
+
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
         self._stop()

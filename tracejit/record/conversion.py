@@ -31,6 +31,13 @@ class _Lists:
     joined: Callable[[Any], Any] | None = None
 
 
+_RULES = (
+    "__array_ufunc__", "__array_function__", "__add__", "__radd__", "__sub__", "__mul__", "__rmul__",
+    "__truediv__", "__pow__", "__matmul__", "__neg__", "__eq__",
+)  # fmt: skip
+"""Methods that a class derived from ndarray has of its own if it computes in another way."""
+
+
 def register_lists(joined: Callable[[Any], Any]) -> None:
     """Let lists that hold traced arrays be joined by a function that returns None for other lists."""
     _Lists.joined = staticmethod(joined)
@@ -58,13 +65,18 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
         if _lies_on_device(x):
             return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
         x = _array_of(x, function, argument, array_class)
-    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+    if type(x) is not np.ndarray and _has_rules(type(x)):
         raise ArgumentError(
             f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
             f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
         )
     native = check_dtype(function, x.dtype, argument)
     return asarray(x, dtype=native)
+
+
+def _has_rules(kind: type) -> bool:
+    """Return whether a class derived from ndarray computes in another way: masks, units, products by *."""
+    return any(getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
 
 
 def _lies_on_device(x: Any) -> bool:

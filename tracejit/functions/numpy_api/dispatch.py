@@ -198,7 +198,7 @@ _GIVES_ARRAYS = frozenset({
     np.broadcast_to, np.copy, np.i0, np.isin, np.pad, np.select, np.tensordot, np.where,
 })  # fmt: skip
 _GIVES_NUMBERS = frozenset({
-    np.around, np.conjugate, np.einsum, np.flip, np.imag, np.iscomplex, np.isreal, np.linalg.multi_dot, np.nan_to_num,
+    np.around, np.conjugate, np.einsum, np.flip, np.iscomplex, np.isreal, np.linalg.multi_dot, np.nan_to_num,
     np.nanpercentile, np.nanquantile, np.percentile, np.positive, np.quantile, np.round,
 })  # fmt: skip
 

@@ -134,8 +134,7 @@ def real(self: dlarray) -> dlarray:
 
 def imag(self: dlarray) -> dlarray:
     """The imaginary parts, which share memory with the array; of real numbers zeros, which are read-only."""
-    parts: dlarray = _numpy.imag(self)
-    return views.number(parts) if views.is_scalar(self) else parts
+    return _numpy.imag(self)  # type: ignore[no-any-return]
 
 
 def conj(self: dlarray) -> dlarray:
