@@ -42,7 +42,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
         return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
     if method == "at":
-        if ufunc not in (np.add, np.subtract):
+        if ufunc not in (np.add, np.subtract) or writes.is_rounded_between(*inputs):
             changed = _methods().at(ufunc, _apply_ufunc, *inputs)
             return writes.replace(f"{name}.at", inputs[0], changed, inputs[1:])
         return writes.at(ufunc, name, *inputs)
@@ -70,11 +70,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
-    if dtype is not None:
-        return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
-    if ufunc == np.vecdot:
+    if ufunc == np.vecdot and dtype is None:
         return function(*inputs, **options)
+    casting = options.pop("casting", "same_kind")
     _refuse_options(name, options)
+    if dtype is not None or casting != "same_kind":
+        return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype, casting)
     return rounded_to_loop(ufunc, inputs, function(*inputs))
 
 
@@ -286,6 +287,9 @@ def _result(
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
+            for option in value:
+                if option not in names and not _takes_any(ours):
+                    raise _unsupported(function, option, ours)
             translated.update(value)
         elif name in names:
             if value is not np._NoValue:
@@ -296,6 +300,12 @@ def _result(
                 return _result(function, full_form, args, options)
             raise _unsupported(function, name, ours)
     return ours(**translated)
+
+
+@cache
+def _takes_any(ours: Callable[..., Any]) -> bool:
+    """Return whether a function takes options of any name."""
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(ours).parameters.values())
 
 
 def _untraced(x: Any, name: str, is_file: bool) -> Any:

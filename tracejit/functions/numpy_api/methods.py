@@ -113,10 +113,10 @@ def astype(
     return views.as_given(elementwise.cast(self, dtype), self)  # type: ignore[no-any-return]
 
 
-def clip(self: dlarray, min: Any = None, max: Any = None, out: Any = None) -> dlarray:
+def clip(self: dlarray, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> dlarray:
     """Return the array limited to [min, max]; see clip."""
-    if out is not None:
-        return _numpy.clip(self, min, max, out=out)  # type: ignore[no-any-return]
+    if out is not None or options:
+        return _numpy.clip(self, min, max, out=out, **options)  # type: ignore[no-any-return]
     return elementwise.clip(self, min, max)
 
 
