@@ -54,9 +54,16 @@ def round_to(self: dlarray, decimals: int | None = None) -> Any:
     return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
 
 
+_EXACT = {(float, 0.5): elementwise.sqrt, (int, -1): elementwise.reciprocal}  # of complex numbers
+
+
 def power(self: dlarray, other: Any) -> dlarray:
     if type(other) is int and other == 2 and self._data.dtype.kind == "b" and not views.is_scalar(self):
         return elementwise.square(self)  # the operator, unlike np.power, gives int8 for arrays
+    if self._data.dtype.kind == "c" and type(other) in (int, float) and self._data.ndim:
+        exact = _EXACT.get((type(other), other))  # as NumPy's operator, whose numbers differ from np.power's
+        if exact is not None:
+            return exact(self)
     try:
         return elementwise.power(self, other)
     except TraceJitError as error:
