@@ -51,7 +51,8 @@ def _of_domain(name: str, function: np.ufunc, lies_outside: Callable[[dlarray], 
 def logn(n: Any, x: Any) -> dlarray:
     """Return the logarithm of x with base n."""
     above, below = (_widened("np.emath.logn", part, _is_negative) for part in (x, n))
-    return np.log(above) / np.log(below)  # type: ignore[no-any-return]
+    log: Any = np.log
+    return log(above) / log(below)  # type: ignore[no-any-return]
 
 
 def power(x: Any, p: Any) -> dlarray:
