@@ -2,7 +2,8 @@
 """scipy.special on dlarrays, under SciPy's names: ``tj.special.gammaln(x)``.
 
 SciPy's ufuncs take dlarrays themselves: ``scipy.special.gammaln(x)`` is the same function. What SciPy writes in Python
-(`logsumexp`, `softmax`, `polygamma`, ...) refuses traced arrays, and is here only.
+(`logsumexp`, `softmax`, `polygamma`, ...) refuses traced arrays, and is here only. Long because each of these functions
+has its documentation.
 
 Examples:
     >>> import numpy as np, tracejit as tj
@@ -369,10 +370,7 @@ def _half_turns(v: Any) -> tuple[Any, Any]:
 def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
     def function(v: Any, z: Any) -> dlarray:
         z = as_array(z, f"special.{name}", "z")
-        if z.dtype.kind in "bu":
-            size: Any = z
-        else:
-            size = where(z < 0, -z, z)
+        size = z if z.dtype.kind in "bu" else where(z < 0, -z, z)
         first, second = (special_ufuncs.call(part, (v, size)) for part in ("jv", "yv"))
         found: dlarray = first + second * sign
         if size is z:

@@ -48,7 +48,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         return writes.at(ufunc, name, *inputs)
     out = options.pop("out", None)
     if out is not None:
-        chosen = options.pop("where", True)
+        # Of a call, where= chooses results; of a reduction, operands.
+        chosen = options.pop("where", True) if method == "__call__" else True
+        if method in ("reduce", "accumulate", "reduceat") and options.get("dtype") is None:
+            options["dtype"] = _methods().dtype_for_out(ufunc, inputs[0], out[0])
         result = call_ufunc(ufunc, method, inputs, options)
         if isinstance(result, tuple):
             return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
@@ -204,6 +207,13 @@ _GIVES_NUMBERS = frozenset({
 })  # fmt: skip
 
 
+_ADDED_UP: dict[Any, np.ufunc] = {
+    np.sum: np.add, np.nansum: np.add, np.cumsum: np.add, np.nancumsum: np.add,
+    np.prod: np.multiply, np.nanprod: np.multiply, np.cumprod: np.multiply, np.nancumprod: np.multiply,
+}  # fmt: skip
+"""Functions that add or multiply in the dtype of the array that is given as out=."""
+
+
 def in_form(function: Callable[..., Any], result: Any) -> Any:
     """Return a result without axes as NumPy gives it: some functions give arrays, which are written, some numbers."""
     if type(result) is dlarray and not result._data.ndim:
@@ -238,6 +248,8 @@ def _with_out(
 ) -> Any:
     out = options.pop("out", None)
     if out is not None:
+        if function in _ADDED_UP and len(args) == 1 and options.get("dtype") is None:
+            options["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], args[0], out)
         return writes.into(out, as_array(call_function(function, args, options)), _name(function))
     return _result(function, ours, args, options)
 
@@ -282,6 +294,8 @@ def _result(
     given = numpy_signature.bind(*args, **options).arguments
     out = given.pop("out", None)
     if out is not None:
+        if function in _ADDED_UP and given.get("dtype") is None:
+            given["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], given["a"], out)
         return writes.into(out, as_array(call_function(function, (), given)), _name(function))
     translated = {}
     for name, value in given.items():

@@ -36,7 +36,8 @@ def reversed_axes(self: dlarray) -> dlarray:
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.in_form(ufunc, dispatch.call_ufunc(ufunc, method, inputs, options)))
+        result = dispatch.call_ufunc(ufunc, method, inputs, options)
+        return result if kept.get("out") is not None else as_number(dispatch.in_form(ufunc, result))
     except _UNSUPPORTED as error:
         return otherwise(error, getattr(ufunc, method), *inputs, **kept)
 
@@ -44,7 +45,8 @@ def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.in_form(function, dispatch.call_function(function, args, options)))
+        result = dispatch.call_function(function, args, options)
+        return result if kept.get("out") is not None else as_number(dispatch.in_form(function, result))
     except _UNSUPPORTED as error:
         return otherwise(error, function, *args, **kept)
 

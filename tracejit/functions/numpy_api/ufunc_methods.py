@@ -75,6 +75,22 @@ def _loop(
     return into, of
 
 
+def dtype_for_out(ufunc: np.ufunc, array: Any, out: Any) -> np.dtype | None:
+    """Return the dtype in which NumPy combines elements whose results go into `out`; None where that is the usual one.
+
+    Sums of float32 that go into an array of float64 are added in float64.
+    """
+    own, wanted = as_array(array, _name(ufunc, "reduce")).dtype, getattr(out, "dtype", None)
+    try:
+        into, usual = (
+            ufunc.resolve_dtypes((first, own, None), reduction=True, casting="unsafe")[0]
+            for first in (wanted, None)
+        )
+    except (TypeError, AttributeError):
+        return None
+    return None if into == usual else into
+
+
 def _cast(x: dlarray, dtype: np.dtype) -> dlarray:
     """Return elements in the dtype of a loop; complex numbers have a truth, and no real number."""
     return masked.truths(x, "where") if dtype.kind == "b" else in_dtype(x, dtype)

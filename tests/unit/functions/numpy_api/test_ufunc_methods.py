@@ -219,3 +219,62 @@ def test_fractions_that_are_added_to_integers(ufunc: np.ufunc, dtype: str) -> No
         want = function(np.array([9, 3, 4], dtype), value)
         for run in (function, fast, fast, fast, fast):
             assert run(tj.dlarray(np.array([9, 3, 4], dtype)), value).tolist() == want.tolist()
+
+
+SUMS: dict[str, tuple[Callable[[Any, Any], Any], Any, Any]] = {
+    "sum of float32 in float64": (
+        lambda x, out: np.sum(x, axis=1, out=out),
+        SPREAD.astype("f4") / 3,
+        np.zeros(2),
+    ),
+    "sum method": (lambda x, out: x.sum(axis=1, out=out), SPREAD.astype("f4") / 3, np.zeros(2)),
+    "sum by position": (lambda x, out: np.sum(x, 1, None, out), SPREAD.astype("f4") / 3, np.zeros(2)),
+    "sum of what wraps": (lambda x, out: np.sum(x, axis=0, out=out), np.full((4, 1), 2**62), np.zeros(1)),
+    "running sum of 16 bits": (lambda x, out: np.cumsum(x, out=out), HALVES, np.zeros(4)),
+    "running product of what wraps": (lambda x, out: np.cumprod(x, out=out), np.full(4, 2**40), np.zeros(4)),
+    "product in complex numbers": (lambda x, out: np.prod(x, axis=0, out=out), ROWS, np.zeros(3, complex)),
+    "nansum": (lambda x, out: np.nansum(x, axis=1, out=out), SPREAD.astype("f4") / 3, np.zeros(2)),
+    "sum of bools in bools": (lambda x, out: np.sum(x, axis=0, out=out), ROWS > 2, np.zeros(3, bool)),
+    "reduce": (lambda x, out: np.subtract.reduce(x, axis=1, out=out), SPREAD.astype("f4") / 3, np.zeros(2)),
+    "accumulate": (
+        lambda x, out: np.add.accumulate(x, 1, out=out),
+        SPREAD.astype("f4") / 3,
+        np.zeros((2, 4)),
+    ),
+    "reduceat": (
+        lambda x, out: np.add.reduceat(x, [0, 2], 1, out=out),
+        SPREAD.astype("f4") / 3,
+        np.zeros((2, 2)),
+    ),
+    "reduce of chosen elements": (
+        lambda x, out: np.add.reduce(x, axis=0, out=out, where=[True, False, True]),
+        ROWS[:3],
+        np.full(3, 7),
+    ),
+    "maximum of chosen elements": (
+        lambda x, out: np.maximum.reduce(x, axis=1, out=out, initial=0, where=x < 3),
+        ROWS[:3],
+        np.full(3, 7),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_array_that_is_written_decides_the_dtype_of_a_sum(name: str) -> None:
+    function, array, out = SUMS[name]
+    want = out.copy()
+    function(array, want)
+    fast = tj.dlaccelerate(function)
+    for run in (function, fast, fast, fast, fast):
+        found = tj.dlarray(out.copy())
+        result = run(tj.dlarray(array), found)
+        assert run is fast or result is found
+        assert found.dtype == want.dtype
+        np.testing.assert_allclose(tj.extractdata(found), want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("ufunc", [np.positive, np.conjugate, np.negative, np.sin])
+def test_the_array_that_is_written_is_the_result(ufunc: np.ufunc) -> None:
+    out = tj.dlarray(np.array(0.0))
+    assert ufunc(tj.dlarray(np.array(1.5)), out=out) is out
+    assert np.round(tj.dlarray(np.array(1.5)), out=out) is out
