@@ -93,13 +93,16 @@ def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
     return joining.concatenate(parts, axis)
 
 
-def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
-    """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone."""
+def _places(name: str, obj: Any, n: int, is_whole: bool = False) -> tuple[np.ndarray, bool]:
+    """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone.
+
+    `is_whole`: a mask needs as many elements as the axis.
+    """
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n), dtype=np.int64), False
     found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
-        if found.size > n:
+        if found.size > n or (is_whole and found.size < n):
             refuse(name, f"the mask has {found.size} elements for an axis of {n}")
         return np.flatnonzero(found), False
     if not found.size:
@@ -113,7 +116,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
     """Return an array without some places along an axis."""
     array, number = line("np.delete", arr, axis)
     n = array.shape[number]
-    places, _ = _places("np.delete", obj, n)
+    places, _ = _places("np.delete", obj, n, is_whole=True)
     if np.any((places < -n) | (places >= n)):
         refuse("np.delete", f"a place is out of range for an axis of {n} elements")
     kept = np.ones(n, bool)
