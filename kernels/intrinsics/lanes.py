@@ -420,7 +420,9 @@ def _extremum(dtype: Any, name: str) -> Any:
     def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vector = f"v{accumulator.lanes}" if isinstance(accumulator, Vector) else ""
-            return call(builder, f"llvm.{name}.{vector}{_SUFFIXES[dtype]}", args[0].type, args, fastmath=("nsz",))
+            return call(
+                builder, f"llvm.{name}.{vector}{_SUFFIXES[dtype]}", args[0].type, args, fastmath=("nsz",)
+            )
 
         return _folded(dtype, accumulator), codegen
 
