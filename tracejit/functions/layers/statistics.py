@@ -54,7 +54,7 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], many: bool = False, gro
     """
     shape, dtype = array._data.shape, array._data.dtype
     is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
-    if not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
+    if not axes or not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
         # The derivative of the variance by the mean that is subtracted is 0, so it is not summed over the row.
         mean = mean_over(array, axes)
         moved = apply("sub", array, apply("stop_gradient", mean))
