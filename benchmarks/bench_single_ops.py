@@ -70,7 +70,9 @@ def least(calls: Sequence[Call], seconds: float) -> list[float]:
     counts = []
     for call in calls:
         took = []
-        for _ in range(5):  # the first ones find nothing in the caches, and a block of few calls is mostly the clock
+        for _ in range(
+            5
+        ):  # the first ones find nothing in the caches, and a block of few calls is mostly the clock
             started = clock()
             call()
             took.append(clock() - started)

@@ -109,7 +109,10 @@ def _threads(environment: Mapping[str, str]) -> int:
 def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], default: str) -> str:
     value = environment.get(name, default)
     if value not in valid:
-        raise ArgumentError(f"{name}={value!r} is not valid; use one of {', '.join(map(repr, valid))}.")
+        folder = " TRACEJIT_CACHE_DIR is the folder." if name == "TRACEJIT_CACHE" and os.sep in value else ""
+        raise ArgumentError(
+            f"{name}={value!r} is not valid; use one of {', '.join(map(repr, valid))}.{folder}"
+        )
     return value
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import apply, as_array
-from tracejit.aval import FLOAT32, FLOAT64
+from tracejit.aval import FLOAT32, FLOAT64, is_half
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions import reductions
 from tracejit.functions.creation import zeros_like
@@ -338,7 +338,7 @@ def _columns(where: str, params: Any, others: dict[str, Any]) -> tuple[tree.Tree
     leaves, treedef = tree.flatten(params, function=where)
     arrays = [as_array(leaf, where, "params") for leaf in leaves]
     for number, array in enumerate(arrays):
-        if array._data.dtype.kind != "f":
+        if array._data.dtype.kind != "f" and not is_half(array._data.dtype):
             raise DTypeError(
                 f"{where}: {tree.paths(treedef, 'params')[number]} holds {array._data.dtype}, expected "
                 "floating point; leave it out of the containers, or cast it."

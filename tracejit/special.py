@@ -365,10 +365,30 @@ def wofz(z: Any) -> dlarray:
     return relabel(found, array._format)
 
 
+def _half_turns(v: Any) -> tuple[Any, Any]:
+    """Return the cosine and the sine of v half turns, without rounding errors for integers and halves."""
+    if type(v) in (int, float):
+        quarters = v % 2 * 2
+        exact = {0: (1.0, 0.0), 1: (0.0, 1.0), 2: (-1.0, 0.0), 3: (0.0, -1.0)}
+        return exact.get(quarters, (math.cos(math.pi / 2 * quarters), math.sin(math.pi / 2 * quarters)))
+    degrees = as_array(v) % 2 * 180.0
+    return special_ufuncs.call("cosdg", (degrees,)), special_ufuncs.call("sindg", (degrees,))
+
+
 def _hankel(name: str, sign: complex) -> Callable[..., dlarray]:
     def function(v: Any, z: Any) -> dlarray:
-        first, second = (special_ufuncs.call(part, (v, z)) for part in ("jv", "yv"))
-        return first + second * sign  # type: ignore[no-any-return]
+        z = as_array(z, f"special.{name}", "z")
+        size = z if z.dtype.kind in "bu" else where(z < 0, -z, z)
+        first, second = (special_ufuncs.call(part, (v, size)) for part in ("jv", "yv"))
+        found: dlarray = first + second * sign
+        if size is z:
+            return found
+        # Beyond the branch point, above the cut (DLMF 10.11.4 and 10.11.5).
+        cosine, sine = _half_turns(v)
+        other = first - second * sign
+        first_kind = other * (sine * 1j - cosine)
+        mirrored = first_kind if sign == 1j else other * (cosine + sine * 1j) + found * (2 * cosine)
+        return where(z < 0, mirrored, found)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return Hankel's function ``{name}`` of real operands, jv and i yv added or subtracted.
@@ -475,13 +495,27 @@ def _spherical(name: str) -> Callable[..., dlarray]:
     ufunc = f"_spherical_{name}"
     sign = 1.0 if name == "in" else -1.0
 
+    def mirrored(n: Any, z: Any) -> dlarray:
+        """Return the values, those of negative z by DLMF 10.47.14 to 16, because SciPy's loops give NaN for them."""
+        z = as_array(z, f"special.spherical_{name}", "z")
+        if z.dtype.kind not in "if":
+            return special_ufuncs.call(ufunc, (n, z))  # type: ignore[no-any-return]
+        size = where(z < 0, -z, z)
+        values: dlarray = special_ufuncs.call(ufunc, (n, size))
+        is_odd: Any = n % 2 if type(n) is int else as_array(n) % 2
+        parity = in_dtype(as_array(1 - 2 * is_odd), values.dtype)
+        other = values * (-parity if name in ("yn", "kn") else parity)
+        if name == "kn":
+            other = other - special_ufuncs.call("_spherical_in", (n, size)) * math.pi
+        return where(z < 0, other, values)
+
     def function(n: Any, z: Any, derivative: bool = False) -> dlarray:
-        values: dlarray = special_ufuncs.call(ufunc, (n, z))
+        values = mirrored(n, z)
         if not flag(f"special.spherical_{name}", "derivative", derivative):
             return values
         order = as_array(n, f"special.spherical_{name}", "n")
         z = floating(f"special.spherical_{name}", z)
-        return in_dtype(order * values / z + special_ufuncs.call(ufunc, (order + 1, z)) * sign, values.dtype)
+        return in_dtype(order * values / z + mirrored(order + 1, z) * sign, values.dtype)
 
     function.__name__ = function.__qualname__ = f"spherical_{name}"
     function.__doc__ = f"""Return ``scipy.special.spherical_{name}``, element by element.

@@ -178,7 +178,7 @@ These work for stacks of matrices too, with derivatives of any order:
 |---|---|
 | equations and inverses | `solve`, `inv`, `pinv`, `lstsq`, `tensorsolve`, `tensorinv` |
 | decompositions | `cholesky`, `qr`, `eig`, `eigvals`, `eigh`, `eigvalsh`, `svd`, `svdvals` |
-| numbers of a matrix | `det`, `slogdet`, `trace`, `diagonal`, `matrix_rank`, `cond`, `norm`, `matrix_norm`, `vector_norm` |
+| numbers | `det`, `slogdet`, `trace`, `diagonal`, `matrix_rank`, `cond`, `norm`, `matrix_norm`, `vector_norm` |
 | products | `matrix_power`, `multi_dot` |
 
 - `tj.solve`, `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions.

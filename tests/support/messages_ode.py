@@ -4,7 +4,7 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError
 
 
 def layer_of(*layers):
@@ -26,6 +26,12 @@ ROWS = [
         lambda: tj.dlode45(lambda t, y, k: k * y, [0, 1], np.ones(2), np.ones(2, np.float16)),
         DTypeError,
         "dlode45: theta must hold float64 or float32, not float16; use astype.",
+    ),
+    (
+        lambda: tj.jvp(lambda y: tj.dlode45(falls, [0, 1], y), (np.ones(2),), (np.ones(2),)),
+        GradientError,
+        "dlode45: its solution has first derivatives in reverse mode only (dlgradient, vjp, jacobian with "
+        "mode='reverse'), and no second derivatives; tj.dlrk4 and tj.dleuler have derivatives of any order.",
     ),
     (
         lambda: tj.dlode45(falls, 3, np.ones(2)),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of recordings, views and derivatives."""
 
+import importlib
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -110,6 +111,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "dlarray: a list that holds traced dlarrays would lose their trace; join them with stack or "
         "concatenate.",
+    ),
+    (
+        lambda: tj.add(X, importlib.import_module("scipy.sparse").csr_matrix((2, 2))),
+        ArgumentError,
+        "add: y is a csr_matrix of SciPy, not an array; with S = S.tocoo() outside, S @ x is np.bincount(S.row, "
+        "S.data * x[S.col], S.shape[0]), with derivatives; a small matrix may be dense, S.toarray().",
     ),
     (
         lambda: tj.add(X, {1, 2}),

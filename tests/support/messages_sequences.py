@@ -165,6 +165,6 @@ ROWS = (
     (
         lambda: tj.ctc(X, [[1], [1]], [3, 4]),
         BoundsError,
-        "ctc: lengths are 3 to 4, but must be 0 to 3.",
+        "ctc: y_mask counts 3 to 4 steps of y, of which there are 3; the numbers must be 0 to 3.",
     ),
 )

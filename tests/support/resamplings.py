@@ -34,6 +34,9 @@ def resampling_of(rnd: random.Random, dtype: str) -> tuple[Graph, list[np.ndarra
         rng.integers(-9, 9, sizes).astype(dtype)
         for sizes in (shape, (shape[0], len(forward[0]), len(forward[2]), *channels))
     ]
+    if rnd.random() < 0.3:  # beside what a place sums, too
+        for array in given:
+            array[rng.random(array.shape) < 0.05] = np.inf
     graph = Graph()
     b = Builder(graph)
     x, ct, *both = [b.input(Aval(array.shape, None, array.dtype)) for array in (*given, *forward, *back)]

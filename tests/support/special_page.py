@@ -77,8 +77,8 @@ def section() -> list[str]:
         "*Derivatives* says by which operands there are derivatives. By any other operand `dlgradient` raises a "
         "GradientError.",
         "`tj.special` also has functions that SciPy writes in Python: `logsumexp`, `softmax`, `log_softmax`, "
-        "`polygamma`, `multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, spherical "
-        "Bessel functions, `hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` "
+        "`polygamma`, `multigammaln`, `zeta`, `comb`, `perm`, `factorial`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp`, "
+        "spherical Bessel functions, `hankel1` and `hankel2` of real operands, `sph_harm_y`, and `wofz` and `lambertw` "
         "of complex numbers.",
     ]
     return [

@@ -624,10 +624,46 @@ def test_public_names_shadow_no_module():
         assert not name.startswith("_") and hasattr(tj, name)
 
 
-@pytest.mark.parametrize("data", [np.ma.array([1.0, 2.0], mask=[0, 1]), np.array([[1.0]]).view(np.matrix)])
+class Meters(np.ndarray):
+    """Numbers with a unit, as those of packages for units."""
+
+    def __array_ufunc__(self, *args, **kwargs):
+        return NotImplemented
+
+
+class Doubled(np.ndarray):
+    def __mul__(self, other):
+        return 2 * np.asarray(self) * other
+
+
+class Named(np.ndarray):
+    """An array with an attribute."""
+
+    name = "x"
+
+    def __array_finalize__(self, other):
+        self.name = getattr(other, "name", "x")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+        np.array([[1.0]]).view(np.matrix),
+        np.ones(2).view(Meters),
+        np.ones(2).view(Doubled),
+    ],
+)
 def test_arrays_with_rules_of_their_own_are_refused(data):
     with pytest.raises(tj.ArgumentError, match=f"dlarray: a {type(data).__name__} has rules of its own"):
         tj.dlarray(data)
+    with pytest.raises(tj.ArgumentError, match=f"a {type(data).__name__} has rules of its own"):
+        tj.dlaccelerate(lambda x: x * 2)(data)
+
+
+@pytest.mark.parametrize("kind", [Named, np.memmap])
+def test_arrays_of_derived_classes_without_rules_are_taken(kind):
+    assert tj.dlarray(np.ones(2).view(kind)).tolist() == [1.0, 1.0]
 
 
 def test_filling_an_ndarray_does_not_lose_the_derivative():

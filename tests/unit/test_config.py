@@ -97,6 +97,11 @@ def test_values_that_are_not_valid(name, value, valid):
         config.from_environment({name: value})
 
 
+def test_a_folder_in_place_of_a_kind_of_cache():
+    with pytest.raises(ArgumentError, match=r"'off'\. TRACEJIT_CACHE_DIR is the folder\.$"):
+        config.from_environment({"TRACEJIT_CACHE": os.path.join("", "tmp", "cache") + os.sep})
+
+
 def test_a_setting_changed_later_counts_for_what_is_built_later(monkeypatch):
     monkeypatch.setattr(config.settings, "backend", "python")
     fun = dlaccelerate(lambda x: x + 1)

@@ -231,6 +231,21 @@ def test_functions_are_short() -> None:
     assert long == []
 
 
+def test_nested_functions_do_not_call_themselves() -> None:
+    """One that does keeps itself, and all arrays that it refers to, until Python collects garbage."""
+    nested = [
+        (path, inner)
+        for path, outer in definitions(ast.FunctionDef)
+        for inner in ast.walk(outer)
+        if isinstance(inner, ast.FunctionDef) and inner is not outer
+    ]
+    assert [
+        (path, inner.name)
+        for path, inner in nested
+        if any(isinstance(node, ast.Name) and node.id == inner.name for node in ast.walk(inner))
+    ] == []
+
+
 def test_locks_are_those_that_a_forked_child_can_take() -> None:
     """util/locks.py makes them; util/uninterrupted.py releases its own in a child."""
     kinds = ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock")

@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tracejit import tree
@@ -79,11 +80,6 @@ class CallDispatcher:
         """Return the name of a leaf of the arguments."""
         return leaf_names(self._function, treedef.structure)[number]
 
-    def handles_errors(self) -> bool:
-        """Return whether the function may handle errors; then it must see that an index is out of range."""
-        code = getattr(self._function, "__code__", None)
-        return code is not None and bool(code.co_exceptiontable)
-
     def explain(self, miss: Miss) -> str:
         """Return in words why a call was no hit."""
         return self.reporter.explain(miss, self._options.cache_size)
@@ -114,7 +110,7 @@ class CallDispatcher:
             except NoRoomError as error:
                 return self._give_up(call, variants, refusals.no_room(error))
             except BoundsError:
-                if not self.handles_errors():
+                if not trace.handles_errors:
                     raise
                 result = MISS
             if result is MISS:
@@ -186,7 +182,8 @@ class CallDispatcher:
             counters.recorded += 1
             counters.record_ns += record_ns
             variants = cache.of_recording(call.key)
-            outcome = variants.add(trace, failed, options.confirm, options.max_variants, audit)
+            fits = partial(Trace.fits, call=call)
+            outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
             self._schedule(variants)
             cache.drop_paths(variants)
             cache.last_trace = outcome.trace

@@ -187,7 +187,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 try:
                     result = call_path(whole)
                 except BoundsError:
-                    if self._dispatcher.handles_errors():
+                    if trace.handles_errors:
                         break
                     raise
                 if result is not MISS:
@@ -195,7 +195,16 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                         cache.settle()
                         cache.count_path_hit(trace, variants)
                     return result  # type: ignore[no-any-return]
-        call = self._dispatcher.keyed(args, kwargs)
+        is_unbound = False
+        try:
+            call = self._dispatcher.keyed(args, kwargs)
+        except ArgumentError:
+            is_unbound = _is_method_of(self._function, args)
+            if not is_unbound:
+                raise
+        if is_unbound:
+            method: Callable[..., R_co] = self.__get__(args[0])
+            return method(*args[1:], **kwargs)
         for array in call.arrays:
             if array._value is not None and not recorders.is_open(array):
                 call = self._dispatcher.keyed(
@@ -358,6 +367,19 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
 
 
 aim.serve(AcceleratedFunction)
+
+
+def _is_method_of(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Return whether a function stands in the class of the first argument, whose method it therefore is.
+
+    So it is called by the class (Solver.step(solver, x)), by a property, and by other decorators around it.
+    """
+    if isinstance(function, types.MethodType):  # the first argument comes after its object
+        return False
+    owner = getattr(function, "__qualname__", "").rpartition(".")[0]
+    module = getattr(function, "__module__", None)
+    kinds = type(args[0]).__mro__ if owner and args else ()
+    return any(kind.__qualname__ == owner and kind.__module__ == module for kind in kinds)
 
 
 def _without_function() -> AcceleratedFunction[..., Any]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The guards of arrays: types, layouts, and contents where code outside the trace reads them."""
 
+import gc
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
@@ -194,19 +195,24 @@ class ArrayGuards:
         rest = [entry for entry in self._seen if not inputs.is_fetched(entry)]
         was_held = {id(entry) for entry in rest if entry.array is None and inputs.is_held(entry)}
         self._snapshot.keep_only(reached)
+        if any(id(entry) in was_held and self._is_held(entry) for entry in rest):
+            gc.collect()  # objects that refer to each other, or an exception and its frame, hold what nobody has
         for entry in rest:
             if entry.array is not None:
                 name = f"an array of the evaluation around it {UNNAMED}"
                 self._guards.refuse(name, None)
                 inputs.fetch(entry, name, "None")
                 continue
-            is_held = id(entry) in was_held and (inputs.is_held(entry) or inputs.shares_memory(entry))
+            is_held = id(entry) in was_held and self._is_held(entry)
             is_kept = is_held and id(entry.data) not in self._results
             entry.is_input = is_kept and entry.is_same and len(inputs.by_data[id(entry.data)]) == 1
             if entry.is_input:
                 name = f"an array at {id(entry.data):#x} {UNNAMED}"
                 inputs.fetch(entry, name, self._guards.constant(entry.data))
                 self._guards.guards.append(NameGuard(name, described(entry.data), None, True))
+
+    def _is_held(self, entry: SeenArray) -> bool:
+        return self.inputs.is_held(entry) or self.inputs.shares_memory(entry)
 
     def loose(self) -> None:
         """Compare the contents of loose arrays (Note [loose arrays])."""

@@ -6,7 +6,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from tracejit.capture.reads import READ, WRITE, AccessPath, Reads, Use
+from tracejit.capture.reads import READ, UPDATE, WRITE, AccessPath, Reads, Use
 from tracejit.capture.scanner import Scanner
 
 # Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
@@ -88,15 +88,18 @@ def _fields(code: types.CodeType) -> set[str]:
 
 
 def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:
-    """Return READ or WRITE for each name of an enclosing function, by this function and those nested in it."""
+    """Return READ, UPDATE or WRITE for each name of an enclosing function, by this function and those nested in it."""
     free = dict.fromkeys(code.co_freevars, WRITE)
-    for path, how, *_ in uses:
-        if path.name in free and (path.steps or how != WRITE) and path.scope == "local":
-            free[path.name] = READ
+    found = [
+        (path.name, UPDATE if how == UPDATE and not path.steps else READ)
+        for path, how, *_ in uses
+        if path.scope == "local" and (path.steps or how != WRITE)
+    ]
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            nested = reads_of(constant).free
-            free.update((name, READ) for name, how in nested.items() if how == READ and name in free)
+            found += [(name, how) for name, how in reads_of(constant).free.items() if how != WRITE]
+    free.update((name, how) for name, how in found if how == UPDATE and name in free)
+    free.update((name, how) for name, how in found if how == READ and name in free)
     return free
 
 

@@ -14,7 +14,7 @@ from tracejit.capture import bytecode, library
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import ObservedNames
 from tracejit.capture.observed import Notes, Observed
-from tracejit.capture.reads import READ
+from tracejit.capture.reads import READ, UPDATE
 from tracejit.capture.slots import AttributeSlot, CallSlot, ClosureSlot, DrawsSlot, RegistrySlot
 from tracejit.capture.values import (
     DATA,
@@ -24,6 +24,7 @@ from tracejit.capture.values import (
     arrays_inside,
     cached_results,
     is_container,
+    is_written_in_place,
     static,
 )
 from tracejit.record import monitor
@@ -111,10 +112,11 @@ class ObservedFunction(ObservedNames):
                 snapshot.hold(snapshot.read(self, AttributeSlot, name))
         free = bytecode.reads_of(function.__code__).free
         for number, name in enumerate(function.__code__.co_freevars):
-            if free.get(name, READ) == READ:
+            how = free.get(name, READ)
+            slot = snapshot.slot(self, ClosureSlot, (number, name))
+            is_updated = how == UPDATE and slot is not None and is_written_in_place(slot.value)
+            if how == READ or is_updated:
                 snapshot.read(self, ClosureSlot, (number, name))
-            else:
-                snapshot.slot(self, ClosureSlot, (number, name))
 
 
 class ObservedComposite(ObservedCode):

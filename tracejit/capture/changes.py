@@ -7,6 +7,11 @@ trace, which a replay stores at the same place. For that, each object is looked 
 call can have changed it, and again when the function has returned. What is new at a place that a replay can find is
 taken out again. So until the recording has ended, all objects are as they were before the call: that is what its guards
 say, and how the objects remain if an error is raised. Then the new values are put there, in a recording as in a replay.
+
+An assignment of what is there already (``self.best = self.u`` for the second time) changes nothing. So a place that
+holds an array which the recording also found elsewhere counts as read: a replay is right only where both are still the
+same. If the user's code assigns to the place, the array is stored again, so that the recording is the same as the one
+of the first time.
 """
 
 import collections
@@ -15,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.observed import Observed, Slot
@@ -59,6 +65,7 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
     """Return what is new at places that a replay can find, and the ids of the objects that it finds."""
     assignments: list[Assignment] = []
     reachable: set[int] = set()
+    same: list[tuple[Observed, type[Slot], Any, str]] = []
     for observed, name in _reachable(snapshot):
         reachable.add(id(observed.value))
         before, now = snapshot.contents.get(id(observed.value)), observed.contents()
@@ -66,9 +73,10 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
             is_list = isinstance(observed.value, _SEQUENCES)
             kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
             for key, value in () if is_list and len(before) != len(now) else now.items():
-                if before.get(key, MISSING) is not value and not getattr(
-                    type(value), "evaluates_itself", False
-                ):
+                if before.get(key, MISSING) is value:
+                    if _is_elsewhere(snapshot, value):
+                        same.append((observed, kind, key, name))
+                elif not getattr(type(value), "evaluates_itself", False):
                     slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                     is_read = slot.is_read or observed.held is not None
                     assignments.append(
@@ -78,11 +86,26 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
         for slot in observed.slots.values():
             if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
                 value = slot.look(observed, slot.name)
-                if slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                if value is slot.value and _is_elsewhere(snapshot, value):
+                    same.append((observed, type(slot), slot.name, name))
+                elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
                     assignments.append(
                         _change(observed, slot, name, _own_value(observed, slot), value, slot.is_read)
                     )
+    for observed, kind, key, name in same:
+        known = observed.slots.get((kind, key))
+        if known is not None and not known.is_read:  # the user's code assigns to it
+            assignments.append(_change(observed, known, name, known.value, known.value, False))
+        snapshot.read(observed, kind, key)
     return assignments, reachable
+
+
+def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
+    """Return whether a value is an array that another place has led to, too.
+
+    So it may have been assigned to a place where it was already. That it is there in a replay has to be checked.
+    """
+    return type(value) is dlarray and id(value) in snapshot.objects
 
 
 def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:

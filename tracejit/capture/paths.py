@@ -21,6 +21,7 @@ from tracejit.capture.reads import (
     PROBE,
     READ,
     TOUCH,
+    UPDATE,
     WRITE,
     WRITERS,
     AccessPath,
@@ -39,7 +40,7 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
+from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, is_written_in_place, static
 from tracejit.record import monitor
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -91,12 +92,12 @@ class PathReader:
         if code is monitor.IMPORT_MODULE:
             self._snapshot.names_of_modules.add(frame.f_locals["name"])
             return
-        if not snapshot.has_run(code) and _is_of_collector(frame):
+        if code not in snapshot.ran and _is_of_collector(frame):
             self._ignored.add(code)
             return
         reads = bytecode.reads_of(code)
         self._snapshot.where = (code.co_filename, code.co_firstlineno)
-        if not snapshot.has_run(code):
+        if code not in snapshot.ran:
             snapshot.note_code(code)
         scope = self._scope = frame.f_globals
         self._variables = {}
@@ -184,9 +185,11 @@ class PathReader:
             if isinstance(observed, ObservedArray):
                 observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
-            if number == len(steps) and use.how == WRITE:
+            if number == len(steps) and use.how in (WRITE, UPDATE):
                 if not (kind == "attr" and name in WRITERS and is_container):
-                    self._snapshot.slot(observed, slot_kind, name)
+                    slot = self._snapshot.slot(observed, slot_kind, name)
+                    if use.how == UPDATE and slot is not None and is_written_in_place(slot.value):
+                        self._snapshot.read(observed, slot_kind, name)
                 return
             if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
                 if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, PROBE = "read", "touch", "write", "probe"
+READ, TOUCH, WRITE, UPDATE, PROBE = "read", "touch", "write", "update", "probe"
 
 
 # Methods of builtin containers that change them and return nothing of their contents.
@@ -40,8 +40,8 @@ class AccessPath(NamedTuple):
 class Use(NamedTuple):
     """An access path and what is done with its value.
 
-    how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to, or read
-                for that assignment only; PROBE: whether its last step exists
+    how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
+                it is read for that assignment only, as += does; PROBE: whether its last step exists
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison
@@ -94,7 +94,7 @@ class Reads(NamedTuple):
     texts       constants that can be names of attributes
     modules     constants that can be names of modules
     marks       names of the functions and attributes that tell more than the values which they are used with
-    free        READ or WRITE for each name of an enclosing function that is used here or in a nested function
+    free        READ, UPDATE or WRITE for each name of an enclosing function that is used here or in a nested function
     is_dynamic  whether attributes may be read by computed names
     catches     whether the function can catch an error, such as that for a missing argument
     branches_on_untracked

@@ -20,6 +20,7 @@ from tracejit.capture.reads import (
     PROBE,
     READ,
     TOUCH,
+    UPDATE,
     WRITE,
     WRITERS,
     AccessPath,
@@ -110,6 +111,7 @@ class Scanner:
         globals_ = {step.argval for step in self._instructions if step.opname == "STORE_GLOBAL"}
         self._rebound = globals_ | (self._given & {*assigned})
         self._aliases: dict[str, Any] = {}
+        self._read: set[str] = set()  # variables that were loaded
         # Paths that this function assigns before anything else can have happened to them.
         self._own: set[AccessPath] = set()
         self._is_straight = True  # no jump, and no target of one, so far
@@ -149,6 +151,12 @@ class Scanner:
             is_bare = name == "PUSH_EXC_INFO" and self._next_is("POP_TOP")
             self.catches |= is_bare or (name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") and self._can_catch)
         self._empty()
+        for name in self._aliases.keys() - self._read:
+            entry = self._aliases[name]
+            if (
+                type(entry) is AccessPath and entry.steps
+            ):  # of an array the last step is an operation, as in w.T
+                self._use(entry._replace(steps=entry.steps[:-1]), TOUCH)
 
     def _use(self, entry: Any, how: str = READ) -> None:
         if type(entry) is AccessPath:
@@ -186,7 +194,10 @@ class Scanner:
         self._stack.extend(entries)
 
     def _variable(self, name: str) -> Any:
-        return AccessPath("local", name) if name in self._given else self._aliases.get(name)
+        if name in self._given:
+            return AccessPath("local", name)
+        self._read.add(name)
+        return self._aliases.get(name)
 
     def _local(self, name: str) -> Any:
         """Return what a variable is, None for a cell: from Python 3.13 on one is loaded so for an inner function."""
@@ -372,7 +383,7 @@ class Scanner:
         stores = self._instructions[self._at + 1 : self._at + 4]
         while stores and stores[0].opname == "SWAP":
             stores = stores[1:]
-        self._use(target, WRITE if stores and _stores(stores[0], target) else READ)
+        self._use(target, UPDATE if stores and _stores(stores[0], target) else READ)
         self._push(None)
 
     def visit_compare_op(self, instruction: dis.Instruction) -> None:

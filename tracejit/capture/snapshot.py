@@ -51,6 +51,7 @@ class Snapshot:
         caches: functions with a cache.
         generators: of random numbers.
         apart: pairs of objects that ``is`` told from each other, and where.
+        ran: the code that has run.
         inherited: instances, slots of them whose values their classes have, and the classes.
     """
 
@@ -62,7 +63,7 @@ class Snapshot:
         self.where = ("", 0)
         self.caches: list[ObservedWrapper] = []
         self.generators = Generators()
-        self._ran: set[types.CodeType] = set()
+        self.ran: set[types.CodeType] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
@@ -83,9 +84,9 @@ class Snapshot:
         try:
             self._read_by_texts()
             self._note_imports()
-            if any(bytecode.reads_of(code).catches for code in self._ran):
+            if any(bytecode.reads_of(code).catches for code in self.ran):
                 for observed in [*self.objects.values()]:
-                    if isinstance(observed, ObservedFunction) and not self.has_run(observed.value.__code__):
+                    if isinstance(observed, ObservedFunction) and observed.value.__code__ not in self.ran:
                         observed.note_defaults(self)
             for cached in self.caches:
                 cached.note_results(self)
@@ -99,13 +100,9 @@ class Snapshot:
         what = f"what cannot be looked at ({type(error).__name__}: {error})"
         self.unseen = self.unseen or (what, self.where)
 
-    def has_run(self, code: types.CodeType) -> bool:
-        """Return whether code has run."""
-        return code in self._ran
-
     def note_code(self, code: types.CodeType) -> None:
         """Note what follows from code that runs for the first time."""
-        self._ran.add(code)
+        self.ran.add(code)
         self._add_names_of(bytecode.reads_of(code))
         for action in self._waiting.pop(code, ()):
             action()
@@ -113,24 +110,25 @@ class Snapshot:
     def keep_only(self, idents: Container[int]) -> None:
         """Release all objects except those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
-        self.contents.clear()
+        for notes in (self.contents, self.caches, self.apart, self.inherited):
+            notes.clear()
         self._read_by_names.clear()
         self._waiting.clear()
 
     @property
     def branches_on_untracked(self) -> bool:
         """True if any code that ran branches on, or truncates, a value that is not tracked."""
-        return any(bytecode.reads_of(code).branches_on_untracked for code in self._ran)
+        return any(bytecode.reads_of(code).branches_on_untracked for code in self.ran)
 
     @property
     def extracts_untracked(self) -> bool:
         """True if any code that ran makes a Python number out of a value that is not tracked."""
-        return any(bytecode.reads_of(code).extracts_untracked for code in self._ran)
+        return any(bytecode.reads_of(code).extracts_untracked for code in self.ran)
 
     def literals(self, arguments: Iterable[Any]) -> set[float]:
         """Return the floating point numbers in the code that ran, in what it read and in its arguments."""
         values: list[Any] = [*arguments]
-        for code in self._ran:
+        for code in self.ran:
             values += code.co_consts
         for observed in self.objects.values():
             values += [slot.value for slot in observed.slots.values()]
@@ -227,7 +225,7 @@ class Snapshot:
         if not (self._marks & _OF_TEXTS or self.names_of_modules):
             return
         names = {
-            name for code in self._ran for name in bytecode.reads_of(code).modules
+            name for code in self.ran for name in bytecode.reads_of(code).modules
         } | self.names_of_modules
         values = [slot.value for observed in self.objects.values() for slot in observed.slots.values()]
         names.update(value for value in values if type(value) is str)
@@ -328,7 +326,7 @@ class Snapshot:
 
     def when_run(self, code: types.CodeType, action: Callable[[], object]) -> None:
         """Act when code has run, which may be now."""
-        if code in self._ran:
+        if code in self.ran:
             action()
         else:
             self._waiting.setdefault(code, []).append(action)

@@ -70,6 +70,7 @@ class CapturedState(State):
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()
+        self._reachable: set[int] = set()  # ids of the objects that a replay can find
 
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
@@ -130,8 +131,11 @@ class CapturedState(State):
 
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
-        objects = {} if self._snapshot is None else self._snapshot.objects
-        return self._effects.first(objects.__contains__, _is_traced)
+        return self._effects.first(self._reachable.__contains__, _is_traced)
+
+    def handles_errors(self) -> bool:
+        """Return whether the function may handle an error, as long as the recording goes on."""
+        return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
 
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
@@ -143,7 +147,8 @@ class CapturedState(State):
         if self._snapshot is None:
             return [], set()
         try:
-            return changes(self._snapshot)
+            found, self._reachable = changes(self._snapshot)
+            return found, self._reachable
         except Exception as error:
             self._snapshot.refuse(error)
             return [], set()
@@ -224,7 +229,7 @@ class CapturedState(State):
 
     def _forget(self) -> None:
         """Release everything that belongs to the recording."""
-        self._effects = SideEffects()
+        self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._by_data, self._by_value, self._taken = {}, {}, {}

@@ -123,6 +123,11 @@ def is_user_class(kind: type) -> bool:
     return is_python and (module is None or not is_library_module(module))
 
 
+def is_written_in_place(value: Any) -> bool:
+    """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
+    return type(value) is dlarray or is_user_class(type(value))
+
+
 def is_library_module(module: types.ModuleType) -> bool:
     """Return whether a module belongs to NumPy, tracejit or Python itself."""
     file = vars(module).get("__file__")

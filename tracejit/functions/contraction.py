@@ -10,8 +10,9 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.formats import describe_sizes, in_dtype
-from tracejit.functions.movement import diagonal_view, permuted, relabel, reshaped
+from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.ops.linear import check_unique, join_labels
 from tracejit.util.arguments import is_option
 from tracejit.util.named_tuples import NamedTuple

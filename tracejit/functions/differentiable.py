@@ -79,6 +79,7 @@ class DifferentiableFunction:
     save_inputs_for_backward = False
     save_outputs_for_backward = False
     num_memory_values = 0
+    _once_only: str | None = None  # what an error says about other than first derivatives, if not the usual
     _ops: _Ops
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -239,7 +240,8 @@ class _Backward:
 
         def no_second(b: Any, node: Any, ct: Any) -> Any:
             raise GradientError(
-                f"{name}: backward is Python code, which has no derivative of its own, so there are no second "
+                function._once_only
+                or f"{name}: backward is Python code, which has no derivative of its own, so there are no second "
                 "derivatives; write backward of dlarray operations, with tj.custom_gradient."
             )
 

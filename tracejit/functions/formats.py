@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import Halves, check_format, describe_shape, is_half
+from tracejit.aval import Halves, check_format, describe_shape, is_half, is_inexact
 from tracejit.errors import DimsError, DTypeError
 from tracejit.functions.movement import relabel
 from tracejit.record import recorder
@@ -66,7 +66,7 @@ def floating(function: str, x: Any) -> dlarray:
         raise DTypeError(
             f"{function}: not defined for {array._data.dtype}; pass a real array, such as abs(x), x.real or x.imag."
         )
-    return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
+    return array if is_inexact(array._data.dtype) else in_dtype(array, np.dtype(np.float64))
 
 
 def operand(function: str, argument: str, x: Any) -> Any:

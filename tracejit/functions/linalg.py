@@ -14,6 +14,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
 from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
+from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.expansions import expanded, multiplied, splits
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
@@ -76,7 +77,7 @@ def transposed(x: dlarray) -> dlarray:
 
 def diagonals(x: dlarray) -> dlarray:
     """Return the diagonals of matrices."""
-    return movement.diagonal_view(x, x.ndim - 2, x.ndim - 1, 0)
+    return diagonal_view(x, x.ndim - 2, x.ndim - 1, 0)
 
 
 def _factored(function: str, x: dlarray) -> tuple[dlarray, dlarray]:
@@ -471,7 +472,7 @@ def _diagonal(x: Any, offset: Any = 0) -> dlarray:
     if array.ndim < 2:
         refuse("np.linalg.diagonal", f"x has {array.ndim} axes, expected 2 or more")
     place = integer("np.linalg.diagonal", "offset", offset)
-    return movement.diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
+    return diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

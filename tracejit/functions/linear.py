@@ -12,8 +12,9 @@ from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.functions.contraction import sum_of_products
+from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.formats import describe_sizes
-from tracejit.functions.movement import diagonal_view, relabel, reshaped
+from tracejit.functions.movement import relabel, reshaped
 from tracejit.ops import OPS
 from tracejit.util.arguments import as_index, check_room, check_sizes, integer
 from tracejit.util.text import brief

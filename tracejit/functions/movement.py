@@ -451,24 +451,3 @@ def atleast_3d(x: Any) -> dlarray:
     array = as_array(x, "atleast_3d")
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(array._data.ndim)
     return array if new is None else with_axes("atleast_3d", array, new)
-
-
-def diagonal_view(array: dlarray, first: int, second: int, offset: int) -> dlarray:
-    """Return the diagonal of two axes as the last axis of an unformatted array, as a strided view."""
-    shape = array._data.shape
-    others = tuple(axis for axis in range(len(shape)) if axis not in (first, second))
-    rows, columns = shape[first], shape[second]
-    length = max(min(rows - max(-offset, 0), columns - max(offset, 0)), 0)
-    lead = tuple(shape[axis] for axis in others)
-    flat = reshaped(permuted(array, (*others, first, second)), (*lead, rows * columns), None)
-    start = offset if offset > 0 else -offset * columns
-    step = columns + 1
-    if length == 0:
-        start = 0
-    return apply(
-        "slice",
-        flat,
-        starts=(0,) * len(lead) + (start,),
-        stops=(*lead, start + (length - 1) * step + 1 if length else 0),
-        steps=(1,) * len(lead) + (step,),
-    )

@@ -92,7 +92,6 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     return _accumulate("prod", x, axis, keepdims, dtype)
 
 
-@in_single
 def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> dlarray:
     """Return the arithmetic mean over axes.
 
@@ -113,14 +112,23 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     3.0
     """
     array = as_array(x, "mean")
-    wanted = None if dtype is None else wanted_dtype("mean", dtype)
-    array = as_float(array) if wanted is None else in_asked_dtype(array, wanted)
+    if dtype is None:
+        return _mean(as_float(array), axis, keepdims)
+    wanted = wanted_dtype("mean", dtype)
+    array = in_asked_dtype(array, wanted)
+    if wanted.kind not in "iub":
+        return _mean(array, axis, keepdims)
     axes = normalize_axes("mean", array, axis)
     total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
-    if wanted is None or wanted.kind not in "iub":
-        return apply("div", total, number_of(array, axes))
     # NumPy adds in the type of integers, and cuts the quotient off.
     return in_asked_dtype(apply("div", in_asked_dtype(total, wanted), number_of(array, axes)), wanted)
+
+
+@in_single
+def _mean(array: dlarray, axis: Any, keepdims: bool) -> dlarray:
+    axes = normalize_axes("mean", array, axis)
+    total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
+    return apply("div", total, number_of(array, axes))
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:

@@ -258,7 +258,8 @@ def cond(x: Any, p: Any = None) -> dlarray:
         s = _values("cond", of_any_numbers("cond", "x", x, square=False))
         if not s.size:
             refuse("cond", "the matrices are empty")
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
+        ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        return elementwise.where(s[..., 0] == 0, np.inf, ratio)  # of zeros only
     array = of_any_numbers("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
     size = norms.norm if p == "fro" or (is_real(p) and p in (1, np.inf)) else norm

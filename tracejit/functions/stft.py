@@ -11,6 +11,7 @@ from tracejit.errors import DimsError, DTypeError
 from tracejit.functions import elementwise, movement
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe, describe_sizes, in_dtype, labelled
+from tracejit.functions.halves import in_single
 from tracejit.util.arguments import as_index, check_room, check_sizes, flag, integer
 from tracejit.util.named_tuples import NamedTuple
 
@@ -35,6 +36,7 @@ class _Segments(NamedTuple):
         return self.hop * np.arange(count)[:, None] + np.arange(self.window.size)
 
 
+@in_single
 def stft(
     x: Any,
     window: Any = _LENGTH,
@@ -103,6 +105,7 @@ def stft(
     return movement.relabel(found, f"{format[:axis]}S{format[axis:]}")
 
 
+@in_single
 def istft(
     y: Any,
     window: Any = _LENGTH,

@@ -132,15 +132,13 @@ def getitem(
 def setitem(array: dlarray, key: Any, value: Any, put: Callable[..., dlarray]) -> dlarray:
     """Return a copy of an array in which ``array[key]`` is `value`; `put` is setitem for other keys."""
     takes, rest = _split(array, key)
-
-    def within(array: dlarray, depth: int) -> dlarray:
-        if depth == len(takes):
-            return put(array, rest, value)
-        axis, index = takes[depth]
-        new = within(apply("take", array, index, axis=axis), depth + 1)
-        return apply("put", array, index, new, axis=axis)
-
-    return within(array, 0)
+    arrays = [array]
+    for axis, index in takes:
+        arrays.append(apply("take", arrays[-1], index, axis=axis))
+    new = put(arrays.pop(), rest, value)
+    for axis, index in reversed(takes):
+        new = apply("put", arrays.pop(), index, new, axis=axis)
+    return new
 
 
 def is_place(x: Any) -> bool:

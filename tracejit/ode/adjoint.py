@@ -41,6 +41,10 @@ class OdeSolution(DifferentiableFunction):
     """
 
     memory = 0
+    _once_only = (
+        "dlode45: its solution has first derivatives in reverse mode only (dlgradient, vjp, jacobian with "
+        "mode='reverse'), and no second derivatives; tj.dlrk4 and tj.dleuler have derivatives of any order."
+    )
 
     def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
         self.problem, self.tolerances, self.sizes = problem, tolerances, sizes

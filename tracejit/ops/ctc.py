@@ -43,11 +43,15 @@ def _states(labels: np.ndarray, label_lengths: np.ndarray, blank: int) -> tuple[
 def _check(
     y: np.ndarray, labels: np.ndarray, lengths: np.ndarray, label_lengths: np.ndarray, blank: int
 ) -> None:
-    for name, numbers, most in (
-        ("lengths", lengths, y.shape[1]), ("label_lengths", label_lengths, labels.shape[1])
-    ):  # fmt: skip
+    for argument, counted, numbers, most in (
+        ("y_mask", "steps of y", lengths, y.shape[1]),
+        ("target_mask", "labels of targets", label_lengths, labels.shape[1]),
+    ):
         if ((numbers < 0) | (numbers > most)).any():
-            raise BoundsError(f"ctc: {name} are {numbers.min()} to {numbers.max()}, but must be 0 to {most}.")
+            raise BoundsError(
+                f"ctc: {argument} counts {numbers.min()} to {numbers.max()} {counted}, of which there are {most}; the "
+                f"numbers must be 0 to {most}."
+            )
     used = labels[np.arange(labels.shape[1]) < label_lengths[:, None]]
     if ((used < 0) | (used >= y.shape[2])).any():
         raise BoundsError(

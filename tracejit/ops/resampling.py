@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Weighted sums of neighbours along one axis or two, by tables of their first places and their weights.
 
-The ops take the tables of their adjoints too, which are the same ops with the tables exchanged (transposed()).
+The ops take the tables of their adjoints too, which are the same ops with the tables exchanged (transposed()). A
+neighbour whose weight is 0 takes no part in the sum, so that what is beside a part of an axis may be NaN or infinite.
 """
 
 from collections.abc import Sequence
@@ -74,7 +75,9 @@ def _numpy(
     y = np.zeros((*x.shape[:axis], len(starts), *x.shape[axis + 1 :]), x.dtype)
     after = (1,) * (x.ndim - axis - 1)
     for tap in range(weights.shape[1]):
-        y += weights[:, tap].reshape(-1, *after).astype(x.real.dtype) * x.take(starts + tap, axis)
+        factors = weights[:, tap].reshape(-1, *after).astype(x.real.dtype)
+        terms = factors * x.take(starts + tap, axis)
+        y += terms if factors.all() else np.where(factors != 0, terms, 0)
     return y
 
 

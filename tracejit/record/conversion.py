@@ -15,6 +15,7 @@ from tracejit.ir import asarray
 from tracejit.ops import Op
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
+from tracejit.util.compositions import OF_SPARSE
 from tracejit.util.devices import registered
 from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
@@ -28,6 +29,13 @@ class _Lists:
     """The function that joins lists which hold traced arrays, registered here because it composes operations."""
 
     joined: Callable[[Any], Any] | None = None
+
+
+_RULES = (
+    "__array_ufunc__", "__array_function__", "__add__", "__radd__", "__sub__", "__mul__", "__rmul__",
+    "__truediv__", "__pow__", "__matmul__", "__neg__", "__eq__",
+)  # fmt: skip
+"""Methods that a class derived from ndarray has of its own if it computes in another way."""
 
 
 def register_lists(joined: Callable[[Any], Any]) -> None:
@@ -57,13 +65,18 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
         if _lies_on_device(x):
             return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
         x = _array_of(x, function, argument, array_class)
-    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+    if type(x) is not np.ndarray and _has_rules(type(x)):
         raise ArgumentError(
             f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
             f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
         )
     native = check_dtype(function, x.dtype, argument)
     return asarray(x, dtype=native)
+
+
+def _has_rules(kind: type) -> bool:
+    """Return whether a class derived from ndarray computes in another way: masks, units, products by *."""
+    return any(getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
 
 
 def _lies_on_device(x: Any) -> bool:
@@ -96,6 +109,10 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
     if data.dtype == object:
         if isinstance(x, int):
             raise too_large(x, function, argument)
+        if type(x).__module__.startswith("scipy.sparse."):
+            raise ArgumentError(
+                f"{function}: {argument} is a {type(x).__name__} of SciPy, not an array; {OF_SPARSE}."
+            )
         raise ArgumentError(
             f"{function}: expected an array, a number or a (nested) list of numbers as {argument}, not {brief(x)}."
         )

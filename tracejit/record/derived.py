@@ -116,16 +116,17 @@ def _move(root: Any, views: list[Any]) -> None:
     """Give an array, and the views of it, memory that nothing else shares."""
     root._data = root._data.copy("K")
     moved = {id(root)}
-
-    def move(view: Any) -> None:
-        if id(view) not in moved:
-            moved.add(id(view))
-            base, op, params = view._view
-            move(base)
-            view._data = base._data if op is None else op.numpy(base._data, **params)
-
     for view in views:
-        move(view)
+        _follow(view, moved)
+
+
+def _follow(view: Any, moved: set[int]) -> None:
+    """Have a view show the new memory of its root, after those that it is a view of."""
+    if id(view) not in moved:
+        moved.add(id(view))
+        base, op, params = view._view
+        _follow(base, moved)
+        view._data = base._data if op is None else op.numpy(base._data, **params)
 
 
 def is_of_ndarray(array: Any, owner: Any) -> bool:

@@ -60,13 +60,17 @@ class SideEffects:
             self._once.append(SideEffect("writes to the log", "log it", where))
 
     def first(self, outside: Any, is_traced: Any) -> SideEffect | None:
-        """Return the first effect that a user will miss.
+        """Return the first effect that a user will miss, and release the containers that were noted.
+
+        One that the function made and nobody has any more must not keep its arrays: the recorder counts who has them.
 
         Args:
-            outside: tells by the id of an object whether it was there before the function ran.
+            outside: tells by the id of an object whether it was there before the function ran, and not only passed to
+                a helper of it.
             is_traced: tells whether an object is a traced value.
         """
-        for name, owner, where in self._kept:
+        kept, self._kept = self._kept, []
+        for name, owner, where in kept:
             if not outside(id(owner)):
                 continue
             values = [*owner.values()] if isinstance(owner, dict) else [*owner]

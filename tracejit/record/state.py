@@ -63,6 +63,10 @@ class State:
     def open(self) -> None:
         """Begin the recording."""
 
+    def handles_errors(self) -> bool:
+        """Return whether the function may handle an error (``try``, ``with``), as long as the recording goes on."""
+        return False
+
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
         """Return the graph input that stands for an untraced array, made by ``builder.input`` if it is new, or
         None for an array that is a constant of the trace."""

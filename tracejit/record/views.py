@@ -22,6 +22,17 @@ def link(array: Any, source: Any, part: Any = None) -> None:
         current.memories.link(array, source, part, {})
 
 
+def seen(array: Any, part: Any, found: Any) -> Any:
+    """Return what a part shows of an array as a view that goes by no op; `found` is a copy of it that was recorded."""
+    data = part.numpy(array._data)
+    value = None if found is None else found._value
+    if value is not None:
+        value.data = data  # it lies in memory as NumPy's view does
+    result = recorder.wrap(data, None, value)
+    link(result, array, part)
+    return result
+
+
 def alias(array: Any, format: str | None) -> Any:
     """Return an array with the elements of another one, which they share, and other labels."""
     check_open(array)
@@ -70,7 +81,12 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         ):  # broadcast: elements in one place
             data = np.empty_like(data, order=order)
             value = _laid_out(value, data, current)
-        elif derived.is_of_ndarray(array, current) or current.maps or current.memories.begun is not None:
+        elif (
+            array._value is not value  # the memory of a captured array, which may be written outside
+            or derived.is_of_ndarray(array, current)
+            or current.maps
+            or current.memories.begun is not None
+        ):
             # NumPy's code, a mapped function or a step may write it, as an array of its own
             data = _empty(data)
             value = _laid_out(value, data, current)
@@ -123,7 +139,11 @@ def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
 
     Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    shares = may_share_memory(result._data, operand._data) or not result._data.size  # which may be read-only
+    shares = (
+        may_share_memory(result._data, operand._data)
+        or root_of(result) is root_of(operand)  # a captured array, of whose elements the recording has copies
+        or not result._data.size  # which may be read-only
+    )
     return copy(result, order) if shares else result
 
 
@@ -354,19 +374,20 @@ class LateValue(Value):
 def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
     """Give the views of a root that was written its new elements, except views that are `renewed` already."""
     memories.forget()
-
-    def renew(view: Any) -> None:
-        if id(view) in renewed:
-            return
-        renewed.add(id(view))
-        base, op, params = view._view
-        renew(base)
-        if op is None:
-            view._data, view._value = base._data, base._value
-        else:
-            view._data = op.numpy(base._data, **params)
-            view._value = LateValue(base, op, params, view._data)
-
     for view in memories.views:
         if root_of(view) is root:
-            renew(view)
+            _renew_view(view, renewed)
+
+
+def _renew_view(view: Any, renewed: set[int]) -> None:
+    """Give a view its new elements, after those that it is a view of."""
+    if id(view) in renewed:
+        return
+    renewed.add(id(view))
+    base, op, params = view._view
+    _renew_view(base, renewed)
+    if op is None:
+        view._data, view._value = base._data, base._value
+    else:
+        view._data = op.numpy(base._data, **params)
+        view._value = LateValue(base, op, params, view._data)

@@ -29,6 +29,7 @@ from tracejit.record.state import State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
+from tracejit.traces.places import guard_places
 from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.frames import global_names
@@ -97,8 +98,9 @@ def record(
         results, values = _results(name, recorder, leaves)
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
-        length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         everything = [*values, *written]
+        handles_errors = guard_places(recorder, reads, [value for value, _ in everything])
+        length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         on_tape: dict[Value, Value] = {}
         arrays = _arrays(recorder, everything, call, outer, on_tape)
         side_effect = _tell(reads, values, results, stores)
@@ -118,15 +120,19 @@ def record(
     trace = Trace(
         graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
     )
-    trace.lost_change, trace.side_effect = lost, side_effect
-    keep = recorder.replayable and not recorder.needed
+    trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     own_result = result.assemble(arrays)
-    recorded = Recording(trace if keep else None, own_result, recorder.needed)
+    recorded = Recording(trace if _is_kept(recorder) else None, own_result, recorder.needed)
     if stores.stores:
         own_result, stored = own_result
         recorded = recorded._replace(result=own_result, commit=partial(stores.commit_recorded, stored, call))
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+def _is_kept(recorder: recorders.Recorder) -> bool:
+    """Return whether a recording is right for other calls, too."""
+    return recorder.replayable and not recorder.needed
 
 
 def _tell(

@@ -260,6 +260,8 @@ class Trace(Replayable):
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
+        # Whether the function may handle an error, so that it has to see that an index is out of range.
+        self.handles_errors = False
         self.side_effect: SideEffect | None = None
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
@@ -288,6 +290,15 @@ class Trace(Replayable):
     def listen(self, listener: Listener) -> None:
         """Have `listener` told of the programs that this trace is run by."""
         self.replay.listener = listener
+
+    def fits(self, call: Call) -> bool:
+        """Return whether what is read besides the arguments is as it was, and what is written shares memory so."""
+        if not self.effects.targets or self.key.device is not None:
+            return self.state.applies()
+        read = self.state.fetch_within()
+        if read is None:
+            return False
+        return self.effects.fit([*call.memory, *[x._data if type(x) is dlarray else x for x in read]])
 
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""

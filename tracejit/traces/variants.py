@@ -5,7 +5,7 @@ A variant is a trace and the guards under which it is right. It is replayed once
 have agreed with it. After that, audits record again from time to time, and compare.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,13 +72,15 @@ class Variants:
         self.traces = []
 
     def add(
-        self, recording: Trace, failed: Sequence[Trace], confirm: int, most: int, audit: bool
-    ) -> "Outcome":
+        self, recording: Trace, failed: Sequence[Trace], fits: Callable[[Trace], bool],
+        confirm: int, most: int, audit: bool,
+    ) -> "Outcome":  # fmt: skip
         """Take in a new recording and return what it led to.
 
         Args:
             recording: the new trace.
             failed: variants that were tried in this call and did not apply.
+            fits: whether a variant applies to this call, but for guards of values.
             confirm: recordings that have to agree with a trace before it is replayed.
             most: number of variants to keep.
             audit: whether this is an audit.
@@ -98,8 +100,8 @@ class Variants:
             return self._give_up(refusals.moving(broken[-1]), self.calls)
         divergences: list[Divergence] = []
         for trace in self.traces:
-            if trace.effects.aliases != recording.effects.aliases or not trace.state.applies():
-                continue  # it does not apply to this call, and says nothing about the recording
+            if not fits(trace):
+                continue  # it says nothing about the recording
             departure = compare(trace, recording)
             if departure is None:
                 was_tried = trace in failed and trace not in loosened

@@ -93,6 +93,12 @@ OF_SOLVERS = (
 )
 """The remedy for a function of SciPy that calls functions of the user."""
 
+OF_SPARSE = (
+    "with S = S.tocoo() outside, S @ x is np.bincount(S.row, S.data * x[S.col], S.shape[0]), with derivatives; a small "
+    "matrix may be dense, S.toarray()"
+)
+"""The remedy for a sparse matrix of SciPy."""
+
 
 _SAME: dict[str, str] = {
     "scipy.fft": """
@@ -130,6 +136,8 @@ def _elsewhere(name: str) -> str | None:
         return f"tj{name.removeprefix('scipy')} does the same on dlarrays, with derivatives"
     if name.startswith("scipy.stats.rv_") or name == "a function of scipy.stats":
         return "tj.stats has distributions under SciPy's names, such as tj.stats.norm, with derivatives"
+    if name == "a function of scipy.sparse" or name.startswith("scipy.sparse."):
+        return OF_SPARSE
     return None
 
 

@@ -137,6 +137,60 @@ class TestMethods:
             assert model.first(vector(1)).item() == 2.0 and model.second(vector(1)).item() == 3.0
         assert model.first.stats.traces == model.second.stats.traces == model.scaled.stats.traces == 1
 
+    def test_called_by_the_class_a_property_and_other_decorators(self):
+        def passed_on(function):
+            @functools.wraps(function)
+            def outer(*args, **kwargs):
+                return function(*args, **kwargs)
+
+            return outer
+
+        class Base:
+            def __init__(self, factor):
+                self.factor = factor
+
+            @dlaccelerate
+            def scaled(self, x):
+                return x * self.factor
+
+            @passed_on
+            @dlaccelerate
+            def shifted(self, x, by=0.0):
+                return x + by * self.factor
+
+            @property
+            @dlaccelerate
+            def twice(self):
+                return np.full(2, 2.0) * self.factor
+
+        class Derived(Base):
+            @passed_on
+            @dlaccelerate
+            def shifted(self, x, by=0.0):
+                return super().shifted(x, by=by) + Base.scaled(self, x)
+
+        one, other = Base(np.array(2.0)), Derived(np.array(3.0))
+        for n in range(4):
+            x = vector(n)
+            assert Base.scaled(one, x).item() == 2.0 * n
+            assert Base.scaled(other, x=x).item() == 3.0 * n
+            assert one.shifted(x, by=1.0).item() == n + 2.0
+            assert other.shifted(x, by=1.0).item() == n + 3.0 + 3.0 * n
+            assert one.twice.tolist() == [4.0, 4.0] and other.twice.tolist() == [6.0, 6.0]
+            one.factor = one.factor + 0.0
+        assert one.scaled.stats.calls == 4 and one.scaled.stats.hits == 2
+        assert Base.scaled.stats.calls == 0
+
+    def test_another_object_in_place_of_self(self):
+        class Other:
+            pass
+
+        with pytest.raises(ArgumentError, match="self is a Other, which is compared by identity") as caught:
+            Model.scaled(Other(), vector(1))
+        assert caught.value.__context__ is None
+        with pytest.raises(ArgumentError, match="x is a Model, which is compared by identity"):
+            Model(2.0).scaled(Model(3.0))
+
     def test_slots(self):
         class Slotted:
             __slots__ = ()

@@ -193,9 +193,45 @@ def comprehends(x):
     return sum([x * i for i in range(3)])
 
 
+def add_to(parts, part):
+    parts.append(part)
+
+
+def put_into(table, y):
+    table.update({"y": y})
+
+
+def has_a_helper_fill_its_list(x):
+    parts, table = [], {}
+    add_to(parts, x * 2)
+    put_into(table, x)
+    return sum(parts) + table["y"]
+
+
+def fills_its_list_in_a_nested_function(x):
+    parts = []
+
+    def visit(depth):
+        parts.append(x * depth)
+        if depth:
+            visit(depth - 1)
+
+    visit(3)
+    return sum(parts)
+
+
+def passes_its_list_on(x, depth=3, parts=None):
+    parts = [] if parts is None else parts
+    parts.append(x * depth)
+    return passes_its_list_on(x, depth - 1, parts) if depth else sum(parts)
+
+
 @pytest.mark.parametrize(
     "function",
     [
+        has_a_helper_fill_its_list,
+        fills_its_list_in_a_nested_function,
+        passes_its_list_on,
         makes_lists,
         keeps_constants,
         is_asked_not_to_print,

@@ -180,7 +180,7 @@ def outer():
     return f
 """
     reads = reads_of(code_of(source))
-    assert reads.free == {"rate": "read", "count": "write", "model": "read"}
+    assert reads.free == {"rate": "read", "count": "update", "model": "read"}
     assert {written(use.path) for use in reads_of(code_of(source, "inner")).uses} == {"local model.w"}
 
 

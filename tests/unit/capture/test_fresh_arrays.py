@@ -91,8 +91,59 @@ def transposed_as_well(h, x):
     return f @ np.outer(x, x) @ f.T @ x + f[0] * x + f.T[0] * x
 
 
+def grown(h, x):
+    """Append what is computed of the last part, as loops over time steps do."""
+    parts = [h]
+    for _ in range(2):
+        parts.append(0.5 * parts[-1] * x)
+    return sum(parts)
+
+
+def as_one_array(h, x):
+    parts = [h, h + 1.0]
+    return np.array([*parts, x.sum() * h]).sum(axis=0) * x + np.block([parts[0], h]).sum()
+
+
+class Node:
+    """A part of a tree, which refers to the part above."""
+
+    def __init__(self, h, above=None):
+        self.h = h
+        self.above = above
+        self.parts = []
+
+    def add(self, h):
+        self.parts.append(Node(h, self))
+        return self
+
+    def total(self):
+        return self.h + sum(part.total() for part in self.parts)
+
+
+def kept_error(h, x):
+    try:
+        raise ValueError(h)
+    except ValueError as error:
+        kept = error  # it refers to the frame, and the frame to it
+    return h * x * len(kept.args)
+
+
+def remembered(h, x):
+    @functools.cache
+    def power(n):
+        return x * power(n - 1) if n else h
+
+    return power(2)
+
+
 WAYS = {
     "a function": mul,
+    "a recursive function that remembers": remembered,
+    "a list that grows": grown,
+    "a dict that is filled": lambda h, x: called(lambda d: d.setdefault("x", x) * d["h"], {"h": h}),
+    "an array of a list": as_one_array,
+    "objects that refer to each other": lambda h, x: Node(h).add(h * x).add(h).total(),
+    "an error that is kept": kept_error,
     "by keyword": lambda h, x: mul(x=x, h=h),
     "a lambda": lambda h, x: called(lambda k: k * x, h),
     "stars": lambda h, x: called(lambda *a, **k: mul(*a, **k), h, x=x),

@@ -200,6 +200,13 @@ def test_the_inverse_is_that_of_scipy() -> None:
     check(tj.istft(np.moveaxis(y, 0, 2), 8, axis=1), np.moveaxis(want, 0, 1))
 
 
+def test_segments_of_16_bits() -> None:
+    x = RNG.normal(size=40).astype(np.float16)
+    have, want = tj.stft(x, 8), tj.stft(x.astype(np.float32), 8)
+    np.testing.assert_array_equal(tj.extractdata(have), tj.extractdata(want))
+    assert have.dtype == np.complex64 and tj.istft(have, 8).dtype == np.float32
+
+
 def test_segments_of_labelled_signals() -> None:
     x = tj.dlarray(WAVES[:, None], "CBT")
     y = tj.stft(x, 8)

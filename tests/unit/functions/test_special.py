@@ -25,6 +25,10 @@ zeta(a + 1, v) | comb(a + 3, 2) | comb([5, 6, 2], [2, 3, 4]) | comb(5, v, repeti
 perm([5, 6, 2], [2, 3, 4]) | sinc(a) | jvp(2, a) | jvp(0.5, a, 2) | yvp(1, a) | ivp(1, a, 3) | kvp(2, a) | kvp(2, a, 2)
 spherical_jn(2, a) | spherical_jn(2, a, derivative=True) | spherical_yn(1, a) | spherical_in(2, a, True)
 spherical_kn(1, a, True) | expit(a) | log_expit(-a) | erf(a) | cbrt(a) | exp2(a) | round(a) | jn(2, a) | digamma(a)
+spherical_jn(2, 2.7 - a) | spherical_jn(3, 2.7 - a, True) | spherical_yn(1, 2.7 - a) | spherical_yn([0, 1, 2], 2.7 - a)
+spherical_in(3, 2.7 - a) | spherical_in(2, 2.7 - a, True) | spherical_kn(0, 2.7 - a) | spherical_kn([3, 1, 0], 2.7 - a)
+spherical_kn(2, 2.7 - a, True) | spherical_in(1, np.array([3, -2, 5])) | hankel1(1, 2.7 - a) | hankel2(0.5, 2.7 - a)
+hankel1(0.3, 2.7 - a) | hankel2(v, 2.7 - a) | hankel1(2, a) | hankel2(3, np.array([2, -1]))
 """
 ROWS = [row.strip() for row in CALLS.replace("|", "\n").splitlines() if row.strip()]
 
@@ -74,11 +78,21 @@ def test_their_derivatives() -> None:
         "float32",
         "comb(5",
         "b=0 * v",
+        "hankel",
+        "array([3",
     )
     for row in ROWS:
         if not any(part in row for part in without):
             found, wanted = slope(row)
             assert abs(found - wanted) < 1e-7 * max(1, abs(wanted)), (row, found, wanted)
+
+
+def test_the_derivative_of_hankels_functions() -> None:
+    """Also on the negative real axis, where they are those of complex numbers above the cut."""
+    for name, order, by in (("hankel1", 1, "h1vp"), ("hankel2", 0.3, "h2vp")):
+        z = 2.7 - A
+        found = tj.dlfeval(lambda z: tj.dlgradient(getattr(tj.special, name)(order, z).real.sum(), z), z)  # noqa: B023
+        np.testing.assert_allclose(found, getattr(scipy.special, by)(order, z).real, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings(

@@ -8,7 +8,7 @@ import pytest
 from accelerated import dlaccelerate
 
 import tracejit as tj
-from tracejit import dlarray
+from tracejit import dlarray, nn
 from tracejit.ops import OPS
 
 SINGLE = np.dtype(np.float32)
@@ -121,3 +121,30 @@ def test_an_ndarray_is_an_argument_of_every_evaluation(brain: np.dtype) -> None:
     for fun in (lambda x: tj.dlfeval(slope, x), dlaccelerate(slope)):
         for _ in range(3):
             assert fun(x).astype(np.float32).tolist() == [1.0, 4.0]
+
+
+def test_layers_keep_the_dtype(brain: np.dtype) -> None:
+    x, table = dlarray(np.ones((2, 3), brain), "BC"), np.ones((3, 4), brain)
+    assert tj.embed(dlarray([1, 2], "B"), table).dtype == tj.dropout(x).dtype == tj.gelu(x).dtype == brain
+    net = tj.dlnetwork(
+        [nn.FeatureInput(3, normalization="zscore", mean=np.zeros(3), standard_deviation=np.ones(3))]
+    )
+    assert net.predict(x).dtype == brain
+    words = tj.dlnetwork([nn.SequenceInput(1), nn.Embedding(4, 10)], seed=0)
+    numbers = dlarray(np.full((2, 3, 1), 7), "BTC")
+    found = words.predict(numbers.astype(brain))
+    np.testing.assert_array_equal(tj.extractdata(found), tj.extractdata(words.predict(numbers)))
+
+
+def test_updates_take_parameters_of_it(brain: np.dtype) -> None:
+    w, g = np.ones(3, brain), np.full(3, 0.5, brain)
+    for update, arguments in (
+        (tj.adamupdate, (None, None, 1, 0.25)),
+        (tj.sgdmupdate, (None, 0.25)),
+        (tj.rmspropupdate, (None, 0.25)),
+    ):
+        have = update(w, g, *arguments)
+        want = update(w.astype(SINGLE), g.astype(SINGLE), *arguments)
+        assert [part.dtype for part in have] == [brain] * len(have)
+        for part, exact in zip(have, want, strict=True):
+            np.testing.assert_allclose(tj.extractdata(part).astype(SINGLE), tj.extractdata(exact), rtol=2**-6)

@@ -170,6 +170,25 @@ def test_functions_of_the_same_name_are_named() -> None:
     assert advice("scipy.fft.fft2") == "tj.fft.fft2 does the same on dlarrays, with derivatives"
 
 
+@pytest.mark.parametrize("kind", ["csr_array", "coo_matrix"])
+def test_products_with_sparse_matrices_have_a_remedy(kind: str) -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = getattr(sparse, kind)(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
+    x = np.array([0.5, 1.0, -2.0])
+    with pytest.raises(TraceError) as caught:
+        tj.dlfeval(lambda x: matrix @ x, x)
+    assert str(caught.value).endswith(f"; {compositions.OF_SPARSE}.")
+    with pytest.raises(ArgumentError) as refused:
+        tj.dlfeval(lambda x: x[:2] @ matrix, x)
+    assert str(refused.value).partition("\n")[0] == (
+        f"matmul: y is a {kind} of SciPy, not an array; {compositions.OF_SPARSE}."
+    )
+    s = matrix.tocoo()
+    product = tj.dlaccelerate(lambda x: np.bincount(s.row, s.data * x[s.col], s.shape[0]))
+    for _ in range(3):
+        np.testing.assert_allclose(np.asarray(product(x)), matrix @ x)
+
+
 class TestSciPy:
     def test_methods_of_distributions(self) -> None:
         stats = pytest.importorskip("scipy.stats")

@@ -9,6 +9,8 @@ of the line. They are gathered instead if their places span more, or where vecto
 few, the text depends on them.
 """
 
+from textwrap import indent
+
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.tile_text import lanes_of, written
@@ -83,18 +85,23 @@ for column in range(columns):
         store_first_Y(y, out + column * inner + c, total, few)
 """
 
-_LINE = "sums = sums + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"
-_PLACE = "total = total + load_first_X(column_weights, TAP * columns + column, few) * "
-_CHANNEL = (
-    "total = total + column_weights[TAP * columns + column]"
-    " * load_first_Y(lines, line + begin + TAP * inner + c, few)"
-)
+# A neighbour whose weight is 0 takes no part: 0 times infinity is NaN.
+_LINE = """\
+if weights[TAP * m + j] != 0:
+    sums = sums + weights[TAP * m + j] * load_first_L(x, source + TAP * width + i, few)"""
+_PLACE = """\
+factors = load_first_X(column_weights, TAP * columns + column, few)
+total = total + where(factors != V(T(0)), factors * TAKEN, V(T(0)))"""
+_CHANNEL = """\
+if column_weights[TAP * columns + column] != 0:
+    total = (total
+        + column_weights[TAP * columns + column] * load_first_Y(lines, line + begin + TAP * inner + c, few))"""
 
 
 def _added(line: str, taps: int, count: str) -> str:
     """Return the lines that add all taps to a total, as a loop if `taps` is 0."""
     if taps == 0:
-        return f"for tap in range({count}):\n    {line.replace('TAP', 'tap')}"
+        return f"for tap in range({count}):\n{indent(line.replace('TAP', 'tap'), '    ')}"
     return "\n".join([line.replace("TAP", str(tap)) for tap in range(taps)])
 
 
@@ -113,9 +120,11 @@ def kernel(launch: KernelLaunch) -> Kernel:
         "SUM": _PICKED if is_picked else _GATHERED,
         "GATHERED": _GATHERED,
         "ADD_LINES": _added(_LINE, taps, "taps"),
-        "ADD_PICKED": _added(_PLACE + "picked_X(lines, line + begin + TAP, places)", taps, "column_taps"),
+        "ADD_PICKED": _added(
+            _PLACE.replace("TAKEN", "picked_X(lines, line + begin + TAP, places)"), taps, "column_taps"
+        ),
         "ADD_GATHERED": _added(
-            _PLACE + "taken_X(lines, line + begin + TAP, places, inside)", taps, "column_taps"
+            _PLACE.replace("TAKEN", "taken_X(lines, line + begin + TAP, places, inside)"), taps, "column_taps"
         ),
         "ADD_CHANNELS": _added(_CHANNEL, taps, "column_taps"),
     }

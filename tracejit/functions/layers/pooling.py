@@ -97,7 +97,7 @@ def maxpool(
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
         ArgumentError: for an invalid size, stride or padding.
 
-    A NaN in a window is its largest element. The cotangent goes to the first of the largest elements.
+    A NaN in a window is its largest element. The cotangent goes to the first of the largest elements, or the last NaN.
 
     Examples:
         >>> import numpy as np, tracejit as tj

@@ -313,6 +313,9 @@ def _run(layer: _Layer, gates: int, run: Callable[[_Direction], list[dlarray]]) 
     x, hidden = layer.x, layer.hidden
     batch, steps, channels = x.sizes
     flat = reshaped(x.data, (batch * steps, channels), None)
+    if layer.mask is not None:
+        # No product may see what padding holds: a NaN there would reach the gradients of weights, times 0.
+        flat = apply("where", reshaped(layer.mask, (batch * steps, 1), None), flat, flat.dtype.type(0))
     mask: Any = np.zeros((1, 1), flat.dtype) if layer.mask is None else in_dtype(layer.mask, flat.dtype)
     biases = layer.bias._data.shape[0] // len(layer.directions)
     found = []

@@ -53,6 +53,8 @@ def statistics_of(array: dlarray, axes: tuple[int, ...], groups: int = 0) -> Sta
         groups: into how many parts the last axis is divided, which have statistics of their own; 0 for none.
     """
     shape, dtype = array._data.shape, array._data.dtype
+    if not axes:  # each element is a mean of its own
+        return Statistics(array, None, apply("square", apply("sub", array, array)))
     near = _near(shape, axes) if dtype != FLOAT64 else ()
 
     def mean_of(x: dlarray) -> dlarray:

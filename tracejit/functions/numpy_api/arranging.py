@@ -57,31 +57,32 @@ def unstack(x: Any, *, axis: Any = 0) -> tuple[dlarray, ...]:
 
 def block(arrays: Any) -> dlarray:
     """Return an array joined of nested lists of blocks: innermost along the last axis, and so on outwards."""
+    levels = _depth(arrays)
+    ndim = max(levels, _rank(arrays))
+    return _blocks(arrays, levels, ndim) if levels else as_array(arrays, "np.block").copy()
 
-    def depth(nested: Any) -> int:
-        if not isinstance(nested, list):
-            return 0
-        depths = {depth(part) for part in nested}
-        if len(depths) != 1:
-            refuse("np.block", "arrays must be nested equally deep everywhere, and no list may be empty")
-        return 1 + depths.pop()
 
-    levels = depth(arrays)
+def _depth(nested: Any) -> int:
+    if not isinstance(nested, list):
+        return 0
+    depths = {_depth(part) for part in nested}
+    if len(depths) != 1:
+        refuse("np.block", "arrays must be nested equally deep everywhere, and no list may be empty")
+    return 1 + depths.pop()
 
-    def rank(nested: Any) -> int:
-        return max(map(rank, nested)) if isinstance(nested, list) else as_array(nested, "np.block").ndim
 
-    ndim = max(levels, rank(arrays))
+def _rank(nested: Any) -> int:
+    """Return the largest number of axes of a block."""
+    return max(map(_rank, nested)) if isinstance(nested, list) else as_array(nested, "np.block").ndim
 
-    def joined(nested: Any, level: int) -> dlarray:
-        if isinstance(nested, list):
-            return joining.concatenate([joined(part, level - 1) for part in nested], ndim - level)
-        array = as_array(nested, "np.block")
-        if array.ndim == ndim:
-            return array
-        return movement.reshape(array, (1,) * (ndim - array.ndim) + array.shape)
 
-    return joined(arrays, levels) if levels else as_array(arrays, "np.block").copy()
+def _blocks(nested: Any, level: int, ndim: int) -> dlarray:
+    if isinstance(nested, list):
+        return joining.concatenate([_blocks(part, level - 1, ndim) for part in nested], ndim - level)
+    array = as_array(nested, "np.block")
+    if array.ndim == ndim:
+        return array
+    return movement.reshape(array, (1,) * (ndim - array.ndim) + array.shape)
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
@@ -92,13 +93,16 @@ def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
     return joining.concatenate(parts, axis)
 
 
-def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
-    """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone."""
+def _places(name: str, obj: Any, n: int, is_whole: bool = False) -> tuple[np.ndarray, bool]:
+    """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone.
+
+    `is_whole`: a mask needs as many elements as the axis.
+    """
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n), dtype=np.int64), False
     found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
-        if found.size > n:
+        if found.size > n or (is_whole and found.size < n):
             refuse(name, f"the mask has {found.size} elements for an axis of {n}")
         return np.flatnonzero(found), False
     if not found.size:
@@ -112,7 +116,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
     """Return an array without some places along an axis."""
     array, number = line("np.delete", arr, axis)
     n = array.shape[number]
-    places, _ = _places("np.delete", obj, n)
+    places, _ = _places("np.delete", obj, n, is_whole=True)
     if np.any((places < -n) | (places >= n)):
         refuse("np.delete", f"a place is out of range for an axis of {n} elements")
     kept = np.ones(n, bool)

@@ -28,7 +28,7 @@ from tracejit.util.text import brief
 
 def _common(operands: Sequence[Any]) -> np.dtype:
     """Return the common dtype of arrays; Python numbers have the say that NumPy gives them."""
-    kinds = [x if type(x) in (int, float, bool) else as_array(x).dtype for x in operands]
+    kinds = [x if type(x) in (int, float, complex, bool) else as_array(x).dtype for x in operands]
     return np.result_type(*kinds)
 
 
@@ -41,6 +41,12 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> dlarray:
             "at least",
         )
     dtype = _common([*choicelist, default])
+    for number in [part for part in choicelist if type(part) is int]:
+        if dtype.kind == "u" and not 0 <= number <= np.iinfo(dtype).max:  # signed ones keep the last bits
+            refuse(
+                "np.select",
+                f"{brief(number)} does not fit {dtype}, the dtype of the choices; cast them first",
+            )
     result = in_dtype(as_array(default, "np.select"), dtype)
     for condition, choice in zip(reversed(list(condlist)), reversed(list(choicelist)), strict=True):
         mask = as_array(condition, "np.select")

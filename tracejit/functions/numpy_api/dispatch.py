@@ -42,13 +42,16 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
         return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
     if method == "at":
-        if ufunc not in (np.add, np.subtract):
+        if ufunc not in (np.add, np.subtract) or writes.is_rounded_between(*inputs):
             changed = _methods().at(ufunc, _apply_ufunc, *inputs)
             return writes.replace(f"{name}.at", inputs[0], changed, inputs[1:])
         return writes.at(ufunc, name, *inputs)
     out = options.pop("out", None)
     if out is not None:
-        chosen = options.pop("where", True)
+        # Of a call, where= chooses results; of a reduction, operands.
+        chosen = options.pop("where", True) if method == "__call__" else True
+        if method in ("reduce", "accumulate", "reduceat") and options.get("dtype") is None:
+            options["dtype"] = _methods().dtype_for_out(ufunc, inputs[0], out[0])
         result = call_ufunc(ufunc, method, inputs, options)
         if isinstance(result, tuple):
             return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
@@ -70,11 +73,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
-    if dtype is not None:
-        return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
-    if ufunc == np.vecdot:
+    if ufunc == np.vecdot and dtype is None:
         return function(*inputs, **options)
+    casting = options.pop("casting", "same_kind")
     _refuse_options(name, options)
+    if dtype is not None or casting != "same_kind":
+        return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype, casting)
     return rounded_to_loop(ufunc, inputs, function(*inputs))
 
 
@@ -198,9 +202,16 @@ _GIVES_ARRAYS = frozenset({
     np.broadcast_to, np.copy, np.i0, np.isin, np.pad, np.select, np.tensordot, np.where,
 })  # fmt: skip
 _GIVES_NUMBERS = frozenset({
-    np.around, np.conjugate, np.einsum, np.flip, np.imag, np.iscomplex, np.isreal, np.linalg.multi_dot, np.nan_to_num,
+    np.around, np.conjugate, np.einsum, np.flip, np.iscomplex, np.isreal, np.linalg.multi_dot, np.nan_to_num,
     np.nanpercentile, np.nanquantile, np.percentile, np.positive, np.quantile, np.round,
 })  # fmt: skip
+
+
+_ADDED_UP: dict[Any, np.ufunc] = {
+    np.sum: np.add, np.nansum: np.add, np.cumsum: np.add, np.nancumsum: np.add,
+    np.prod: np.multiply, np.nanprod: np.multiply, np.cumprod: np.multiply, np.nancumprod: np.multiply,
+}  # fmt: skip
+"""Functions that add or multiply in the dtype of the array that is given as out=."""
 
 
 def in_form(function: Callable[..., Any], result: Any) -> Any:
@@ -237,6 +248,8 @@ def _with_out(
 ) -> Any:
     out = options.pop("out", None)
     if out is not None:
+        if function in _ADDED_UP and len(args) == 1 and options.get("dtype") is None:
+            options["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], args[0], out)
         return writes.into(out, as_array(call_function(function, args, options)), _name(function))
     return _result(function, ours, args, options)
 
@@ -281,11 +294,16 @@ def _result(
     given = numpy_signature.bind(*args, **options).arguments
     out = given.pop("out", None)
     if out is not None:
+        if function in _ADDED_UP and given.get("dtype") is None:
+            given["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], given["a"], out)
         return writes.into(out, as_array(call_function(function, (), given)), _name(function))
     translated = {}
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
+            for option in value:
+                if option not in names and not _takes_any(ours):
+                    raise _unsupported(function, option, ours)
             translated.update(value)
         elif name in names:
             if value is not np._NoValue:
@@ -296,6 +314,12 @@ def _result(
                 return _result(function, full_form, args, options)
             raise _unsupported(function, name, ours)
     return ours(**translated)
+
+
+@cache
+def _takes_any(ours: Callable[..., Any]) -> bool:
+    """Return whether a function takes options of any name."""
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(ours).parameters.values())
 
 
 def _untraced(x: Any, name: str, is_file: bool) -> Any:

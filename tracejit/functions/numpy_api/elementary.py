@@ -131,8 +131,8 @@ def imag(val: Any) -> dlarray:
     array = as_array(val, "np.imag")
     if array._data.dtype.kind == "c":
         return apply("imag", array)
-    zeros = apply("broadcast_to", array.dtype.type(0), shape=array.shape)
-    return movement.relabel(zeros, array._format)
+    zeros = movement.relabel(apply("broadcast_to", array.dtype.type(0), shape=array.shape), array._format)
+    return views.number(zeros) if views.is_scalar(array) else zeros
 
 
 def angle(z: Any, deg: Any = False) -> dlarray:

@@ -39,8 +39,8 @@ def _widened(name: str, x: Any, lies_outside: Callable[[dlarray], dlarray]) -> d
     return in_dtype(array, COMPLEX64 if is_single else COMPLEX128)
 
 
-def _of_domain(name: str, function: _Function, lies_outside: Callable[[dlarray], dlarray]) -> _Function:
-    """Return a function of np.emath: a function of the toolbox, of complex numbers where that is necessary."""
+def _of_domain(name: str, function: np.ufunc, lies_outside: Callable[[dlarray], dlarray]) -> _Function:
+    """Return a function of np.emath: a ufunc, of complex numbers where that is necessary."""
 
     def answer(x: Any) -> dlarray:
         return function(_widened(name, x, lies_outside))  # type: ignore[no-any-return]
@@ -51,7 +51,8 @@ def _of_domain(name: str, function: _Function, lies_outside: Callable[[dlarray],
 def logn(n: Any, x: Any) -> dlarray:
     """Return the logarithm of x with base n."""
     above, below = (_widened("np.emath.logn", part, _is_negative) for part in (x, n))
-    return elementwise.log(above) / elementwise.log(below)
+    log: Any = np.log
+    return log(above) / log(below)  # type: ignore[no-any-return]
 
 
 def power(x: Any, p: Any) -> dlarray:
@@ -66,13 +67,13 @@ def power(x: Any, p: Any) -> dlarray:
 
 
 FUNCTIONS: dict[_Function, _Function] = {
-    np.emath.sqrt: _of_domain("np.emath.sqrt", elementwise.sqrt, _is_negative),
-    np.emath.log: _of_domain("np.emath.log", elementwise.log, _is_negative),
-    np.emath.log2: _of_domain("np.emath.log2", elementwise.log2, _is_negative),
-    np.emath.log10: _of_domain("np.emath.log10", elementwise.log10, _is_negative),
-    np.emath.arccos: _of_domain("np.emath.arccos", elementwise.arccos, _is_large),
-    np.emath.arcsin: _of_domain("np.emath.arcsin", elementwise.arcsin, _is_large),
-    np.emath.arctanh: _of_domain("np.emath.arctanh", elementwise.arctanh, _is_large),
+    np.emath.sqrt: _of_domain("np.emath.sqrt", np.sqrt, _is_negative),
+    np.emath.log: _of_domain("np.emath.log", np.log, _is_negative),
+    np.emath.log2: _of_domain("np.emath.log2", np.log2, _is_negative),
+    np.emath.log10: _of_domain("np.emath.log10", np.log10, _is_negative),
+    np.emath.arccos: _of_domain("np.emath.arccos", np.arccos, _is_large),
+    np.emath.arcsin: _of_domain("np.emath.arcsin", np.arcsin, _is_large),
+    np.emath.arctanh: _of_domain("np.emath.arctanh", np.arctanh, _is_large),
     np.emath.logn: logn,
     np.emath.power: power,
 }

@@ -59,24 +59,23 @@ def _constant(number: Any) -> Any:
 def stacked(data: Any, dtype: Any = None) -> Any:
     """Return a nested list of numbers and arrays as one array; Python's numbers have the dtype that np.array gives."""
     arrays: list[dlarray] = []
-
-    def collect(part: Any) -> Any:
-        if isinstance(part, _LISTS):
-            return [collect(inner) for inner in part]
-        arrays.append(_constant(part) if isinstance(part, _NUMBERS) else as_array(part, "np.array"))
-        return len(arrays) - 1
-
-    places = collect(data)
+    places = _collect(data, arrays)
     wanted = np.result_type(*[array._data.dtype for array in arrays]) if dtype is None else np.dtype(dtype)
+    return _joined(places, arrays, wanted)
 
-    def joined(part: Any) -> dlarray:
-        return (
-            in_dtype(arrays[part], wanted)
-            if isinstance(part, int)
-            else stack([joined(inner) for inner in part])
-        )
 
-    return joined(places)
+def _collect(part: Any, arrays: list[dlarray]) -> Any:
+    """Put the arrays and numbers of a nested list into `arrays`, and return their places there, nested alike."""
+    if isinstance(part, _LISTS):
+        return [_collect(inner, arrays) for inner in part]
+    arrays.append(_constant(part) if isinstance(part, _NUMBERS) else as_array(part, "np.array"))
+    return len(arrays) - 1
+
+
+def _joined(part: Any, arrays: list[dlarray], dtype: np.dtype) -> dlarray:
+    if isinstance(part, int):
+        return in_dtype(arrays[part], dtype)
+    return stack([_joined(inner, arrays, dtype) for inner in part])
 
 
 def as_array_of_list(x: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64, part_dtype, wanted_dtype
+from tracejit.aval import FLOAT32, FLOAT64, is_half, is_inexact, part_dtype, wanted_dtype
 from tracejit.errors import RangeError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
@@ -38,15 +38,15 @@ def _is_given(x: Any) -> bool:
     return x is not _NOT_GIVEN and x is not None
 
 
-def _first(name: str, initial: Any, dtype: np.dtype) -> dlarray:
+def start_of(name: str, initial: Any, dtype: np.dtype) -> dlarray:
     """Return an initial value in the dtype of a reduction.
 
     Raises:
         RangeError: if a number does not fit integers of that dtype.
     """
-    if type(initial) in (int, float) and dtype.kind in "iu" and np.isfinite(initial):
+    if type(initial) in (int, float) and dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        if not limits.min <= int(initial) <= limits.max:
+        if not limits.min - 1 < initial < limits.max + 1:  # NaN neither
             raise RangeError(
                 f"{name}: initial={brief(initial)} does not fit {dtype} ({limits.min} to {limits.max}); pass dtype=, "
                 "or cast the array first."
@@ -72,7 +72,7 @@ def _folded(
     axes = normalize_axes(name, array, axis)
     result = apply(op, array, axes=axes, keepdims=flag(name, "keepdims", keepdims))
     if _is_given(initial):
-        first = _first(name, initial, result.dtype)
+        first = start_of(name, initial, result.dtype)
         result = apply(combine, first, result)
     return result
 
@@ -116,7 +116,7 @@ def _extremum(
     if not _is_given(initial):
         return _folded(name, op, f"{op}imum", None, array, axis, keepdims, None, True)
     axes = normalize_axes(name, array, axis)
-    first = _first(name, initial, array.dtype)
+    first = start_of(name, initial, array.dtype)
     if not product(array.shape[i] for i in axes):
         kept = reductions.sum(array, axes, keepdims)  # of no elements: its size and format
         value = movement.broadcast_to(first, kept.shape)
@@ -146,18 +146,25 @@ def _count(array: dlarray, mask: Any, axes: tuple[int, ...], keepdims: bool, nam
     return apply("sum", chosen, axes=axes, keepdims=keepdims)
 
 
+def _wide(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which to compute with many numbers: float32 for those of 16 bits, which are rounded once."""
+    return FLOAT32 if is_half(dtype) else dtype
+
+
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = True) -> dlarray:
     """Return the mean over axes of what `where` leaves."""
     array = as_array(a, "np.mean")
-    wanted = array.dtype if dtype is None else wanted_dtype("np.mean", dtype)
-    array = in_asked_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
+    usual = array.dtype if is_inexact(array.dtype) else FLOAT64
+    wanted = usual if dtype is None else wanted_dtype("np.mean", dtype)
+    array = in_asked_dtype(in_asked_dtype(array, wanted), _wide(wanted))
     keepdims = flag("np.mean", "keepdims", keepdims)
     if where is not True:
         array, where = _spread(array, where, "np.mean")
     axes = normalize_axes("np.mean", array, axis)
     count = _count(array, where, axes, keepdims, "np.mean")
-    total = sum(array, axes, None, keepdims, None, where) / count
-    return in_dtype(total, array.dtype)
+    total = sum(array, axes, array.dtype, keepdims, None, where)
+    # NumPy adds in the type of integers, and cuts the quotient off.
+    return in_asked_dtype(total / count, wanted)
 
 
 def root(square: dlarray) -> dlarray:
@@ -179,7 +186,12 @@ def _variance(
 ) -> dlarray:
     array = as_array(a, name)
     wanted = array.dtype if dtype is None else wanted_dtype(name, dtype)
-    array = in_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
+    if dtype is not None and not is_inexact(wanted):
+        refuse(name, f"dtype={wanted} would cut off the mean and the deviations from it; cast the result")
+    if _is_given(correction) and ddof != 0:
+        refuse(name, "ddof and correction mean the same; pass one of them")
+    wanted = wanted if is_inexact(wanted) else FLOAT64
+    array = in_dtype(in_dtype(array, wanted), _wide(wanted))
     keepdims = flag(name, "keepdims", keepdims)
     ddof = real(name, "ddof", ddof if not _is_given(correction) else correction)
     if where is not True:
@@ -191,7 +203,8 @@ def _variance(
     squares = reductions.square_magnitude(array - middle)
     count = _count(array, where, axes, keepdims, name)
     divisor = elementwise.maximum(count - ddof, 0) if recorder.is_array(count) else max(count - ddof, 0)
-    return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, part_dtype(array.dtype))
+    result_dtype = part_dtype(wanted) if dtype is None else wanted
+    return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, result_dtype)
 
 
 # Reductions that leave NaN out
@@ -263,11 +276,18 @@ nanargmax: Reduction = partial(_nan_place, "argmax")
 nanargmin: Reduction = partial(_nan_place, "argmin")
 
 
+def _check_inexact(name: str, array: dlarray, dtype: Any) -> None:
+    """Refuse to average floating-point numbers in a dtype of integers, as NumPy does where NaN is left out."""
+    if dtype is not None and is_inexact(array.dtype) and not is_inexact(wanted_dtype(name, dtype)):
+        refuse(name, f"dtype={brief(dtype)} cannot hold averages of {array.dtype}; cast the result")
+
+
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> dlarray:
     """Return the mean over axes without NaN; NaN of NaNs only."""
     array, known = _numbers(a, "np.nanmean", where)
+    _check_inexact("np.nanmean", array, dtype)
     return mean(array, axis, dtype, keepdims, where=known)
 
 
@@ -292,6 +312,7 @@ def _deviation(
     array, known = _numbers(a, name, where) if of_numbers else (as_array(a, name), where)
     found = _variance(name, array, axis, dtype, ddof, keepdims, known, mean, correction)
     if of_numbers and known is not True:
+        _, known = _spread(array, known, name)
         left = sum(known, axis, None, keepdims) - (correction if _is_given(correction) else ddof)
         found = elementwise.where(left > 0, found, np.nan)
     return root(found) if is_root else found
@@ -329,14 +350,15 @@ def average(
         given = movement.expanded(movement.reshape(given, shape), array.shape)
     dtypes = (array.dtype, given.dtype, *((FLOAT64,) if array.dtype.kind not in "fc" else ()))
     dtype = np.result_type(*dtypes)
-    scale = sum(in_dtype(given, dtype), axes, None, keepdims)
+    array, given = (in_dtype(in_dtype(part, dtype), _wide(dtype)) for part in (array, given))
+    scale = sum(given, axes, None, keepdims)
     if bool(recorder.need_value(any(scale == 0), "np.average", Decides.TRUTH)):
         refuse(
             "np.average",
             "weights sum to zero, so that there is no average; add to them, or leave such rows out",
         )
-    total = sum(in_dtype(array, dtype) * in_dtype(given, dtype), axes, None, keepdims)
-    result = total / scale
+    result = in_dtype(sum(array * given, axes, None, keepdims) / scale, dtype)
+    scale = in_dtype(scale, dtype)
     return (result, scale) if returned else result
 
 

@@ -13,6 +13,7 @@ from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
+from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
 from tracejit.functions.numpy_api.flattening import flattened
@@ -96,7 +97,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray
     format = array._format
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     labels = None if format is None else "".join(format[i] for i in kept) + "U"
-    found = movement.diagonal_view(
+    found = diagonal_view(
         movement.relabel(array, None), first, second, integer("np.diagonal", "offset", offset)
     )
     return movement.relabel(found, labels)

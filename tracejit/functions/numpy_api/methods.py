@@ -36,7 +36,8 @@ def reversed_axes(self: dlarray) -> dlarray:
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.in_form(ufunc, dispatch.call_ufunc(ufunc, method, inputs, options)))
+        result = dispatch.call_ufunc(ufunc, method, inputs, options)
+        return result if kept.get("out") is not None else as_number(dispatch.in_form(ufunc, result))
     except _UNSUPPORTED as error:
         return otherwise(error, getattr(ufunc, method), *inputs, **kept)
 
@@ -44,7 +45,8 @@ def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
     kept = options.copy()
     try:
-        return as_number(dispatch.in_form(function, dispatch.call_function(function, args, options)))
+        result = dispatch.call_function(function, args, options)
+        return result if kept.get("out") is not None else as_number(dispatch.in_form(function, result))
     except _UNSUPPORTED as error:
         return otherwise(error, function, *args, **kept)
 
@@ -54,9 +56,16 @@ def round_to(self: dlarray, decimals: int | None = None) -> Any:
     return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
 
 
+_EXACT = {(float, 0.5): elementwise.sqrt, (int, -1): elementwise.reciprocal}  # of complex numbers
+
+
 def power(self: dlarray, other: Any) -> dlarray:
     if type(other) is int and other == 2 and self._data.dtype.kind == "b" and not views.is_scalar(self):
         return elementwise.square(self)  # the operator, unlike np.power, gives int8 for arrays
+    if self._data.dtype.kind == "c" and type(other) in (int, float) and self._data.ndim:
+        exact = _EXACT.get((type(other), other))  # as NumPy's operator, whose numbers differ from np.power's
+        if exact is not None:
+            return exact(self)
     try:
         return elementwise.power(self, other)
     except TraceJitError as error:
@@ -113,10 +122,10 @@ def astype(
     return views.as_given(elementwise.cast(self, dtype), self)  # type: ignore[no-any-return]
 
 
-def clip(self: dlarray, min: Any = None, max: Any = None, out: Any = None) -> dlarray:
+def clip(self: dlarray, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> dlarray:
     """Return the array limited to [min, max]; see clip."""
-    if out is not None:
-        return _numpy.clip(self, min, max, out=out)  # type: ignore[no-any-return]
+    if out is not None or options:
+        return _numpy.clip(self, min, max, out=out, **options)  # type: ignore[no-any-return]
     return elementwise.clip(self, min, max)
 
 
@@ -134,8 +143,7 @@ def real(self: dlarray) -> dlarray:
 
 def imag(self: dlarray) -> dlarray:
     """The imaginary parts, which share memory with the array; of real numbers zeros, which are read-only."""
-    parts: dlarray = _numpy.imag(self)
-    return views.number(parts) if views.is_scalar(self) else parts
+    return _numpy.imag(self)  # type: ignore[no-any-return]
 
 
 def conj(self: dlarray) -> dlarray:

@@ -55,6 +55,12 @@ def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
     return movement.relabel(apply("sort", array, axis=axis)[int(descending)], array._format)
 
 
+def _check_kind(name: str, kind: Any) -> None:
+    """Refuse a kind of sort that NumPy does not know; of those that it knows all are stable here."""
+    if not (kind is None or (isinstance(kind, str) and kind.lower()[:1] in ("q", "h", "m", "s"))):
+        refuse(name, f"kind must be 'quicksort', 'heapsort', 'mergesort' or 'stable', not {brief(kind)}")
+
+
 def sort(
     a: Any,
     axis: Any = -1,
@@ -65,6 +71,7 @@ def sort(
     descending: Any = False,
 ) -> dlarray:
     """Return an array sorted along an axis."""
+    _check_kind("np.sort", kind)
     array, number = line("np.sort", a, axis)
     return in_order(array, number, bool(descending))
 
@@ -79,6 +86,7 @@ def argsort(
     descending: Any = False,
 ) -> dlarray:
     """Return the places that sort an array along an axis, equal elements in their order."""
+    _check_kind("np.argsort", kind)
     array, number = line("np.argsort", axis_of_a_number(as_array(a, "np.argsort"), axis), axis)
     return places_in_order(array, number, bool(descending))
 

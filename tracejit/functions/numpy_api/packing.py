@@ -16,13 +16,16 @@ from tracejit.functions.refusals import refuse
 
 def packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> dlarray:
     """Return eight truth values each as one number of 8 bits."""
-    array = as_array(a, "np.packbits") != 0
+    given = as_array(a, "np.packbits")
+    if given.dtype.kind not in "iub":
+        refuse("np.packbits", f"a has dtype {given.dtype}, expected integers or bools; compare it (x != 0)")
+    array = given != 0
     if axis is None:
         array, axis = movement.ravel(array), 0
     rows = movement.moveaxis(movement.relabel(array, None), axis, -1)
     missing = -rows.shape[-1] % 8
     rows = apply("pad", rows, widths=(*((0, 0),) * (rows.ndim - 1), (0, missing)), value=False)
-    rows = movement.reshape(rows, (*rows.shape[:-1], -1, 8) if rows.size else (*rows.shape[:-1], 0, 8))
+    rows = movement.reshape(rows, (*rows.shape[:-1], rows.shape[-1] // 8, 8))
     weights = np.array([1 << i for i in range(8)][:: -1 if bitorder == "big" else 1])
     return movement.moveaxis(elementwise.cast(reductions.sum(rows * weights, -1), np.uint8), -1, axis)
 

@@ -102,13 +102,8 @@ class OfComplex:
 
 def _view(array: dlarray, part: Any) -> dlarray:
     """Return a view of an array that goes by no op."""
-    data = part.numpy(array._data)
-    value = None
-    if recorder.recorder() is not None and not is_private(array):
-        value = part.of(array)._value
-        value.data = data  # it lies in memory as NumPy's view does
-    result: dlarray = recorder.wrap(data, None, value)
-    views.link(result, array, part)
+    is_traced = recorder.recorder() is not None and not is_private(array)
+    result: dlarray = views.seen(array, part, part.of(array) if is_traced else None)
     return result
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import Aval, broadcast_shapes
+from tracejit.aval import Aval, broadcast_shapes, wanted_dtype
+from tracejit.errors import ArgumentError
 from tracejit.functions import (
     contraction,
     creation,
@@ -158,9 +159,31 @@ def _copy(a: Any) -> Any:
 
 
 def _clip(
-    x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = np._NoValue, max: Any = np._NoValue
+    x: Any,
+    a_min: Any = None,
+    a_max: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+    dtype: Any = None,
+    casting: str = "same_kind",
 ) -> Any:
-    return elementwise.clip(x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max)
+    parts = [x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max]
+    if dtype is not None:
+        wanted = wanted_dtype("np.clip", dtype)
+        parts = [part if part is None else _cast_as(part, wanted, casting) for part in parts]
+    return elementwise.clip(*parts)
+
+
+def _cast_as(x: Any, dtype: np.dtype, casting: str) -> dlarray:
+    """Return an operand of np.clip in the dtype of the loop, as far as NumPy's rule for casts allows."""
+    array = as_array(x, "np.clip")
+    own = np.result_type(dtype, x) if type(x) in (int, float, complex) else array.dtype
+    if not np.can_cast(own, dtype, casting):  # type: ignore[arg-type]
+        raise ArgumentError(
+            f"np.clip: operands of {own} are not cast to {dtype} with casting={casting!r}; use x.astype(dtype)."
+        )
+    return array if array.dtype == dtype else elementwise.cast(array, dtype)
 
 
 def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:

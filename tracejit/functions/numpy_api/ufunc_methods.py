@@ -11,21 +11,25 @@ their labels unless a label would occur twice.
 from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from itertools import pairwise
+from math import prod as product
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import supported, wanted_dtype
+from tracejit.aval import wanted_dtype
 from tracejit.functions import indexing, joining, movement, reductions
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import dtypes_of, in_dtype
 from tracejit.functions.numpy_api import masked
+from tracejit.functions.numpy_api.ufuncs import weak
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.util.arguments import flag
+from tracejit.util.text import brief
 
 Apply = Callable[..., Any]
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 MOST_STEPS = 10_000
 """The most elements of an axis that a ufunc without an op for a whole axis is applied to."""
 
@@ -37,21 +41,59 @@ _WHOLE: dict[np.ufunc, Callable[..., Any]] = {
     np.logical_and: masked.all,
     np.logical_or: masked.any,
 }
-_COMMUTE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor)
+_ANY_ORDER = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor, np.fmax, np.fmin, np.gcd, np.hypot,
+             np.logaddexp, np.logaddexp2)  # fmt: skip
+"""Ufuncs without an op for a whole axis whose operands may come in any order, so that several axes can be reduced."""
 
 
 def _name(ufunc: np.ufunc, method: str) -> str:
     return f"np.{ufunc.__name__}.{method}"
 
 
-def _loop_dtype(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
-    """Return the dtype of the loop that combines elements of a dtype with each other."""
+def _loop(
+    ufunc: np.ufunc, method: str, dtype: np.dtype, wanted: np.dtype | None
+) -> tuple[np.dtype, np.dtype]:
+    """Return the dtypes of the results and of the elements in the loop in which NumPy combines elements of a dtype.
+
+    Args:
+        ufunc: what combines.
+        method: its method.
+        dtype: that of the elements.
+        wanted: the one that dtype= asks for, or None.
+    """
+    name = _name(ufunc, method)
+    signature = {} if wanted is None else {"signature": (wanted, None, None)}
     try:
-        loop = ufunc.resolve_dtypes((dtype, dtype, None))
+        into, of, _ = ufunc.resolve_dtypes((None, dtype, None), reduction=True, casting="unsafe", **signature)
     except TypeError:
-        refuse(f"np.{ufunc.__name__}", f"it is not defined for {dtype}; cast the operands first")
-    found = loop[-1] if loop[-1] != np.bool_ else loop[0]
-    return found
+        asked = "" if wanted is None else f" with results of {wanted}"
+        refuse(name, f"it is not defined for {dtype}{asked}; cast the operands first")
+    if into != of and method != "reduce":
+        refuse(
+            name, f"it is not defined for {dtype}, because its results are {into}; cast the operands first"
+        )
+    return into, of
+
+
+def dtype_for_out(ufunc: np.ufunc, array: Any, out: Any) -> np.dtype | None:
+    """Return the dtype in which NumPy combines elements whose results go into `out`; None where that is the usual one.
+
+    Sums of float32 that go into an array of float64 are added in float64.
+    """
+    own, wanted = as_array(array, _name(ufunc, "reduce")).dtype, getattr(out, "dtype", None)
+    try:
+        into, usual = (
+            ufunc.resolve_dtypes((first, own, None), reduction=True, casting="unsafe")[0]
+            for first in (wanted, None)
+        )
+    except (TypeError, AttributeError):
+        return None
+    return None if into == usual else into
+
+
+def _cast(x: dlarray, dtype: np.dtype) -> dlarray:
+    """Return elements in the dtype of a loop; complex numbers have a truth, and no real number."""
+    return masked.truths(x, "where") if dtype.kind == "b" else in_dtype(x, dtype)
 
 
 def _rows(array: dlarray, axis: int) -> list[dlarray]:
@@ -81,56 +123,94 @@ def reduce(
     where: Any = True,
 ) -> dlarray:
     """Return a ufunc applied along axes."""
-    x = as_array(array, _name(ufunc, "reduce"))
-    if ufunc in _WHOLE:
-        options = {} if dtype is None else {"dtype": dtype}
-        if ufunc in (np.logical_and, np.logical_or):
-            options, initial = {}, np._NoValue
-        if initial is not np._NoValue and initial is not None:
-            options["initial"] = initial
-        return _WHOLE[ufunc](x, axis=axis, keepdims=keepdims, where=where, **options)  # type: ignore[no-any-return]
     name = _name(ufunc, "reduce")
+    x = as_array(array, name)
+    wanted = None if dtype is None else wanted_dtype(name, dtype)
+    if ufunc in _WHOLE:
+        return _reduced_whole(ufunc, apply_ufunc, x, axis, wanted, keepdims, initial, where)
     if where is not True:
         refuse(name, "where= is not supported on dlarrays; use where(condition, x, y) to select")
+    _check_steps(ufunc, "reduce", 0)
+    into, of = _loop(ufunc, "reduce", x.dtype, wanted)
     is_number = not x._data.ndim
-    x = axis_of_a_number(x, axis)
+    x = _cast(axis_of_a_number(x, axis), of)
     axes = normalize_axes(name, x, axis)
-    if dtype is not None:
-        x = in_dtype(x, wanted_dtype(name, dtype))
-    if len(axes) > 1 and ufunc not in _COMMUTE:
+    if len(axes) > 1 and ufunc not in _ANY_ORDER:
         refuse(name, "its result depends on the order of the operands, so that one axis only may be reduced")
-    for number in sorted(axes, reverse=True):
-        kept = flag(name, "keepdims", keepdims) and not is_number
-        x = _reduced_axis(ufunc, apply_ufunc, x, number, kept, initial)
-    return x
+    kept = flag(name, "keepdims", keepdims) and not is_number
+    count = product(x._data.shape[number] for number in axes)
+    start = None
+    if initial is not np._NoValue:
+        start = None if initial is None else masked.start_of(name, initial, into)
+    elif (
+        count <= 1 and ufunc.identity is not None
+    ):  # from which NumPy starts; among more elements it changes nothing
+        start = as_array(np.asarray(ufunc.identity).astype(into))
+    if not count:
+        if start is None:
+            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+        nothing = reductions.any(x, axis=axes, keepdims=kept)  # its size and format
+        return movement.relabel(movement.broadcast_to(start, nothing.shape), nothing._format)
+    return _combined(ufunc, apply_ufunc, x, axes, into, kept, start)
 
 
-def _reduced_axis(
-    ufunc: np.ufunc, apply_ufunc: Apply, x: dlarray, axis: int, keepdims: bool, initial: Any
+def _combined(
+    ufunc: np.ufunc,
+    apply_ufunc: Apply,
+    x: dlarray,
+    axes: tuple[int, ...],
+    into: np.dtype,
+    keepdims: bool,
+    start: dlarray | None,
 ) -> dlarray:
-    count = x._data.shape[axis]
-    _check_steps(ufunc, "reduce", count)
-    rows: list[Any] = _rows(x, axis)
-    if initial is not np._NoValue and initial is not None:
-        rows.insert(0, initial)
-    elif not rows:
-        if ufunc.identity is None:
-            refuse(_name(ufunc, "reduce"), "the axis is empty, and the ufunc has no identity; pass initial=")
-        shape = (*x._data.shape[:axis], *x._data.shape[axis + 1 :])
-        dtype = np.dtype(bool) if ufunc == np.logical_xor else _loop_dtype(ufunc, x.dtype)
-        result: dlarray = as_array(np.full(shape, _identity(ufunc, dtype)))
-        return movement.expand_dims(result, axis) if keepdims else result
-    if len(rows) == 1 and ufunc.identity is not None:  # from which NumPy starts
-        rows.insert(0, _identity(ufunc, _loop_dtype(ufunc, x.dtype)))
-    elif len(rows) == 1:
-        rows[0] = views.copy(rows[0])
-    result = fold(lambda a, b: apply_ufunc(ufunc, a, b), rows)
-    return movement.expand_dims(result, axis, x._format[axis] if x._format else None) if keepdims else result
+    """Return a ufunc applied along axes that have elements, from a number on that is taken first, and once."""
+    is_first = len(axes) == 1 and start is not None
+    for number in sorted(axes, reverse=True):
+        label = x._format[number] if x._format else None
+        _check_steps(ufunc, "reduce", x._data.shape[number])
+        rows = _rows(x, number)
+        steps = [start, *rows] if is_first else [in_dtype(views.copy(rows[0]), into), *rows[1:]]
+        x = fold(lambda a, b: apply_ufunc(ufunc, a, b), steps)  # type: ignore[assignment]
+        x = movement.expand_dims(x, number, label) if keepdims else x
+    if start is None or is_first:
+        return x if axes else in_dtype(views.copy(x), into)
+    return apply_ufunc(ufunc, start, x)  # type: ignore[no-any-return]
 
 
-def _identity(ufunc: np.ufunc, dtype: np.dtype) -> Any:
-    """Return the number from which NumPy starts, of unsigned integers for bitwise_and that of the same bits as -1."""
-    return np.asarray(ufunc.identity).astype(dtype)[()]
+def _reduced_whole(
+    ufunc: np.ufunc,
+    apply_ufunc: Apply,
+    x: dlarray,
+    axis: Any,
+    wanted: np.dtype | None,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> dlarray:
+    """Return a reduction by the op that the ufunc has for a whole axis."""
+    name = _name(ufunc, "reduce")
+    if initial is None:
+        if where is not True:
+            refuse(name, "where= needs a number to start from; pass initial=, or leave it out")
+        shape = x._data.shape
+        if not product(
+            shape[number] for number in normalize_axes(name, axis_of_a_number(x, axis), axis) if shape
+        ):
+            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+    is_given = initial is not np._NoValue and initial is not None
+    options = {"axis": axis, "keepdims": keepdims, "where": where}
+    if ufunc in (np.logical_and, np.logical_or):
+        if wanted is not None:
+            _loop(ufunc, "reduce", x.dtype, wanted)
+        found: dlarray = _WHOLE[ufunc](x, **options)
+        if is_given:
+            found = apply_ufunc(ufunc, masked.start_of(name, initial, np.dtype(bool)), found)
+        return found
+    if wanted is not None and ufunc in (np.maximum, np.minimum):
+        x = in_dtype(x, _loop(ufunc, "reduce", x.dtype, wanted)[1])
+    elif wanted is not None:
+        options["dtype"] = wanted
+    return _WHOLE[ufunc](x, **options, **({"initial": initial} if is_given else {}))  # type: ignore[no-any-return]
 
 
 def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, dtype: Any = None) -> dlarray:
@@ -140,27 +220,33 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
     axis = normalize_axis(name, x, axis)
     if ufunc == np.add:
         return reductions.cumsum(x, axis, dtype=dtype)
-    if dtype is not None:
-        x = in_dtype(x, wanted_dtype(name, dtype))
+    wanted = None if dtype is None else wanted_dtype(name, dtype)
     if ufunc == np.multiply:
-        return in_dtype(
-            apply("cumprod", x, axis=axis), x.dtype if dtype else apply("cumprod", x, axis=axis).dtype
-        )
+        x = x if wanted is None else in_dtype(x, wanted)
+        found: dlarray = apply("cumprod", x, axis=axis)
+        return found if wanted is None else in_dtype(found, wanted)
+    _check_steps(ufunc, "accumulate", x._data.shape[axis])
+    x = _cast(x, _loop(ufunc, "accumulate", x.dtype, wanted)[1])
     if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
         found, _ = apply("cummax" if ufunc == np.maximum else "cummin", x, axis=axis)
         return found
-    count = x._data.shape[axis]
-    _check_steps(ufunc, "accumulate", count)
-    if not count:
-        return in_dtype(views.copy(x), _loop_dtype(ufunc, x.dtype))
-    rows = _rows(in_dtype(x, _loop_dtype(ufunc, x.dtype)), axis)
+    if not x._data.shape[axis]:
+        return views.copy(x)  # type: ignore[no-any-return]
+    rows = _rows(x, axis)
     results = [rows[0]]
     for row in rows[1:]:
         results.append(apply_ufunc(ufunc, results[-1], row))
     return movement.relabel(joining.stack(results, axis=axis), x._format)
 
 
-def outer(ufunc: np.ufunc, apply_ufunc: Apply, first: Any, second: Any) -> Any:
+def outer(
+    ufunc: np.ufunc,
+    apply_ufunc: Apply,
+    first: Any,
+    second: Any,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Any:
     """Return a ufunc of each pair of an element of one operand and one of the other."""
     name = _name(ufunc, "outer")
     x, y = as_array(first, name), as_array(second, name)
@@ -168,7 +254,7 @@ def outer(ufunc: np.ufunc, apply_ufunc: Apply, first: Any, second: Any) -> Any:
     twice = any(formats.count(label) > 1 for label in "CBT")
     format = None if twice or not (x._format or y._format) else formats
     left = movement.reshape(movement.relabel(x, None), (*x.shape, *(1,) * y._data.ndim))
-    results = apply_ufunc(ufunc, left, movement.relabel(y, None))
+    results = with_dtype(ufunc, apply_ufunc, (left, movement.relabel(y, None)), dtype, casting)
     if isinstance(results, tuple):
         return tuple(movement.relabel(part, format) for part in results)
     return movement.relabel(results, format)
@@ -188,11 +274,16 @@ def reduceat(
     count = x._data.shape[axis]
     if not all(type(place) is int and 0 <= place < count for place in places):
         refuse(name, f"indices must be a vector of integers from 0 to {count - 1}")
+    wanted = None if dtype is None else wanted_dtype(name, dtype)
+    _check_steps(ufunc, "reduceat", 0)
+    x = _cast(x, _loop(ufunc, "reduceat", x.dtype, wanted)[1])
     parts = []
     for start, stop in pairwise([*places, count]):
         end = stop if stop > start else start + 1
         part = x[(slice(None),) * axis + (slice(start, end),)]
-        parts.append(reduce(ufunc, apply_ufunc, part, axis, dtype, True))
+        parts.append(reduce(ufunc, apply_ufunc, part, axis, dtype, True, None))
+    if not parts:
+        return views.copy(x[(slice(None),) * axis + (slice(0, 0),)])  # type: ignore[no-any-return]
     return joining.concatenate(parts, axis)
 
 
@@ -231,23 +322,48 @@ def _constant_key(name: str, key: Any) -> Any:
     return found if isinstance(key, tuple) else found[0]
 
 
-def with_dtype(ufunc: np.ufunc, apply_ufunc: Apply, inputs: Sequence[Any], dtype: Any) -> Any:
-    """Return a ufunc computed in the loop whose result has a dtype."""
+def _fits(kind: type, dtype: np.dtype) -> bool:
+    """Return whether a number of Python takes a dtype whatever the rule for casts is."""
+    return dtype.kind in {int: "iufc", float: "fc", complex: "c"}[kind]
+
+
+def with_dtype(
+    ufunc: np.ufunc, apply_ufunc: Apply, inputs: Sequence[Any], dtype: Any, casting: str = "same_kind"
+) -> Any:
+    """Return a ufunc computed in the loop whose result has a dtype, or in NumPy's choice if that is None.
+
+    Operands are cast to the dtypes of that loop first, as far as `casting` allows.
+    """
     name = f"np.{ufunc.__name__}"
-    wanted = wanted_dtype(name, dtype)
-    operands = [as_array(x, name) for x in inputs]
+    if casting not in _CASTINGS:
+        refuse(name, f"casting must be one of {', '.join(map(repr, _CASTINGS))}, not {brief(casting)}")
+    if dtype is None and casting == "same_kind":
+        return apply_ufunc(ufunc, *inputs)
+    wanted = None if dtype is None else wanted_dtype(name, dtype)
+    signature: dict[str, Any] = (
+        {} if wanted is None else {"signature": (*(None,) * ufunc.nin, *(wanted,) * ufunc.nout)}
+    )
+    dtypes = dtypes_of(inputs, name)
+    gives = "takes" if wanted is None else f"gives {wanted} for"
+    # The casts are checked below: resolve_dtypes of NumPy 2.4 can crash while it words the error for a Python number.
     try:
-        loop = ufunc.resolve_dtypes(
-            (*(x.dtype for x in operands), *(None,) * ufunc.nout),
-            signature=(*(None,) * ufunc.nin, *(wanted,) * ufunc.nout),
-            casting="same_kind",
-        )
+        loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout), casting="unsafe", **signature)
     except TypeError as error:
-        refuse(
-            name,
-            f"no loop gives {wanted} for these operands ({str(error).splitlines()[0]}); use x.astype(dtype)",
-        )
-    results = apply_ufunc(ufunc, *(in_dtype(x, supported(d)) for x, d in zip(operands, loop, strict=False)))
+        refuse(name, f"no loop {gives} these operands ({str(error).splitlines()[0]}); use x.astype(dtype)")
+    for own, to in zip(dtypes, loop, strict=False):
+        if not (_fits(own, to) if isinstance(own, type) else np.can_cast(own, to, casting)):  # type: ignore[arg-type]
+            names = f"{getattr(own, '__name__', own)} to {to}"
+            refuse(
+                name,
+                f"no loop {gives} these operands with casting={casting!r} ({names}); use x.astype(dtype)",
+            )
+    operands = [
+        in_dtype(weak(x, own, name) if type(x) is int else as_array(x, name), own)
+        for x, own in zip(inputs, loop, strict=False)
+    ]
+    results = apply_ufunc(ufunc, *operands)
+    if wanted is None:
+        return results
     if isinstance(results, tuple):
         return tuple(in_dtype(part, wanted) for part in results)
     return in_dtype(results, wanted)

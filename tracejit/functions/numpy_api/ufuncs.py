@@ -34,7 +34,7 @@ def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
         names = ", ".join(dtype.__name__ if isinstance(dtype, type) else str(dtype) for dtype in dtypes)
         refuse(f"np.{ufunc.__name__}", f"it is not defined for {names}; cast the operands first")
     arrays = [
-        _weak(x, dtype, ufunc.__name__) if type(x) is int else as_array(x, ufunc.__name__)
+        weak(x, dtype, ufunc.__name__) if type(x) is int else as_array(x, ufunc.__name__)
         for x, dtype in zip(operands, loop, strict=False)
     ]
     is_of_halves = any(is_half(x.dtype) for x in arrays)
@@ -44,7 +44,7 @@ def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
     ]
 
 
-def _weak(x: int, dtype: np.dtype, function: str) -> dlarray:
+def weak(x: int, dtype: np.dtype, function: str) -> dlarray:
     """Return a Python integer in the dtype that NumPy converts it to."""
     try:
         return as_array(np.asarray(x, FLOAT64 if dtype.kind == "f" else dtype))
@@ -97,7 +97,7 @@ def fmod(x: Any, y: Any) -> dlarray:
 
 def float_power(x: Any, y: Any) -> dlarray:
     """Return x ** y in float64, or complex128."""
-    x, y = (_weak(part, FLOAT64, "float_power") if type(part) is int else as_array(part) for part in (x, y))
+    x, y = (weak(part, FLOAT64, "float_power") if type(part) is int else as_array(part) for part in (x, y))
     wanted = COMPLEX128 if "c" in x.dtype.kind + y.dtype.kind else FLOAT64
     return apply("pow", in_dtype(x, wanted), in_dtype(y, wanted))
 
@@ -158,7 +158,7 @@ def ldexp(x: Any, n: Any) -> dlarray:
         refuse("np.ldexp", f"x2 has dtype {kept}, expected integers that fit int64; use x * 2.0**n")
     if type(x) is int:
         loop = np.ldexp.resolve_dtypes((int, supported(kept), None))[0]
-        x = in_dtype(_weak(x, FLOAT64, "np.ldexp"), loop)
+        x = in_dtype(weak(x, FLOAT64, "np.ldexp"), loop)
     dtype = as_array(x, "np.ldexp").dtype
     loop = dtype if dtype.kind == "f" else np.ldexp.resolve_dtypes((dtype, INT64, None))[0]
     result = apply("ldexp", in_dtype(as_array(x), loop), n)

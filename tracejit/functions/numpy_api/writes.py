@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import BUFFERS, as_array, dlarray
-from tracejit.aval import INT64
+from tracejit.aval import INT64, UINT64
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
@@ -165,6 +165,22 @@ def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
     given = elementwise.cast(values, target.dtype)
     chosen = movement.reshape(as_array(mask, what), target.shape) != 0
     views.assign(target, elementwise.where(chosen, given, movement.relabel(target, None)), what)
+
+
+def is_rounded_between(array: Any, key: Any, value: Any = None) -> bool:
+    """Return whether NumPy adds at places in another dtype than that of the array, into which it casts each sum.
+
+    So 1.5 that is added to an integer three times adds 3, and not 4.
+    """
+    own = getattr(array, "dtype", np.dtype(object))
+    if own.kind not in "iu":
+        return False
+    given = as_array(value)
+    if given.dtype.kind == "i":
+        return own == UINT64 and recorder.is_array(value)  # whose sums NumPy computes in float64
+    if given.dtype.kind != "f":
+        return False
+    return given._value is not None or bool(np.any(given._data != np.trunc(given._data)))
 
 
 def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array
+from tracejit.aval import is_half
 from tracejit.errors import DimsError
 from tracejit.functions.layers.dense import fullyconnect
 from tracejit.functions.layers.embedding import embed
@@ -162,4 +163,5 @@ class Embedding(BuiltInLayer):
 
     def predict(self, x: Any) -> Any:
         array = as_array(x)
-        return embed(array.astype(np.int64) if array.dtype.kind == "f" else array, self.weights)
+        is_floating = array.dtype.kind == "f" or is_half(array.dtype)
+        return embed(array.astype(np.int64) if is_floating else array, self.weights)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
+from tracejit.aval import is_inexact
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.nn.layer import BuiltInLayer
 from tracejit.nn.layers.options import number_of, sizes_of
@@ -117,7 +118,7 @@ class InputLayer(BuiltInLayer):
 
 def _as(x: dlarray, y: dlarray) -> dlarray:
     """Return what was computed of an array in its dtype, if that is of floating point."""
-    return y.astype(x.dtype) if x.dtype.kind == "f" and y.dtype != x.dtype else y
+    return y.astype(x.dtype) if is_inexact(x.dtype) and y.dtype != x.dtype else y
 
 
 class ImageInput(InputLayer):

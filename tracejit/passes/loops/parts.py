@@ -195,9 +195,7 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
     accumulated = _accumulations(nest) if shared else {}
     # What is stored behind a fold over all elements is no memory of one row, also where it is not in the graph.
     at_end = {line.write for line in nest.row[-1] if isinstance(line, Store)} if nest.split == 0 else set()
-    if any(
-        k not in accumulated and (k in at_end or nest.writes[k].root not in is_scratch) for k in shared
-    ):
+    if any(k not in accumulated and (k in at_end or nest.writes[k].root not in is_scratch) for k in shared):
         return None
     sums = {k: accumulated[k] for k in shared if k in accumulated}
     starts = {k: start for k, start in _starts(nest).items() if k in sums} if sums else {}

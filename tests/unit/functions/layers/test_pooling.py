@@ -3,10 +3,12 @@
 
 import itertools
 import math
+from typing import Any
 
 import effort
 import numpy as np
 import pytest
+from accelerated import dlaccelerate
 from peers import pytorch
 
 import tracejit as tj
@@ -285,3 +287,21 @@ def test_accelerated() -> None:
         slow = by_x(lambda z: (tj.avgpool(tj.maxpool(z, 3, stride=2, padding=1), 2) ** 2).sum(), x, "BCSS")
         np.testing.assert_allclose(extract(gradient), slow, rtol=1e-5, atol=1e-6)
     assert step.hit_rate > 0
+
+
+def test_parts_see_nothing_of_what_is_beside_them() -> None:
+    x = np.arange(9.0)
+    x[[4, 8]] = np.inf, np.nan
+
+    def step(x: Any, ct: Any) -> Any:
+        y = tj.adaptiveavgpool(x, 4, data_format="S")
+        return y, tj.dlgradient(y, x, seed=ct)
+
+    parts = [slice(0, 3), slice(2, 5), slice(4, 7), slice(6, 9)]
+    accelerated = dlaccelerate(step)
+    for call in (lambda *arrays: tj.dlfeval(step, *arrays), accelerated, accelerated, accelerated):
+        y, gradient = call(x, np.array([1.0, np.inf, 2.0, 3.0]))
+        np.testing.assert_allclose(y, [x[part].mean() for part in parts])
+        np.testing.assert_allclose(
+            gradient, [1 / 3, 1 / 3, np.inf, np.inf, np.inf, 2 / 3, 5 / 3, 1, 1], rtol=1e-12
+        )

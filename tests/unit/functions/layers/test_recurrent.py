@@ -132,6 +132,23 @@ def test_gradients(name: str, direction: str) -> None:
         tj.testing.check_gradients(loss, *arrays)
 
 
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_padding_may_hold_nan(direction: str) -> None:
+    rng, rows = np.random.default_rng(0), 8 if direction == "forward" else 16
+    x, mask = rng.normal(size=(2, 3, 3)), np.array([[1, 1, 0], [1, 0, 0]])
+    parameters = [rng.normal(size=shape) for shape in ((rows, 3), (rows, 2), (rows,))]
+
+    def step(x: Any, *parameters: Any) -> Any:
+        y, h, c = tj.lstm(x, None, None, *parameters, mask=mask, direction=direction, data_format="BTC")
+        return y, h, c, *tj.dlgradient(y.sum() + h.sum(), [x, *parameters])
+
+    padded = np.where(mask[:, :, None], x, np.nan)
+    for want, have in zip(
+        tj.dlfeval(step, x, *parameters), tj.dlfeval(step, padded, *parameters), strict=True
+    ):
+        np.testing.assert_array_equal(tj.extractdata(have), tj.extractdata(want))
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_only_the_last_state_or_only_the_outputs(name: str) -> None:
     _, function, options, *_ = LAYERS[name]

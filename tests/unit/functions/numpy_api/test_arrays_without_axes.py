@@ -14,6 +14,7 @@ OF_NUMBERS = (  # x has no axes
     "+x", "np.flip(x)", "np.nan_to_num(x)", "np.einsum('...->...', x)", "np.copy(x)", "np.array(x)", "x.copy()",
     "np.where(x > 0, x, y)", "np.select([x > 0], [x], 5)", "np.i0(x)", "np.pad(x, 1)", "np.isin(x, y)",
     "np.broadcast_to(x, ())[...].copy()", "np.abs(x)", "-x", "x.clip(0, 1)", "x.T", "x[...]", "x.reshape(())",
+    "x.imag", "np.imag(x)", "x.real", "np.real(x)",
 )  # fmt: skip
 OF_VECTORS = (
     "np.quantile(x, 0.3)",

@@ -41,6 +41,20 @@ CASES = {
         for axis in (None, -1)
     },
     "mean as int32 of no elements": (lambda x: np.mean(x, axis=0, dtype=np.int32), np.zeros((2, 0))),
+    **{
+        f"emath.{name} of {np.dtype(dtype).name}": (lambda x, name=name: getattr(np.emath, name)(x), np.ones(3, dtype))
+        for name in ("sqrt", "log", "log2", "log10", "arccos", "arcsin")
+        for dtype in (bool, np.int8, np.uint8, np.int16)
+    },
+    "emath.logn of uint8": (lambda x: np.emath.logn(2, x), np.array([2, 4, 16], np.uint8)),
+    "select of numbers of Python": (lambda x: np.select([x > 1, x > 0], [x, 1j], 2.5), X.astype(np.float32)),
+    "select of numbers of Python that wrap": (lambda n: np.select([n > 0, n < 0], [n, 300], 300), N),
+    "condition of zeros": (lambda x: np.linalg.cond(x), np.array([[[0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 2.0]]])),
+    "bits of no columns": (lambda n: np.packbits(n, axis=0), np.zeros((3, 0), int)),
+    "roots and reciprocals of complex numbers by the operator": (
+        lambda z: (z**0.5, z**-1),
+        np.array([-4.0, -np.inf, np.inf, 0.25, 0.0, 2j]),
+    ),
     "choose by bools": (lambda x: np.choose(x > 0, [x, -1.0]), X),
     "choose by bools, clipped": (lambda x: np.choose(x > 0, [x, -1.0, 7.0], mode="clip"), X),
     "choose by bools, wrapped": (lambda x: np.choose(x > 0, [x], mode="wrap"), X),
@@ -78,3 +92,25 @@ def test_as_numpy(name: str) -> None:
 
 def leaves(result: Any) -> list[np.ndarray]:
     return [np.asarray(part) for part in tj.tree.flatten(result)[0]]
+
+
+REFUSED = {
+    "a mask that is shorter than the axis": (lambda x: np.delete(x, [True, False], axis=1), X),
+    "a number of Python that the choices cannot hold": (
+        lambda n: np.select([n > 0, n > 9], [n, 300]),
+        abs(N).astype(np.uint8),
+    ),
+    "bits of floats": (np.packbits, X),
+    "bits of complex numbers": (lambda x: np.packbits(x, axis=0), Z),
+    "a kind of sort that is none": (lambda x: np.sort(x, kind="bubble"), X),
+    "a kind of argsort that is none": (lambda x: np.argsort(x, kind="timsort"), X),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_as_by_numpy(name: str) -> None:
+    function, array = REFUSED[name]
+    with pytest.raises((TypeError, ValueError)):
+        function(array)
+    with pytest.raises(tj.ArgumentError, match=r"^np\.(delete|select|packbits|sort|argsort): "):
+        function(tj.dlarray(array))
