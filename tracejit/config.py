@@ -10,6 +10,7 @@ from tracejit.errors import ArgumentError
 
 BACKENDS = ("cpu", "python")
 CACHES = ("private", "shared", "off")
+PRECISIONS = ("default", "highest")
 LOGS = ("off", "warning", "info", "debug")
 
 
@@ -28,6 +29,8 @@ class Settings:
                 gradients become that small are then slow
     write_arguments     TRACEJIT_WRITE_ARGUMENTS: "0" keeps arrays unwritten that are passed to dlfeval and to
                 accelerated functions (whose option write_arguments has this default), as in MATLAB
+    precision   TRACEJIT_PRECISION: "highest" computes convolutions of float32 as direct sums, "default" also by
+                Winograd's method; accelerated functions, whose option precision has this default
     threads     TRACEJIT_THREADS: how many threads run a program; by default OMP_NUM_THREADS, or one for each CPU that
                 the process may use
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
@@ -49,6 +52,7 @@ class Settings:
     cublas_from: int | None = None
     log: str = "off"
     write_arguments: bool = True
+    precision: str = "default"
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -61,6 +65,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         backend=_choice(environment, "TRACEJIT_BACKEND", BACKENDS, "cpu"),
         verify=_choice(environment, "TRACEJIT_VERIFY", ("0", "1"), "0") == "1",
         flush_denormals=_choice(environment, "TRACEJIT_FLUSH_DENORMALS", ("0", "1"), "1") == "1",
+        precision=_choice(environment, "TRACEJIT_PRECISION", PRECISIONS, "default"),
         write_arguments=_choice(environment, "TRACEJIT_WRITE_ARGUMENTS", ("0", "1"), "1") == "1",
         threads=_threads(environment),
         cache=_choice(environment, "TRACEJIT_CACHE", CACHES, "private"),

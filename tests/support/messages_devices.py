@@ -270,6 +270,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "the array lies in the memory of the host, and has no __cuda_array_interface__.",
     ),
     (
+        lambda: tj.dlaccelerate(added, precision="high"),
+        ArgumentError,
+        "precision: expected one of ('default', 'highest'), not 'high'.",
+    ),
+    (
         lambda: tj.dlaccelerate(added, target="gpu"),
         ArgumentError,
         "target: expected one of ('auto', 'cpu', 'cuda'), not 'gpu'.",

@@ -42,6 +42,7 @@ def test_cpus_of_systems_that_do_not_tell_those_of_a_process(monkeypatch):
         ("TRACEJIT_VERIFY", "1", "verify", True),
         ("TRACEJIT_VERIFY", "0", "verify", False),
         ("TRACEJIT_WRITE_ARGUMENTS", "0", "write_arguments", False),
+        ("TRACEJIT_PRECISION", "highest", "precision", "highest"),
         ("TRACEJIT_FLUSH_DENORMALS", "0", "flush_denormals", False),
         ("TRACEJIT_FLUSH_DENORMALS", "1", "flush_denormals", True),
         ("TRACEJIT_THREADS", "3", "threads", 3),

@@ -28,6 +28,7 @@ from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
 from tracejit.util.devices import registered
+from tracejit.util.precision import with_precision
 from tracejit.util.room import NoRoomError
 from tracejit.util.text import count, ms
 
@@ -166,6 +167,10 @@ class CallDispatcher:
         return recording.result
 
     def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
+        with with_precision(self._options.precision):
+            return self._recorded_there(call, recorder)
+
+    def _recorded_there(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         if call.key.device is None:
             return record(self._name, self._function, call, recorder, self._options.write_arguments)
         from tracejit.traces.record_on_device import record_on_device

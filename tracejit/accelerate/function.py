@@ -62,6 +62,9 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         write_arguments: whether what the function writes into an array that was passed (x += 1, x[0] = y) is in the
             caller's array afterwards, as in NumPy (True, or the setting); a change drops the traces.
         check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
+        precision: "highest" computes convolutions of float32 as direct sums, so that a huge number, a NaN or an
+            infinity reaches only the windows that see it; "default" also by Winograd's method, which is up to twice as
+            fast (default: TRACEJIT_PRECISION). A change drops the traces.
         target: where calls run: "auto" (where their arrays are), "cpu", or "cuda" (a GPU, to which arrays of the host
             are copied at each call; results stay there).
 
@@ -96,6 +99,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         check_every: int = 100,
         write_arguments: bool | None = None,
         target: str = "auto",
+        precision: str | None = None,
     ) -> None:
         if isinstance(function, AcceleratedFunction):
             raise ArgumentError(
@@ -121,6 +125,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
             "enabled": enabled, "confirm": confirm, "audit": audit, "max_variants": max_variants,
             "check_every": check_every, "target": target,
             "write_arguments": config.settings.write_arguments if write_arguments is None else write_arguments,
+            "precision": config.settings.precision if precision is None else precision,
         })  # fmt: skip
 
     @property
@@ -131,8 +136,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     def _changed(self) -> None:
         self._dispatcher.options_changed()
 
-    def _writes_changed(self) -> None:
-        with self._cache.lock:  # its traces write or do not
+    def _traces_changed(self) -> None:
+        with self._cache.lock:
             self._cache.variants.clear()
             self._cache.route(())
 
@@ -391,7 +396,7 @@ def _without_function() -> AcceleratedFunction[..., Any]:
 def dlaccelerate(
     function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
-    write_arguments: bool | None = None, target: str = "auto",
+    write_arguments: bool | None = None, target: str = "auto", precision: str | None = None,
 ) -> Callable[[Callable[P, S]], AcceleratedFunction[P, S]]: ...  # fmt: skip
 
 
@@ -399,7 +404,7 @@ def dlaccelerate(
 def dlaccelerate(
     function: Callable[P, S], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
-    write_arguments: bool | None = None, target: str = "auto",
+    write_arguments: bool | None = None, target: str = "auto", precision: str | None = None,
 ) -> AcceleratedFunction[P, S]: ...  # fmt: skip
 
 
@@ -409,7 +414,8 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
         options: confirm (1), audit (True), max_variants (8), cache_size (50), check_mode ("none"), check_every
-            (100), check_tolerance (1e-4), write_arguments (True), enabled (True), target ("auto"): see
+            (100), check_tolerance (1e-4), write_arguments (True), enabled (True), precision
+            ("default"), target ("auto"): see
             AcceleratedFunction.
 
     Returns:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.accelerate import messages
+from tracejit.config import PRECISIONS
 from tracejit.errors import ArgumentError
 from tracejit.util.arguments import is_option, is_real, real
 from tracejit.util.text import brief
@@ -15,7 +16,7 @@ CHECK_MODES = ("none", "tolerance", "sample")
 TARGETS = ("auto", "cpu", "cuda")
 NAMES = (
     "cache_size", "check_every", "check_mode", "check_tolerance", "confirm", "audit", "max_variants", "enabled",
-    "target", "write_arguments",
+    "precision", "target", "write_arguments",
 )  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class Options:
     max_variants: int = 8
     check_every: int = 100
     write_arguments: bool = True
+    precision: str = "default"
     target: str = "auto"
 
 
@@ -79,8 +81,8 @@ class OptionProperties(Aiming):
         """Act on options that have changed."""
         raise NotImplementedError
 
-    def _writes_changed(self) -> None:
-        """Act on a change of write_arguments."""
+    def _traces_changed(self) -> None:
+        """Act on a change of an option that the traces so far do not have."""
         raise NotImplementedError
 
     @property
@@ -101,7 +103,19 @@ class OptionProperties(Aiming):
     @write_arguments.setter
     def write_arguments(self, value: bool) -> None:
         self._options.write_arguments = _flag("write_arguments", value)
-        self._writes_changed()
+        self._traces_changed()
+
+    @property
+    def precision(self) -> str:
+        """ "default", or "highest": convolutions of float32 are direct sums, without Winograd's method."""
+        return self._options.precision
+
+    @precision.setter
+    def precision(self, value: str) -> None:
+        if not is_option(value, PRECISIONS):
+            raise ArgumentError(f"precision: expected one of {PRECISIONS}, not {brief(value)}.")
+        self._options.precision = value
+        self._traces_changed()
 
     @property
     def target(self) -> str:

@@ -21,6 +21,7 @@ from tracejit.util.annotate import annotated
 from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import age, collector_paused, give_back
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.precision import precision, with_precision
 from tracejit.util.room import check_room, is_limited
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
@@ -63,6 +64,7 @@ class Replay:
 
     Attributes:
         listener: is told what becomes of the program, if set before the program is built.
+        precision: what the program is built with: that of the thread that made this.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Replay:
         self.writes = writes
         self.title = f"{title}, {part}" if part else title
         self.listener: Listener | None = None
+        self.precision = precision()
         self._part = part
         self._layouts = layouts
         self._lock = new_lock()
@@ -117,7 +120,8 @@ class Replay:
             return program._replace(guard=self.guard)
 
     def _built(self) -> "Stages":
-        stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
+        with with_precision(self.precision):
+            stages: Stages = pipeline().stages(self.graph, self._layouts, self.writes)
         return stages
 
     @property
@@ -320,7 +324,7 @@ def call_op(
         cts = ct if isinstance(ct, tuple) else (ct,)
         if any(extra is not None for extra in cts[outputs:]):
             # A derivative of the adjoint that flows through saved values: they are outputs like the others.
-            return _recomputing_vjp(b, node, cts, title, parts.forward)
+            return _recomputing_vjp(b, node, cts, title, forward)
         saved = [node.outputs[i] for i in parts.saved]
         arguments = [*node.inputs, *saved, *_cotangents(b, node, cts[:outputs], parts.by_output)]
         results = b.apply(adjoint_op(), arguments, {}) if parts.adjoint.outputs else ()
@@ -353,7 +357,7 @@ def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any
         return tuple(replay([in_order(array) for array in arrays]))
 
     def recomputing(b: Any, node: Any, ct: Any) -> list[Any]:
-        return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay.graph)
+        return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay)
 
     return Op(
         name=name_apart(name),
@@ -368,11 +372,12 @@ def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any
     )
 
 
-def _recomputing_vjp(b: Any, node: Any, cts: Sequence[Any], name: str, graph: Graph) -> list[Any]:
-    parts = split(graph, save=False)
+def _recomputing_vjp(b: Any, node: Any, cts: Sequence[Any], name: str, forward: Replay) -> list[Any]:
+    parts = split(forward.graph, save=False)
     results: Any = ()
     if parts.adjoint.outputs:
-        replay = Replay(parts.adjoint, f"adjoint of {name}")
+        with with_precision(forward.precision):
+            replay = Replay(parts.adjoint, f"adjoint of {name}")
         op = _graph_op(f"adjoint of {name}", replay, (None,) * len(parts.adjoint.outputs))
         results = b.apply(op, [*node.inputs, *_cotangents(b, node, cts, parts.by_output)], {})
     return [None if i is None else results[i] for i in parts.by_input]

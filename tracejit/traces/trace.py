@@ -25,6 +25,7 @@ from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.precision import with_precision
 
 
 class Direct(NamedTuple):
@@ -314,7 +315,8 @@ class Trace(Replayable):
             if self._op is None:
                 more = len(self.graph.outputs) - len(self.result.formats)
                 formats = [*self.result.formats, *[None] * more]
-                self._op = call_op(self._title, self.graph, formats, self._guard)
+                with with_precision(self.replay.precision):
+                    self._op = call_op(self._title, self.graph, formats, self._guard)
                 for replay in self._op[1]:
                     replay.listener = self.replay.listener
         try:

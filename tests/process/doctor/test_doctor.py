@@ -222,7 +222,7 @@ def test_settings_and_their_sources(monkeypatch) -> None:
         "backend": ("cpu", "default"), "verify": (True, "the program"), "flush_denormals": (True, "default"),
         "threads": (3, "TRACEJIT_THREADS"), "cache": ("private", "default"), "cache_dir": (None, "default"),
         "cache_mib": (7, "TRACEJIT_CACHE_MIB"), "log": ("off", "default"),
-        "write_arguments": (True, "default"), "cublas_from": (None, "default"),
+        "write_arguments": (True, "default"), "precision": ("default", "default"), "cublas_from": (None, "default"),
     }  # fmt: skip
 
 

@@ -109,6 +109,7 @@ class TestNumbersOfTheReference:
             ("check_tolerance", float("nan"), "check_tolerance: expected a positive number, not nan"),
             ("check_tolerance", "1", "check_tolerance: expected a positive number, not '1'"),
             ("enabled", 1, "enabled: expected True or False, not 1"),
+            ("precision", "high", r"precision: expected one of \('default', 'highest'\), not 'high'"),
         ],
     )
     def test_values_that_are_not_valid(self, name, value, text):

@@ -287,8 +287,8 @@ class TestUnknownAttributes:
             setattr(dlaccelerate(np.square), name, 3)
         assert str(error.value) == (
             f"an accelerated function has no attribute {name!r}; the options are audit, cache_size, check_every, "
-            "check_mode, check_tolerance, confirm, enabled, max_variants, target, write_arguments. To attach a value "
-            "of your own, set it on the function before it is accelerated."
+            "check_mode, check_tolerance, confirm, enabled, max_variants, precision, target, write_arguments. To "
+            "attach a value of your own, set it on the function before it is accelerated."
         )
 
     def test_attributes_of_the_function_are_copied_and_can_be_set(self):

@@ -8,6 +8,7 @@ from tracejit.passes.loops import winograd, winograd_phases
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spans import Inner, RowSpan, row_span
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.precision import precision
 
 PATCH_BYTES = (
     1 << 18
@@ -120,7 +121,7 @@ class Convolution(NamedTuple):
 
         This depends on no size of images or of the batch, so that other sizes need no other kernel.
         """
-        if self.channelwise or not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
+        if self.channelwise or not self._may_see_neighbours:
             return self
         sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
         phases = "seen" if winograd_phases.suits(*sizes, "summed" if summed else "seen") else ""
@@ -134,7 +135,7 @@ class Convolution(NamedTuple):
         result of all phases, if Winograd's method is for it; itself otherwise."""
         sizes = self.channels, self.filters, self.taps, self.strides, self.dilation, self.itemsize
         what = "made apart" if self.out.steps[2] == 1 else "made"
-        if not (self._has_neighbours(self.x) and self._has_neighbours(self.out)):
+        if not self._may_see_neighbours:
             return self
         if not winograd_phases.suits(*sizes, what):
             return self
@@ -149,6 +150,11 @@ class Convolution(NamedTuple):
             self.channels, self.filters, self.taps, self.before, self.dilation
         )
         return self._replace(scattered=fits)
+
+    @property
+    def _may_see_neighbours(self) -> bool:
+        """True if windows may be computed together, of numbers that are neighbours in memory."""
+        return precision() != "highest" and self._has_neighbours(self.x) and self._has_neighbours(self.out)
 
     @staticmethod
     def _has_neighbours(operand: Operand) -> bool:

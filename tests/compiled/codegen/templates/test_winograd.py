@@ -2,12 +2,15 @@
 """Compiled convolutions by Winograd's method: values, gradients, and their error beside that of sums in order."""
 
 import random
+from typing import Any
 
 import effort
 import numpy as np
 import pytest
 from convolutions import Operands, assert_same, graph_of, square_windows, windows_by_two
 
+import tracejit as tj
+from tracejit import config
 from tracejit.ir import evaluate
 from tracejit.passes.loops import winograd, winograd_phases
 from tracejit.pipeline import build
@@ -99,3 +102,55 @@ def assert_small_errors(operands: Operands, rectified: bool, monkeypatch: pytest
         monkeypatch.setattr(module, "suits", lambda *sizes: False)
     direct = errors()
     assert all(0.5 < a / b < 5 for a, b in zip(ours, direct, strict=True)), (ours, direct)
+
+
+def image_with_outliers() -> tuple[np.ndarray, np.ndarray]:
+    """Return an image with a huge number, a NaN and an infinity, and filters."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 32, 20, 20)).astype(np.float32)
+    x[0, 2, 5, 5], x[0, 3, 0, 0], x[0, 4, 15, 15] = 1e8, np.nan, np.inf
+    return x, (rng.standard_normal((32, 32, 3, 3)) / 10).astype(np.float32)
+
+
+@pytest.mark.parametrize("how", ["option", "setting", "set later"])
+def test_the_highest_precision_keeps_outliers_to_their_windows(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, weights = image_with_outliers()
+
+    def convolved(x: Any, weights: Any) -> Any:
+        return tj.dlconv(x, weights, data_format="BCSS", padding="same", weights_format="UCSS")
+
+    if how == "setting":
+        monkeypatch.setattr(config.settings, "precision", "highest")
+    accelerated = tj.dlaccelerate(
+        convolved, confirm=0, **({"precision": "highest"} if how == "option" else {})
+    )
+    if how == "set later":
+        accelerated(x, weights)
+        assert np.isnan(np.asarray(accelerated(x, weights))).sum() > np.isnan(convolved(x, weights)).sum()
+        accelerated.precision = "highest"
+    found = [np.asarray(accelerated(x, weights)) for _ in range(2)][1]
+    assert accelerated.stats.hits and "def winograd" not in accelerated.source()
+    np.testing.assert_allclose(found, convolved(x, weights), rtol=1e-4, atol=1e-4)
+
+
+def test_the_highest_precision_holds_for_gradients_inside_an_evaluation() -> None:
+    x, weights = image_with_outliers()
+    x = np.nan_to_num(x, posinf=1.0)
+    ct = np.ones((1, 32, 20, 20), np.float32)
+    ct[0, 0, 9, 9] = 1e8
+
+    def gradients(convolved: Any, x: Any, weights: Any) -> Any:
+        return tj.dlgradient((convolved(x, weights) * ct).sum(), x, weights)
+
+    def convolved(x: Any, weights: Any) -> Any:
+        return tj.dlconv(x, weights, data_format="BCSS", padding="same", weights_format="UCSS")
+
+    accelerated = tj.dlaccelerate(convolved, confirm=0, precision="highest")
+    for _ in range(2):
+        found = tj.dlfeval(gradients, accelerated, tj.dlarray(x), tj.dlarray(weights))
+    for have, want in zip(found, tj.dlfeval(gradients, convolved, x, weights), strict=True):
+        far = np.abs(np.asarray(want)) < 1e3  # elements that the huge cotangent does not reach
+        np.testing.assert_allclose(np.asarray(have)[far], np.asarray(want)[far], rtol=1e-3, atol=1e-3)
+    assert accelerated.stats.programs == 2
