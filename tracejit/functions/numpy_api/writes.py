@@ -170,12 +170,14 @@ def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
 def is_rounded_between(array: Any, key: Any, value: Any = None) -> bool:
     """Return whether NumPy adds at places in another dtype than that of the array, into which it casts each sum.
 
-    So 1.5 that is added to an integer three times adds 3, and not 4.
+    So 1.5 that is added to an integer three times adds 3, and not 4; and True, to which -1 and 1 are added, is True.
     """
     own = getattr(array, "dtype", np.dtype(object))
-    if own.kind not in "iu":
+    if own.kind not in "iub":
         return False
     given = as_array(value)
+    if own == bool:
+        return given.dtype != bool and (given._value is not None or bool(np.any(given._data < 0)))
     if given.dtype.kind == "i":
         return own == UINT64 and recorder.is_array(value)  # whose sums NumPy computes in float64
     if given.dtype.kind != "f":

@@ -113,9 +113,16 @@ def test_sums_at_places_of_truth_values() -> None:
         np.add.at(m, [0], True)
         return m
 
-    places, values = np.array([1, 1, 3]), np.array([True, False, False])
-    m = np.zeros(4, bool)
-    assert tj.dlfeval(program, m.copy(), places, values).tolist() == program(m, places, values).tolist()
+    places = np.array([1, 1, 3])
+    for values in (
+        np.array([True, False, False]),
+        np.array([-1, 1, 0]),
+        np.array([1, -1, 2]),
+        np.array([0.5, -0.5, 1]),
+    ):
+        for start in (np.zeros(4, bool), np.ones(4, bool)):
+            found = tj.dlfeval(program, start.copy(), places, values)
+            assert found.tolist() == program(start.copy(), places, values).tolist()
 
 
 def test_copyto_of_numbers_of_another_kind() -> None:
