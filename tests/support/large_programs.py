@@ -89,8 +89,12 @@ def check(seed: int) -> bool:
     except Exception:  # such as a shape that does not fit
         return False
     accelerated = tj.dlaccelerate(function)
-    for _ in range(4):
-        found = accelerated(*arrays)
+    try:
+        for _ in range(4):
+            found = accelerated(*arrays)
+    except tj.ArgumentError as error:  # fractions that are added to so many integers
+        assert "recorded one by one" in str(error), text
+        return False
     assert accelerated.stats.hits == 2, (seed, text)
     for have, want in zip(found, wanted, strict=True):
         _compare(
