@@ -176,7 +176,7 @@ def is_rounded_between(array: Any, key: Any, value: Any = None) -> bool:
     if own.kind not in "iub":
         return False
     given = as_array(value)
-    if own == bool:
+    if own.kind == "b":
         return given.dtype != bool and (given._value is not None or bool(np.any(given._data < 0)))
     if given.dtype.kind == "i":
         return own == UINT64 and recorder.is_array(value)  # whose sums NumPy computes in float64
