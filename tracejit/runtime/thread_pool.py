@@ -18,6 +18,7 @@ from tracejit.util.uninterrupted import uninterrupted, warn_of_threads
 
 FUNCTIONS = ("run_parts", "work")
 """The int64 functions that a pool needs."""
+MOST_THREADS = 32  # as many as a launch has parts (MOST_PARTS in passes/cost.py): others would find no work
 STACK_BYTES = 8 << 20  # of each worker, which the default of some systems does not give
 _POSIX = "pthread_mutex_lock", "pthread_cond_broadcast", "pthread_mutex_unlock"
 _WINDOWS = "AcquireSRWLockExclusive", "WakeAllConditionVariable", "ReleaseSRWLockExclusive"
@@ -97,7 +98,7 @@ _pool: Pool | None = None
 
 
 def _started(code: Code) -> Pool:
-    started = Pool(config.settings.threads, code)
+    started = Pool(min(config.settings.threads, MOST_THREADS), code)
     atexit.register(started.stop)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=started.forget_workers)

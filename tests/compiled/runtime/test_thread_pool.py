@@ -3,11 +3,14 @@
 
 import ctypes
 import threading
+import types
 from typing import Any
 
 import pytest
 from tracejit.kernels.executor import state
 
+from tracejit import config
+from tracejit.passes import cost
 from tracejit.runtime import thread_pool
 from tracejit.runtime.thread_pool import Pool
 
@@ -83,3 +86,17 @@ def test_workers_have_stacks_for_all_kernels(monkeypatch: pytest.MonkeyPatch) ->
     finally:
         found = threading.stack_size(usual)
     assert (sizes, found) == ([thread_pool.STACK_BYTES] * 2, 1 << 18)
+
+
+def test_no_more_threads_than_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def started(size: int, code: object) -> Any:
+        sizes.append(size)
+        return types.SimpleNamespace(stop=lambda: None, forget_workers=lambda: None)
+
+    monkeypatch.setattr(thread_pool, "Pool", started)
+    for threads in (3, 10**20):
+        monkeypatch.setattr(config.settings, "threads", threads)
+        thread_pool._started(Code())  # type: ignore[arg-type]
+    assert sizes == [3, cost.MOST_PARTS]
