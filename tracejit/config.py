@@ -31,8 +31,8 @@ class Settings:
                 accelerated functions (whose option write_arguments has this default), as in MATLAB
     precision   TRACEJIT_PRECISION: "highest" computes convolutions of float32 as direct sums, "default" also by
                 Winograd's method; accelerated functions, whose option precision has this default
-    threads     TRACEJIT_THREADS: how many threads run a program, up to 32; by default OMP_NUM_THREADS, or one for each CPU that
-                the process may use
+    threads     TRACEJIT_THREADS: how many threads run a program, up to 32; by default OMP_NUM_THREADS, or one for each
+                CPU that the process may use
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
     cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; by default the system's cache folder
     cache_mib   TRACEJIT_CACHE_MIB: the limit of the cache on disk, in MiB; the entries unused for longest are evicted
