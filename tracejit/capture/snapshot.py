@@ -27,7 +27,15 @@ from tracejit.capture.objects import (
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
-from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_library_module, is_user_class
+from tracejit.capture.values import (
+    MISSING,
+    UNKNOWN,
+    is_atom,
+    is_closed,
+    is_library_module,
+    is_user_class,
+    is_written_in_place,
+)
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
@@ -219,6 +227,14 @@ class Snapshot:
             if not is_closed(slot.value):
                 self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
         return slot.value
+
+    def update(self, owner: Observed, kind: type[Slot], name: Any) -> None:
+        """Note that a slot is read for an assignment to it only, as ``+=`` does."""
+        slot = self.slot(owner, kind, name)
+        if slot is not None:
+            slot.is_updated = True
+            if is_written_in_place(slot.value):
+                self.read(owner, kind, name)
 
     def _read_by_texts(self) -> None:
         """Read the modules, and the loggers, whose names the code has or reads."""
