@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from tracejit.capture import bytecode
@@ -26,7 +26,15 @@ from tracejit.capture.objects import (
 )
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import Reads
-from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
+from tracejit.capture.slots import (
+    AttributeSlot,
+    LibrarySlot,
+    ModuleSlot,
+    MroSlot,
+    NamesSlot,
+    RegisteredSlot,
+    SuperSlot,
+)
 from tracejit.capture.values import (
     MISSING,
     UNKNOWN,
@@ -82,6 +90,7 @@ class Snapshot:
         self.inherited: list[tuple[Observed, Slot, Observed]] = []
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
+        self._bodies: list[Mapping[str, Any]] = []  # namespaces of the classes that the call makes
         self.observe(function)
         self.roots[id(function)] = ""
         for argument in arguments:
@@ -121,6 +130,7 @@ class Snapshot:
         for notes in (self.contents, self.caches, self.apart, self.inherited):
             notes.clear()
         self._read_by_names.clear()
+        self._bodies.clear()
         self._waiting.clear()
 
     @property
@@ -183,11 +193,38 @@ class Snapshot:
         if observed is None:
             kind = ObservedClass if isinstance(value, type) else ObservedNamespace
             observed = self.objects[id(value)] = kind(value)
-        if id(value) not in self.roots:
+        if id(value) not in self.roots and not self._is_made(value):
             self.roots[id(value)] = name
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, self._marks)
         return observed
+
+    def add_body(self, namespace: Mapping[str, Any]) -> None:
+        """Note the namespace that the body of a class is going to fill.
+
+        A replay makes the class in the same way. It finds neither the class of now nor what this holds of the call. What
+        the body and the methods read, they read of the functions around them, and of its bases.
+        """
+        self._bodies.append(namespace)
+
+    def _is_made(self, value: Any) -> bool:
+        """Return whether a value is a class that the call makes."""
+        if not self._bodies or not isinstance(value, type):
+            return False
+        own = vars(value)
+        return any(
+            body.get("__qualname__") == value.__qualname__ and _is_filled_by(own, body)
+            for body in self._bodies
+        )
+
+    def _outer_bases(self, kind: type) -> list[type]:
+        """Return the bases of a class which the call makes that were there before."""
+        bases: list[type] = []
+        for base in kind.__mro__:
+            is_known = any(issubclass(known, base) for known in bases)
+            if not is_known and is_user_class(base) and not self._is_made(base):
+                bases.append(base)
+        return bases
 
     def root_of(self, kind: type) -> Observed:
         """Return what is observed of a class, which a replay finds again without a name."""
@@ -214,6 +251,12 @@ class Snapshot:
 
     def read(self, owner: Observed, kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return what it held when it was first observed."""
+        if self._bodies and isinstance(owner, ObservedClass) and self._is_made(owner.value):
+            is_super = kind is SuperSlot
+            for base in self._outer_bases(owner.value):
+                self.read(
+                    self.root_of(base), AttributeSlot if is_super else kind, name[1] if is_super else name
+                )
         slot = self.slot(owner, kind, name)
         if slot is None:
             if kind is AttributeSlot:
@@ -272,7 +315,9 @@ class Snapshot:
         kind = type(owner.value)
         if is_user_class(kind) and slot.name not in getattr(owner.value, "__dict__", ()):
             root = self.root_of(kind)
-            if self.slot(root, AttributeSlot, slot.name) is not None:
+            if self._is_made(kind):
+                self.read(root, AttributeSlot, slot.name)
+            elif self.slot(root, AttributeSlot, slot.name) is not None:
                 self.inherited.append((owner, slot, root))
 
     def hold(self, container: Any) -> None:
@@ -351,6 +396,10 @@ class Snapshot:
         """Note the methods of a class that run."""
         if id(kind) in self.roots or not is_user_class(kind):
             return
+        if self._is_made(kind):
+            for base in self._outer_bases(kind):
+                self.watch_class(base)
+            return
         observed = self.root(kind, kind.__name__)
         for base in kind.__mro__:
             if not is_user_class(base):
@@ -373,6 +422,22 @@ def _function_in(raw: Any) -> types.FunctionType | None:
         if type(raw) is not types.FunctionType and hasattr(raw, name) and not isinstance(raw, type):
             raw = getattr(raw, name)
     return raw if type(raw) is types.FunctionType else None
+
+
+def _is_filled_by(own: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
+    """Return whether what a class holds is what the body of a class statement has made.
+
+    The statement may have made another class before the call, with functions of its own.
+    """
+    made = {
+        name: value
+        for name, value in body.items()
+        if not is_atom(value) and (type(value) is types.FunctionType or not name.startswith("__"))
+    }
+    held = {name: own.get(name) for name in made}
+    return bool(made) and all(
+        held[name] is value or getattr(held[name], "__func__", None) is value for name, value in made.items()
+    )
 
 
 def _loggers() -> dict[str, Any]:
