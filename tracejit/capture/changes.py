@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
@@ -117,7 +119,10 @@ def changes(snapshot: Snapshot) -> Changes:
         known = observed.slots.get((kind, key))
         if known is not None and not known.is_read:  # the user's code assigns to it
             assignments.append(_change(observed, known, name, known.value, known.value, False))
-        snapshot.read(observed, kind, key)
+        found = snapshot.slot(observed, kind, key)
+        if found is not None and not found.is_read:
+            found.is_late = True
+            snapshot.read(observed, kind, key)
     return Changes(assignments, resized, reachable)
 
 
@@ -139,7 +144,7 @@ def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
 
     So it may have been assigned to a place where it was already. That it is there in a replay has to be checked.
     """
-    return type(value) is dlarray and id(value) in snapshot.objects
+    return (type(value) is dlarray or type(value) is np.ndarray) and id(value) in snapshot.objects
 
 
 def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:

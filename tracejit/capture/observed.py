@@ -18,15 +18,17 @@ class Slot:
         is_read: whether what it held matters.
         is_updated: whether it was read for an assignment to it only, as ``+=`` does: then what it held matters only if
             a replay repeats that assignment.
+        is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
     """
 
-    __slots__ = ("is_read", "is_updated", "name", "value", "where")
+    __slots__ = ("is_late", "is_read", "is_updated", "name", "value", "where")
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
         self.name = name
         self.value = value
         self.is_read = False
         self.is_updated = False
+        self.is_late = False
         self.where = where
 
     @staticmethod

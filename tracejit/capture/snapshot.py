@@ -202,7 +202,7 @@ class Snapshot:
     def add_body(self, namespace: Mapping[str, Any]) -> None:
         """Note the namespace that the body of a class is going to fill.
 
-        A replay makes the class in the same way. It finds neither the class of now nor what this holds of the call. What
+        A replay makes the class in the same way. It finds neither the class of now nor what that holds. What
         the body and the methods read, they read of the functions around them, and of its bases.
         """
         self._bodies.append(namespace)
