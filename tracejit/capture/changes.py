@@ -64,7 +64,7 @@ class Assignment(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What a run has changed in objects that a replay can find.
+    """The changes of a run in objects that a replay can find.
 
     assignments  new values at places
     resized      lists that have another length than before and are not compared, and what is new in each

@@ -100,7 +100,7 @@ class PathReader:
         if code not in snapshot.ran:
             snapshot.note_code(code)
         if not code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
-            snapshot.add_body(frame.f_locals)  # of a class: what it fills, and no copy
+            snapshot.made.add(frame.f_locals)  # of a class: what it fills, and no copy
         scope = self._scope = frame.f_globals
         self._variables = {}
         if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods

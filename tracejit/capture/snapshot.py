@@ -10,12 +10,13 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.generators import Generators
+from tracejit.capture.made_classes import MadeClasses
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
 from tracejit.capture.objects import (
     ObservedContainer,
@@ -58,6 +59,8 @@ _OF_CLASSES = frozenset({"type", "__class__"})
 class Snapshot:
     """The objects that were observed during one call of a function.
 
+    Long because each kind of read has a method, of some lines, and all share the notes below.
+
     Attributes:
         objects: by id.
         roots: ids of the objects that a replay starts from, with their names in words.
@@ -69,6 +72,7 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         inherited: instances, slots of them whose values their classes have, and the classes.
+        made: the classes that the call makes.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
@@ -88,9 +92,9 @@ class Snapshot:
         self.names_of_modules: set[str] = set()  # that were looked for by names
         self.apart: list[tuple[Any, Any, tuple[str, int]]] = []
         self.inherited: list[tuple[Observed, Slot, Observed]] = []
+        self.made = MadeClasses()
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
-        self._bodies: list[Mapping[str, Any]] = []  # namespaces of the classes that the call makes
         self.observe(function)
         self.roots[id(function)] = ""
         for argument in arguments:
@@ -130,7 +134,7 @@ class Snapshot:
         for notes in (self.contents, self.caches, self.apart, self.inherited):
             notes.clear()
         self._read_by_names.clear()
-        self._bodies.clear()
+        self.made = MadeClasses()
         self._waiting.clear()
 
     @property
@@ -193,38 +197,11 @@ class Snapshot:
         if observed is None:
             kind = ObservedClass if isinstance(value, type) else ObservedNamespace
             observed = self.objects[id(value)] = kind(value)
-        if id(value) not in self.roots and not self._is_made(value):
+        if id(value) not in self.roots and value not in self.made:
             self.roots[id(value)] = name
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, self._marks)
         return observed
-
-    def add_body(self, namespace: Mapping[str, Any]) -> None:
-        """Note the namespace that the body of a class is going to fill.
-
-        A replay makes the class in the same way. It finds neither the class of now nor what that holds. What
-        the body and the methods read, they read of the functions around them, and of its bases.
-        """
-        self._bodies.append(namespace)
-
-    def _is_made(self, value: Any) -> bool:
-        """Return whether a value is a class that the call makes."""
-        if not self._bodies or not isinstance(value, type):
-            return False
-        own = vars(value)
-        return any(
-            body.get("__qualname__") == value.__qualname__ and _is_filled_by(own, body)
-            for body in self._bodies
-        )
-
-    def _outer_bases(self, kind: type) -> list[type]:
-        """Return the bases of a class which the call makes that were there before."""
-        bases: list[type] = []
-        for base in kind.__mro__:
-            is_known = any(issubclass(known, base) for known in bases)
-            if not is_known and is_user_class(base) and not self._is_made(base):
-                bases.append(base)
-        return bases
 
     def root_of(self, kind: type) -> Observed:
         """Return what is observed of a class, which a replay finds again without a name."""
@@ -251,9 +228,9 @@ class Snapshot:
 
     def read(self, owner: Observed, kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return what it held when it was first observed."""
-        if self._bodies and isinstance(owner, ObservedClass) and self._is_made(owner.value):
+        if isinstance(owner, ObservedClass) and owner.value in self.made:
             is_super = kind is SuperSlot
-            for base in self._outer_bases(owner.value):
+            for base in self.made.outer_bases(owner.value):
                 self.read(
                     self.root_of(base), AttributeSlot if is_super else kind, name[1] if is_super else name
                 )
@@ -315,7 +292,7 @@ class Snapshot:
         kind = type(owner.value)
         if is_user_class(kind) and slot.name not in getattr(owner.value, "__dict__", ()):
             root = self.root_of(kind)
-            if self._is_made(kind):
+            if kind in self.made:
                 self.read(root, AttributeSlot, slot.name)
             elif self.slot(root, AttributeSlot, slot.name) is not None:
                 self.inherited.append((owner, slot, root))
@@ -396,8 +373,8 @@ class Snapshot:
         """Note the methods of a class that run."""
         if id(kind) in self.roots or not is_user_class(kind):
             return
-        if self._is_made(kind):
-            for base in self._outer_bases(kind):
+        if kind in self.made:
+            for base in self.made.outer_bases(kind):
                 self.watch_class(base)
             return
         observed = self.root(kind, kind.__name__)
@@ -422,22 +399,6 @@ def _function_in(raw: Any) -> types.FunctionType | None:
         if type(raw) is not types.FunctionType and hasattr(raw, name) and not isinstance(raw, type):
             raw = getattr(raw, name)
     return raw if type(raw) is types.FunctionType else None
-
-
-def _is_filled_by(own: Mapping[str, Any], body: Mapping[str, Any]) -> bool:
-    """Return whether what a class holds is what the body of a class statement has made.
-
-    The statement may have made another class before the call, with functions of its own.
-    """
-    made = {
-        name: value
-        for name, value in body.items()
-        if not is_atom(value) and (type(value) is types.FunctionType or not name.startswith("__"))
-    }
-    held = {name: own.get(name) for name in made}
-    return bool(made) and all(
-        held[name] is value or getattr(held[name], "__func__", None) is value for name, value in made.items()
-    )
 
 
 def _loggers() -> dict[str, Any]:

@@ -27,11 +27,15 @@ def is_log(code: types.CodeType) -> bool:
 
 
 class SideEffect(NamedTuple):
-    """An effect in words, what to do instead, and its place."""
+    """An effect in words, what to do instead, and its place.
+
+    may_end     whether another recording may lack it, as ``kept[:] = [loss]`` changes the length of a list once
+    """
 
     what: str
     instead: str
     where: Where
+    may_end: bool = False
 
 
 class SideEffects:
@@ -92,6 +96,6 @@ class SideEffects:
         for owner, where in resized:
             kind = type(owner).__name__
             self._once.append(
-                SideEffect(f"changes the length of a {kind} that it did not make", "keep it", where)
+                SideEffect(f"changes the length of a {kind} that it did not make", "keep it", where, True)
             )
         return min(self._once, key=lambda effect: effect.where or ("", 0), default=None)

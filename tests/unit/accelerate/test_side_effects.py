@@ -17,6 +17,7 @@ history = []
 by_name = {}
 state = {"history": []}
 latest = deque(maxlen=2)
+last = [np.zeros(2)]
 logger = logging.getLogger("of.a.user")
 
 
@@ -198,6 +199,11 @@ def makes_lists(x):
     return sum(values)
 
 
+def keeps_the_last(x):
+    last[:] = [x * 2]
+    return x * 2
+
+
 def keeps_constants(x):
     history.append(1)
     state["history"] += [1]
@@ -273,6 +279,7 @@ def passes_its_list_on(x, depth=3, parts=None):
         fills_its_list_in_a_nested_function,
         passes_its_list_on,
         makes_lists,
+        keeps_the_last,
         keeps_constants,
         is_asked_not_to_print,
         prints_to_a_buffer,
