@@ -16,6 +16,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     from tracejit.array import dlarray
     from tracejit.errors import (
         ArgumentError,
+        ArgumentValueError,
         BoundsError,
         CacheError,
         CacheWarning,
@@ -197,6 +198,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
 __all__ = [
     "AcceleratedFunction",
     "ArgumentError",
+    "ArgumentValueError",
     "BoundsError",
     "CacheError",
     "CacheWarning",

@@ -6,6 +6,7 @@
     │   └── BoundsError (IndexError) an index outside its axis
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
+    │   ├── ArgumentValueError (ValueError) an argument whose value does not make sense
     │   ├── RangeError (OverflowError) an integer that its type cannot hold
     │   └── KeyTypeError (IndexError) an index of a wrong type
     ├── WriteError (ValueError)      an array that cannot be written: read-only, or memory that is shared
@@ -68,6 +69,10 @@ class DTypeError(TraceJitError, TypeError):
 
 class ArgumentError(TraceJitError, TypeError):
     """An argument is of the wrong kind, or an option is unknown."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument is of the right kind, and its value does not make sense."""
 
 
 class RangeError(ArgumentError, OverflowError):

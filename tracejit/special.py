@@ -189,7 +189,7 @@ def polygamma(n: Any, x: Any) -> dlarray:
         x: dlarray of any format, ndarray or number.
 
     Returns:
-        dlarray of the broadcast sizes.
+        dlarray of the broadcast sizes, NaN for an `n` that is no integer.
 
     Examples:
         >>> import tracejit as tj
@@ -202,6 +202,8 @@ def polygamma(n: Any, x: Any) -> dlarray:
     order = elementwise.stop_gradient(floating("special.polygamma", n))
     factor = special_ufuncs.call("gamma", (order + 1,)) * where(order % 2 == 0, -1.0, 1.0)
     derivative = factor * special_ufuncs.call("_zeta", (order + 1, x))
+    if not isinstance(n, int):
+        derivative = where(order % 1 == 0, derivative, math.nan)
     return where(order == 0, special_ufuncs.call("psi", (x,)), derivative)
 
 

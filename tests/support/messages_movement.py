@@ -10,8 +10,10 @@ from messages_shared import M, V, X
 import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     BoundsError,
     DimsError,
+    DTypeError,
     KeyTypeError,
     RangeError,
 )
@@ -24,6 +26,28 @@ def put(x: Any, key: Any, value: Any) -> None:
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # functions/indexing
+    (
+        lambda: put(tj.dlarray(np.arange(3)), 0, float("nan")),
+        ArgumentValueError,
+        "setitem: the value nan does not fit x of type int64, which has no NaN; cast x first (x.astype(np.float64)).",
+    ),
+    (
+        lambda: put(tj.dlarray(np.arange(3, dtype=np.int8)), 0, 300.0),
+        RangeError,
+        "setitem: the value 300.0 does not fit x of type int8 (-128 to 127); cast x first.",
+    ),
+    (
+        lambda: put(tj.dlarray(np.arange(3)), 0, float("inf")),
+        RangeError,
+        "setitem: the value inf does not fit x of type int64 (-9223372036854775808 to 9223372036854775807); cast x "
+        "first.",
+    ),
+    (
+        lambda: put(X[0], 0, 2j),
+        DTypeError,
+        "setitem: the value 2j is complex, and x is float64; cast x first (x.astype(np.complex128)), or set "
+        "value.real.",
+    ),
     (
         lambda: X[[0.5]],
         KeyTypeError,

@@ -12,6 +12,7 @@ import tracejit as tj
 from tracejit.array import apply
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     DimsError,
     DTypeError,
     GradientError,
@@ -391,8 +392,55 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.pad(X, 1, stat_length=3),
-        ArgumentError,
+        ArgumentValueError,
         "np.pad: mode='constant' with stat_length= is not supported.",
+    ),
+    (
+        lambda: np.clip(X, 0, 1, dtype=np.int64),
+        ArgumentError,
+        "np.clip: operands of float64 are not cast to int64 with casting='same_kind'; use x.astype(dtype).",
+    ),
+    (
+        lambda: np.clip(X, 0, 1, where=M > 0),  # type: ignore[call-overload]
+        ArgumentError,
+        "np.clip: where= is not supported on dlarrays; arguments are x, a_min, a_max, min, max, dtype, casting.",
+    ),
+    (
+        lambda: np.argmax(X, axis=0, out=np.zeros(3)),
+        DTypeError,
+        "np.argmax: the result is int64, but out is float64; pass an array of integers.",
+    ),
+    (
+        lambda: np.putmask(tj.dlarray(np.arange(3)), V > 0, V),
+        DTypeError,
+        "np.putmask: values are float64, which int64 numbers cannot hold in full; cast them first "
+        "(values.astype(np.int64)).",
+    ),
+    (
+        lambda: round(tj.dlarray(1j)),
+        DTypeError,
+        "round: a complex number has no nearest integer; np.round(x) rounds its real and its imaginary part.",
+    ),
+    (
+        lambda: np.linalg.norm(X, axis=()),
+        DimsError,
+        "np.linalg.norm: axis=() names 0 axes, expected one for vectors or two for matrices; leave axis out for all "
+        "elements.",
+    ),
+    (
+        lambda: np.geomspace(X[0, 0] * 0, 1),
+        ArgumentValueError,
+        "np.geomspace: start and stop must not be zero.",
+    ),
+    (
+        lambda: np.vander(V * X[0], -1),
+        ArgumentValueError,
+        "np.vander: N is -1, expected a number that is not negative.",
+    ),
+    (
+        lambda: np.polyfit(X[0], V, -1),
+        ArgumentValueError,
+        "np.polyfit: deg is -1, expected a number that is not negative.",
     ),
     (
         lambda: np.einsum("ij->", X, casting="no"),

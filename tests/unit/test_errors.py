@@ -20,6 +20,7 @@ TREE = {
     "BoundsError": ("DimsError", "IndexError"),
     "DTypeError": ("TraceJitError", "TypeError"),
     "ArgumentError": ("TraceJitError", "TypeError"),
+    "ArgumentValueError": ("ArgumentError", "ValueError"),
     "RangeError": ("ArgumentError", "OverflowError"),
     "KeyTypeError": ("ArgumentError", "DTypeError", "IndexError"),
     "WriteError": ("TraceJitError", "ValueError"),

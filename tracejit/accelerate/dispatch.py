@@ -211,7 +211,11 @@ class CallDispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
-        elif trace.side_effect is not None and variants.refusal is None:
+        elif (
+            trace.side_effect is not None
+            and variants.refusal is None
+            and not (trace.side_effect.may_end and outcome.kind == "recorded" and options.confirm)
+        ):
             warn(messages.happens_once(name, trace.side_effect))
         if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)

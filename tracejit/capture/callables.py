@@ -24,7 +24,6 @@ from tracejit.capture.values import (
     arrays_inside,
     cached_results,
     is_container,
-    is_written_in_place,
     static,
 )
 from tracejit.record import monitor
@@ -113,10 +112,11 @@ class ObservedFunction(ObservedNames):
         free = bytecode.reads_of(function.__code__).free
         for number, name in enumerate(function.__code__.co_freevars):
             how = free.get(name, READ)
-            slot = snapshot.slot(self, ClosureSlot, (number, name))
-            is_updated = how == UPDATE and slot is not None and is_written_in_place(slot.value)
-            if how == READ or is_updated:
+            snapshot.slot(self, ClosureSlot, (number, name))
+            if how == READ:
                 snapshot.read(self, ClosureSlot, (number, name))
+            elif how == UPDATE:
+                snapshot.update(self, ClosureSlot, (number, name))
 
 
 class ObservedComposite(ObservedCode):

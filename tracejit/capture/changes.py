@@ -20,13 +20,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MISSING, UNKNOWN, static
+from tracejit.capture.values import MAPPINGS, MISSING, UNKNOWN, is_atom, static
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
@@ -61,9 +63,23 @@ class Assignment(NamedTuple):
         put(self.owner, self.kind, self.name, self.before)
 
 
-def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
-    """Return what is new at places that a replay can find, and the ids of the objects that it finds."""
+class Changes(NamedTuple):
+    """The changes of a run in objects that a replay can find.
+
+    assignments  new values at places
+    resized      lists that have another length than before and are not compared, and what is new in each
+    reachable    ids of the objects
+    """
+
+    assignments: list[Assignment]
+    resized: list[tuple[Observed, list[Any]]]
+    reachable: set[int]
+
+
+def changes(snapshot: Snapshot) -> Changes:
+    """Return what a run has changed."""
     assignments: list[Assignment] = []
+    resized: list[tuple[Observed, list[Any]]] = []
     reachable: set[int] = set()
     same: list[tuple[Observed, type[Slot], Any, str]] = []
     for observed, name in _reachable(snapshot):
@@ -72,12 +88,18 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
         if before is not None and now is not None:
             is_list = isinstance(observed.value, _SEQUENCES)
             kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
-            for key, value in () if is_list and len(before) != len(now) else now.items():
+            if is_list and len(before) != len(now):
+                if observed.held is None:  # otherwise the recording is refused: it changes what it reads
+                    held = {*map(id, before.values())}
+                    resized.append((observed, [value for value in now.values() if id(value) not in held]))
+                continue
+            for key, value in now.items():
                 if before.get(key, MISSING) is value:
                     if _is_elsewhere(snapshot, value):
                         same.append((observed, kind, key, name))
                 elif not getattr(type(value), "evaluates_itself", False):
                     slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
+                    _note_update(snapshot, observed, slot, value)
                     is_read = slot.is_read or observed.held is not None
                     assignments.append(
                         _change(observed, slot, name, before.get(key, MISSING), value, is_read)
@@ -89,6 +111,7 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
                 if value is slot.value and _is_elsewhere(snapshot, value):
                     same.append((observed, type(slot), slot.name, name))
                 elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                    _note_update(snapshot, observed, slot, value)
                     assignments.append(
                         _change(observed, slot, name, _own_value(observed, slot), value, slot.is_read)
                     )
@@ -96,8 +119,24 @@ def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
         known = observed.slots.get((kind, key))
         if known is not None and not known.is_read:  # the user's code assigns to it
             assignments.append(_change(observed, known, name, known.value, known.value, False))
-        snapshot.read(observed, kind, key)
-    return assignments, reachable
+        found = snapshot.slot(observed, kind, key)
+        if found is not None and not found.is_read:
+            found.is_late = True
+            snapshot.read(observed, kind, key)
+    return Changes(assignments, resized, reachable)
+
+
+def _note_update(snapshot: Snapshot, observed: Observed, slot: Slot, value: Any) -> None:
+    """Note that a slot was read for an assignment to it, if a replay may repeat that.
+
+    A number or a text (``self.count += 1``) is assigned while recording only, so that what was there does not matter.
+    """
+    is_plain = is_atom(value) or (type(value) is tuple and all(map(is_atom, value)))
+    if slot.is_updated and not slot.is_read and not is_plain:
+        snapshot.where = slot.where
+        before = snapshot.read(observed, type(slot), slot.name)
+        if type(before) is tuple:
+            snapshot.read_whole(before)
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
@@ -105,7 +144,7 @@ def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
 
     So it may have been assigned to a place where it was already. That it is there in a replay has to be checked.
     """
-    return type(value) is dlarray and id(value) in snapshot.objects
+    return (type(value) is dlarray or type(value) is np.ndarray) and id(value) in snapshot.objects
 
 
 def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:

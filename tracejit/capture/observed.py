@@ -12,14 +12,23 @@ Source = Callable[[Any], str]  # the text by which generated source refers to a 
 
 
 class Slot:
-    """A place in an observed object, and what it held when it was first observed."""
+    """A place in an observed object, and what it held when it was first observed.
 
-    __slots__ = ("is_read", "name", "value", "where")
+    Attributes:
+        is_read: whether what it held matters.
+        is_updated: whether it was read for an assignment to it only, as ``+=`` does: then what it held matters only if
+            a replay repeats that assignment.
+        is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
+    """
+
+    __slots__ = ("is_late", "is_read", "is_updated", "name", "value", "where")
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
         self.name = name
         self.value = value
         self.is_read = False
+        self.is_updated = False
+        self.is_late = False
         self.where = where
 
     @staticmethod
@@ -73,6 +82,9 @@ class Notes(Protocol):
 
     def read(self, owner: "Observed", kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return its value."""
+
+    def update(self, owner: "Observed", kind: type[Slot], name: Any) -> None:
+        """Note that a slot is read for an assignment to it only."""
 
     def hold(self, container: Any) -> None:
         """Note which elements a container has."""

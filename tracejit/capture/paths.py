@@ -40,7 +40,7 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, is_written_in_place, static
+from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -99,6 +99,8 @@ class PathReader:
         self._snapshot.where = (code.co_filename, code.co_firstlineno)
         if code not in snapshot.ran:
             snapshot.note_code(code)
+        if not code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
+            snapshot.made.add(frame.f_locals)  # of a class: what it fills, and no copy
         scope = self._scope = frame.f_globals
         self._variables = {}
         if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods
@@ -187,9 +189,8 @@ class PathReader:
                 return
             if number == len(steps) and use.how in (WRITE, UPDATE):
                 if not (kind == "attr" and name in WRITERS and is_container):
-                    slot = self._snapshot.slot(observed, slot_kind, name)
-                    if use.how == UPDATE and slot is not None and is_written_in_place(slot.value):
-                        self._snapshot.read(observed, slot_kind, name)
+                    note = self._snapshot.update if use.how == UPDATE else self._snapshot.slot
+                    note(observed, slot_kind, name)
                 return
             if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
                 if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:

@@ -331,8 +331,10 @@ class Scanner:
             self._push(_UNTRACKED)
 
     def visit_store_subscr(self, instruction: dis.Instruction) -> None:
-        self.visit_delete_subscr(instruction)
+        key, owner = self._pop(), self._pop(TOUCH)
         self._pop()
+        if type(owner) is AccessPath and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
+            self._write(owner.then("item", key.value))
 
     def visit_delete_subscr(self, instruction: dis.Instruction) -> None:
         self._pop()

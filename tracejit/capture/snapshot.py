@@ -16,6 +16,7 @@ from typing import Any
 from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.generators import Generators
+from tracejit.capture.made_classes import MadeClasses
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
 from tracejit.capture.objects import (
     ObservedContainer,
@@ -26,8 +27,24 @@ from tracejit.capture.objects import (
 )
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import Reads
-from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
-from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_library_module, is_user_class
+from tracejit.capture.slots import (
+    AttributeSlot,
+    LibrarySlot,
+    ModuleSlot,
+    MroSlot,
+    NamesSlot,
+    RegisteredSlot,
+    SuperSlot,
+)
+from tracejit.capture.values import (
+    MISSING,
+    UNKNOWN,
+    is_atom,
+    is_closed,
+    is_library_module,
+    is_user_class,
+    is_written_in_place,
+)
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
@@ -42,6 +59,8 @@ _OF_CLASSES = frozenset({"type", "__class__"})
 class Snapshot:
     """The objects that were observed during one call of a function.
 
+    Long because each kind of read has a method, of some lines, and all share the notes below.
+
     Attributes:
         objects: by id.
         roots: ids of the objects that a replay starts from, with their names in words.
@@ -53,6 +72,7 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         inherited: instances, slots of them whose values their classes have, and the classes.
+        made: the classes that the call makes.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
@@ -72,6 +92,7 @@ class Snapshot:
         self.names_of_modules: set[str] = set()  # that were looked for by names
         self.apart: list[tuple[Any, Any, tuple[str, int]]] = []
         self.inherited: list[tuple[Observed, Slot, Observed]] = []
+        self.made = MadeClasses()
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
         self.observe(function)
@@ -113,6 +134,7 @@ class Snapshot:
         for notes in (self.contents, self.caches, self.apart, self.inherited):
             notes.clear()
         self._read_by_names.clear()
+        self.made = MadeClasses()
         self._waiting.clear()
 
     @property
@@ -175,7 +197,7 @@ class Snapshot:
         if observed is None:
             kind = ObservedClass if isinstance(value, type) else ObservedNamespace
             observed = self.objects[id(value)] = kind(value)
-        if id(value) not in self.roots:
+        if id(value) not in self.roots and value not in self.made:
             self.roots[id(value)] = name
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, self._marks)
@@ -206,6 +228,12 @@ class Snapshot:
 
     def read(self, owner: Observed, kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return what it held when it was first observed."""
+        if isinstance(owner, ObservedClass) and owner.value in self.made:
+            is_super = kind is SuperSlot
+            for base in self.made.outer_bases(owner.value):
+                self.read(
+                    self.root_of(base), AttributeSlot if is_super else kind, name[1] if is_super else name
+                )
         slot = self.slot(owner, kind, name)
         if slot is None:
             if kind is AttributeSlot:
@@ -219,6 +247,14 @@ class Snapshot:
             if not is_closed(slot.value):
                 self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
         return slot.value
+
+    def update(self, owner: Observed, kind: type[Slot], name: Any) -> None:
+        """Note that a slot is read for an assignment to it only, as ``+=`` does."""
+        slot = self.slot(owner, kind, name)
+        if slot is not None:
+            slot.is_updated = True
+            if is_written_in_place(slot.value):
+                self.read(owner, kind, name)
 
     def _read_by_texts(self) -> None:
         """Read the modules, and the loggers, whose names the code has or reads."""
@@ -256,7 +292,9 @@ class Snapshot:
         kind = type(owner.value)
         if is_user_class(kind) and slot.name not in getattr(owner.value, "__dict__", ()):
             root = self.root_of(kind)
-            if self.slot(root, AttributeSlot, slot.name) is not None:
+            if kind in self.made:
+                self.read(root, AttributeSlot, slot.name)
+            elif self.slot(root, AttributeSlot, slot.name) is not None:
                 self.inherited.append((owner, slot, root))
 
     def hold(self, container: Any) -> None:
@@ -334,6 +372,10 @@ class Snapshot:
     def watch_class(self, kind: type) -> None:
         """Note the methods of a class that run."""
         if id(kind) in self.roots or not is_user_class(kind):
+            return
+        if kind in self.made:
+            for base in self.made.outer_bases(kind):
+                self.watch_class(base)
             return
         observed = self.root(kind, kind.__name__)
         for base in kind.__mro__:

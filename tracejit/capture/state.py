@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
@@ -147,7 +148,10 @@ class CapturedState(State):
         if self._snapshot is None:
             return [], set()
         try:
-            found, self._reachable = changes(self._snapshot)
+            found, resized, self._reachable = changes(self._snapshot)
+            for observed, added in resized:
+                if any(map(_is_traced, tree.flatten(added)[0])):
+                    self._effects.resized(observed.value, observed.where)
             return found, self._reachable
         except Exception as error:
             self._snapshot.refuse(error)

@@ -125,7 +125,8 @@ def is_user_class(kind: type) -> bool:
 
 def is_written_in_place(value: Any) -> bool:
     """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
-    return type(value) is dlarray or is_user_class(type(value))
+    kind = type(value)
+    return kind is dlarray or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
 
 
 def is_library_module(module: types.ModuleType) -> bool:

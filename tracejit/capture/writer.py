@@ -54,6 +54,7 @@ class GuardWriter:
             int, tuple[str, str]
         ] = {}  # by id of an object: its variable and its name in words
         self._queue: deque[Observed] = deque()
+        self._late: deque[tuple[Observed, Slot]] = deque()
         self._walked: set[int] = set()  # ids of what is observed
         self._written: set[int] = set()  # ids of slots
 
@@ -64,6 +65,9 @@ class GuardWriter:
             self._reached[ident] = (self._guards.constant(observed.value), name)
             self._queue.append(observed)
         self._walk()
+        while self._late:
+            self._read_slot(*self._late.popleft())
+            self._walk()
         for owner, slot, kind in self._snapshot.inherited:
             if slot.is_read and id(owner.value) not in self._reached:  # an instance that the call made
                 self._snapshot.read(kind, type(slot), slot.name)
@@ -96,10 +100,10 @@ class GuardWriter:
         for slot in observed.slots.values():
             if slot.is_read and id(slot) not in self._written:
                 self._written.add(id(slot))
-                path = slot.path(name)
-                if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
-                    self._guards.note_change(path, slot.where)
-                self._slot(owner, path, slot)
+                if slot.is_late:
+                    self._late.append((observed, slot))
+                else:
+                    self._read_slot(observed, slot)
         if is_again:
             return
         if isinstance(observed, ObservedWrapper) and observed.memory is not None:
@@ -108,6 +112,13 @@ class GuardWriter:
             if not same_elements(observed.held, tuple(elements(observed.value))):
                 self._guards.note_change(name, observed.where)
             self._contents(observed, observed.held, Site(owner, "", name, observed.where))
+
+    def _read_slot(self, observed: Observed, slot: Slot) -> None:
+        owner, name = self._reached[id(observed.value)]
+        path = slot.path(name)
+        if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
+            self._guards.note_change(path, slot.where)
+        self._slot(owner, path, slot)
 
     def _slot(self, owner: str, name: str, slot: Slot) -> None:
         absence = slot.absence(owner, self._guards.literal)

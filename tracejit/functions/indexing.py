@@ -4,13 +4,21 @@
 The steps on the way to the elements are those of index_keys.py, Note [what a key becomes].
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64, SUPPORTED_DTYPES, describe_shape
-from tracejit.errors import ArgumentError, DimsError, RangeError, TraceJitError
+from tracejit.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DimsError,
+    DTypeError,
+    RangeError,
+    TraceJitError,
+)
 from tracejit.functions import windows
 from tracejit.functions.index_keys import (
     ParsedKey,
@@ -261,14 +269,43 @@ def as_value(array: dlarray, value: Any, function: str = "setitem", argument: st
                     f"{function}: the {argument} {brief(value)} does not fit x of type {dtype} "
                     f"({info.min} to {info.max}); cast x first."
                 )
+        if dtype.kind in "iu" and type(value) is not int:
+            _check_integral(value, dtype, function, argument)
         try:
             with np.errstate(all="ignore"):
                 constant: dlarray = _as_constant(as_array(np.asarray(value).astype(dtype)))
             return constant
         except OverflowError:
             raise too_large(value, function, argument) from None
+    elif type(value) is complex and dtype.kind in "iuf":
+        raise DTypeError(
+            f"{function}: the {argument} {value} is complex, and x is {dtype}; cast x first "
+            f"(x.astype(np.complex128)), or set {argument}.real."
+        )
     given = as_array(value, function, argument)
     return given if given._data.dtype == dtype else apply("cast", given, dtype=dtype)
+
+
+def _check_integral(value: Any, dtype: np.dtype, function: str, argument: str) -> None:
+    """Check that a number has an integer part that an array of integers can hold; NumPy casts its own numbers.
+
+    Raises:
+        ArgumentValueError: for NaN.
+        RangeError: for infinity and for numbers that are too large.
+    """
+    if isinstance(value, np.floating) and dtype.kind == "u":
+        return
+    info = np.iinfo(dtype)
+    if math.isnan(value):
+        raise ArgumentValueError(
+            f"{function}: the {argument} nan does not fit x of type {dtype}, which has no NaN; cast x first "
+            "(x.astype(np.float64))."
+        )
+    if not info.min - 1 < value < info.max + 1:
+        raise RangeError(
+            f"{function}: the {argument} {brief(value)} does not fit x of type {dtype} "
+            f"({info.min} to {info.max}); cast x first."
+        )
 
 
 def _fitted(array: dlarray, given: dlarray, shape: tuple[int, ...], format: str | None) -> dlarray:

@@ -3,13 +3,18 @@
 
 from typing import NoReturn
 
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, TraceJitError
 
 
-def refuse(function: str, reason: str) -> NoReturn:
+def refuse(function: str, reason: str, error: type[TraceJitError] = ArgumentError) -> NoReturn:
     """Raise the error of a function.
 
+    Args:
+        function: its name.
+        reason: what is wrong, and what to do.
+        error: a class that derives from what NumPy raises, where it raises an error too.
+
     Raises:
-        ArgumentError: in the name of the function, with the reason.
+        TraceJitError: of the class, in the name of the function, with the reason.
     """
-    raise ArgumentError(f"{function}: {reason}.") from None
+    raise error(f"{function}: {reason}.") from None

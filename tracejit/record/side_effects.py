@@ -27,11 +27,15 @@ def is_log(code: types.CodeType) -> bool:
 
 
 class SideEffect(NamedTuple):
-    """An effect in words, what to do instead, and its place."""
+    """An effect in words, what to do instead, and its place.
+
+    may_end     whether another recording may lack it, as ``kept[:] = [loss]`` changes the length of a list once
+    """
 
     what: str
     instead: str
     where: Where
+    may_end: bool = False
 
 
 class SideEffects:
@@ -40,6 +44,7 @@ class SideEffects:
     def __init__(self) -> None:
         self._once: list[SideEffect] = []
         self._kept: list[tuple[str, Any, Where]] = []
+        self._resized: list[tuple[Any, Where]] = []
 
     def called(self, frame: types.FrameType, function: Any, argument: Any = None) -> None:
         """Note a call of a function of C that has one of NAMES; its first argument may be what it is a method of."""
@@ -52,6 +57,11 @@ class SideEffects:
         owner = argument if owner is None else owner
         if isinstance(owner, _KEEPERS):
             self._kept.append((function.__name__, owner, where))
+
+    def resized(self, container: Any, where: Where) -> None:
+        """Note that a container got traced values and another length, also where no call tells (``h += [loss]``)."""
+        if all(container is not other for _, other, _ in self._kept):
+            self._resized.append((container, where))
 
     def logged(self, frame: types.FrameType, where: Where) -> None:
         """Note that a line is logged."""
@@ -82,4 +92,10 @@ class SideEffects:
                     SideEffect(f"calls {name}() of a {kind} that it did not make", instead, where)
                 )
                 break
+        resized, self._resized = self._resized, []
+        for owner, where in resized:
+            kind = type(owner).__name__
+            self._once.append(
+                SideEffect(f"changes the length of a {kind} that it did not make", "keep it", where, True)
+            )
         return min(self._once, key=lambda effect: effect.where or ("", 0), default=None)

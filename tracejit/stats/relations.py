@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Relations of samples and tests of their means, under the names of scipy.stats: statistics and their p-values."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,8 +93,9 @@ def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", axis: Any = 0) -
     squares = reductions.sum(first * first, place) * reductions.sum(second * second, place)
     r = e.clip(reductions.sum(first * second, place) / e.sqrt(squares), -1.0, 1.0)
     if count == 2:  # on a line
-        certain = e.round(r)
-        return SignificanceResult(certain, _p_value("pearsonr", r * 0.0 + 0.5, r * 0.0 + 0.5, alternative))
+        certain, even = e.round(r), r * 0.0 + 0.5
+        # No line of two points is unlikely, whichever correlations the p-value is for.
+        return SignificanceResult(certain, _p_value("pearsonr", even, even, alternative) * 0.0 + 1.0)
     half = count / 2.0 - 1.0
     lower, upper = (call("betainc", (half, half, (1.0 + sign * r) * 0.5)) for sign in (1.0, -1.0))
     return SignificanceResult(r, _p_value("pearsonr", lower, upper, alternative))
@@ -212,7 +214,8 @@ def ttest_ind(
     """
     samples = [floating("stats.ttest_ind", x) for x in (a, b)]
     axes = [normalize_axis("stats.ttest_ind", x, axis) for x in samples]
-    counts = [float(x.shape[place]) for x, place in zip(samples, axes, strict=True)]
+    # Of no samples there is no t, as for SciPy.
+    counts = [float(x.shape[place]) or math.nan for x, place in zip(samples, axes, strict=True)]
     means = [reductions.mean(x, place) for x, place in zip(samples, axes, strict=True)]
     variances = [reductions.var(x, place, ddof=1) for x, place in zip(samples, axes, strict=True)]
     df: Any = counts[0] + counts[1] - 2.0

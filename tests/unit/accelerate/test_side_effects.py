@@ -15,7 +15,9 @@ import tracejit as tj
 X = np.array([1.0, 2.0])
 history = []
 by_name = {}
+state = {"history": []}
 latest = deque(maxlen=2)
+last = [np.zeros(2)]
 logger = logging.getLogger("of.a.user")
 
 
@@ -73,6 +75,25 @@ def keeps_by_insert(x):
     return y
 
 
+def keeps_by_adding(x):
+    y = x * 2
+    state["history"] += [y]
+    return y
+
+
+def keeps_in_a_global_name(x):
+    global history
+    y = x * 2
+    history += [y]
+    return y
+
+
+def keeps_at_the_front(x):
+    y = x * 2
+    state["history"][:0] = [y]
+    return y
+
+
 def keeps_by_update(x):
     y = x * 2
     by_name.update(loss=y)
@@ -96,6 +117,7 @@ def _empty():
     history.clear()
     by_name.clear()
     latest.clear()
+    state["history"] = []
 
 
 OF_LIST = "of a list that it did not make"
@@ -109,6 +131,9 @@ OF_LIST = "of a list that it did not make"
         (keeps_by_append, f"calls append() {OF_LIST}", "append it", 2),
         (keeps_by_extend, f"calls extend() {OF_LIST}", "keep it", 2),
         (keeps_by_insert, f"calls insert() {OF_LIST}", "keep it", 2),
+        (keeps_by_adding, f"changes the length {OF_LIST}", "keep it", 2),
+        (keeps_in_a_global_name, f"changes the length {OF_LIST}", "keep it", 3),
+        (keeps_at_the_front, f"changes the length {OF_LIST}", "keep it", 2),
         (keeps_the_latest, "calls appendleft() of a deque that it did not make", "keep it", 2),
     ],
 )
@@ -129,6 +154,20 @@ def test_a_dict_that_is_updated_is_updated_by_replays():
         accelerated(np.full(2, float(n)))
         assert by_name["loss"].tolist() == [2.0 * n] * 2
     assert accelerated.stats.hits == 2
+
+
+def test_a_dict_that_an_operator_updates_is_updated_by_replays():
+    table = {"tables": {}}
+
+    @tj.dlaccelerate
+    def keeps_by_an_operator(x):
+        table["tables"] |= {"loss": x * 2}
+
+    for n in range(4):
+        table["tables"] = {}
+        keeps_by_an_operator(np.full(2, float(n)))
+        assert table["tables"]["loss"].tolist() == [2.0 * n] * 2
+    assert keeps_by_an_operator.stats.hits == 2
 
 
 def test_in_a_helper_and_in_an_attribute():
@@ -160,8 +199,14 @@ def makes_lists(x):
     return sum(values)
 
 
+def keeps_the_last(x):
+    last[:] = [x * 2]
+    return x * 2
+
+
 def keeps_constants(x):
     history.append(1)
+    state["history"] += [1]
     return x * 2
 
 
@@ -195,6 +240,7 @@ def comprehends(x):
 
 def add_to(parts, part):
     parts.append(part)
+    parts += [part]
 
 
 def put_into(table, y):
@@ -233,6 +279,7 @@ def passes_its_list_on(x, depth=3, parts=None):
         fills_its_list_in_a_nested_function,
         passes_its_list_on,
         makes_lists,
+        keeps_the_last,
         keeps_constants,
         is_asked_not_to_print,
         prints_to_a_buffer,

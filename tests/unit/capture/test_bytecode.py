@@ -83,7 +83,7 @@ def test_what_is_read(body, expected):
     ],
 )
 def test_what_is_only_written_to(body, written_to):
-    assert uses(body, "write") == {written_to}
+    assert uses(body, "write") | uses(body, "update") == {written_to}
     assert uses(body) <= {"local x"}
 
 

@@ -121,3 +121,48 @@ def test_a_number_that_is_counted_or_not_used_is_no_state() -> None:
         box.unused = call
         program(np.ones(3))
     assert program.stats.hits == 3
+
+
+def of_a_number(accelerated: Callable[[Any], Any]) -> tuple[Any, ...]:
+    table = {"total": 0.0, "list": ()}
+
+    def program(x: Any) -> Any:
+        table["total"] += (x * x).sum()
+        table["list"] += (x.sum(),)
+        return x * 2
+
+    return table, accelerated(program)
+
+
+def test_what_was_there_counts_where_replays_assign() -> None:
+    """A number or a tuple that ``+=`` reads only to replace it: it is set anew before each epoch."""
+    worlds = [of_a_number(lambda fun: fun), of_a_number(tj.dlaccelerate)]
+    for epoch, steps in enumerate((1, 1, 1, 3, 3, 3)):
+        for table, _ in worlds:
+            table.update(total=float(epoch // 4), list=())
+        for step in range(steps):
+            (expected, plain), (found, program) = worlds
+            x = np.arange(3.0) + step + epoch
+            np.testing.assert_array_equal(np.asarray(program(x)), plain(x))
+            assert float(found["total"]) == expected["total"]
+            assert [float(part) for part in found["list"]] == [float(part) for part in expected["list"]]
+    assert worlds[1][1].stats.hits >= 2
+
+
+def test_a_sum_that_starts_as_a_number_is_replayed() -> None:
+    class Epoch:
+        total: Any = 0.0
+        count = 0
+
+        @tj.dlaccelerate(audit=False)
+        def step(self, x: Any) -> None:
+            self.total += x.sum()
+            self.count += 1
+
+    epoch = Epoch()
+    for _ in range(4):
+        epoch.total = 0.0
+        for step in range(3):
+            epoch.step(np.full(2, float(step)))
+        assert float(epoch.total) == 6.0
+    assert epoch.step.stats.hits == 8

@@ -26,6 +26,7 @@ hmean(x - 0.5) | pmean(x, 3) | pmean(x, -0.5, axis=1, weights=w) | pmean(x, 0) |
 entropy(x) | entropy(x, axis=1, base=2) | entropy(x, y) | entropy(x[0], y[0], base=3.0) | pearsonr(x[0], y[0])
 pearsonr(x[0], x[0] + 0.05 * y[0]) | pearsonr(x[0], y[0], alternative="less")
 pearsonr(x[0], y[0], alternative="greater") | pearsonr(x[0, :2], y[0, :2])
+pearsonr(x[0, :2], y[0, :2], alternative="less") | pearsonr(x[0, :2], y[0, :2], alternative="greater")
 linregress(x[0], y[0]) | linregress(x[0], y[0], alternative="greater") | ttest_1samp(x, 1.0)
 ttest_1samp(x, 2.5, axis=1, alternative="less") | ttest_rel(x, y) | ttest_rel(x, y, axis=1, alternative="greater")
 ttest_ind(x, y) | ttest_ind(x[:3], y) | ttest_ind(x[:3], y, equal_var=False)
@@ -99,6 +100,14 @@ def test_samples_that_are_equal_have_no_scores() -> None:
         assert np.isnan(found[..., 0]).all() and np.isfinite(found[..., 1]).all()
         slope = tj.dlfeval(lambda x, f=function: tj.dlgradient(f(x)[..., 1].sum(), x), x)
         assert np.isfinite(tj.extractdata(slope)).all()
+
+
+@pytest.mark.parametrize("equal_var", [True, False])
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 3), (3, 0), (1, 1)])
+def test_a_t_of_too_few_samples_is_nan(sizes: tuple[int, int], equal_var: bool) -> None:
+    samples = [np.arange(float(size)) for size in sizes]
+    found = tj.stats.ttest_ind(*samples, equal_var=equal_var)
+    assert np.isnan(found.statistic.item()) and np.isnan(found.pvalue.item())
 
 
 def test_labels_leave_with_their_axes() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import ArgumentValueError, BoundsError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -118,7 +119,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
     n = array.shape[number]
     places, _ = _places("np.delete", obj, n, is_whole=True)
     if np.any((places < -n) | (places >= n)):
-        refuse("np.delete", f"a place is out of range for an axis of {n} elements")
+        refuse("np.delete", f"a place is out of range for an axis of {n} elements", BoundsError)
     kept = np.ones(n, bool)
     kept[places] = False
     return apply("take", array, as_array(np.flatnonzero(kept)), axis=number)
@@ -130,7 +131,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> dlarray:
     n = array.shape[number]
     places, single = _places("np.insert", obj, n)
     if np.any((places < -n) | (places > n)):
-        refuse("np.insert", f"a place is out of range for an axis of {n} elements")
+        refuse("np.insert", f"a place is out of range for an axis of {n} elements", BoundsError)
     places = np.where(places < 0, places + n, places)
     given = in_dtype(movement.relabel(as_array(values, "np.insert", "values"), None), array.dtype)
     rest = (*array.shape[:number], *array.shape[number + 1 :])
@@ -271,7 +272,7 @@ def _in_axis(name: str, place: dlarray, extent: int, mode: str) -> dlarray:
         return elementwise.clip(place, 0, extent - 1)
     outside = reductions.any((place < 0) | (place >= extent))
     if bool(recorder.need_value(outside, name)):
-        refuse(name, f"an index is out of range for an axis of {extent} elements")
+        refuse(name, f"an index is out of range for an axis of {extent} elements", ArgumentValueError)
     return place
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import quantiles
@@ -38,6 +39,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
         refuse(
             "np.pad",
             f"mode={brief(mode)} with {', '.join(f'{k}=' for k in kwargs) or 'no options'} is not supported",
+            ArgumentValueError,
         )
     if mode == "empty" or (mode in ("reflect", "symmetric") and not odd):
         return padding.pad(x, pad_width, "constant" if mode == "empty" else mode)

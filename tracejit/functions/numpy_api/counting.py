@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, INT64
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -50,7 +51,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
     if array.size:
         largest, lowest = reductions.max(places), reductions.min(places)
         if bool(recorder.need_value(lowest < 0, "np.bincount", Decides.TRUTH)):
-            refuse("np.bincount", "x has negative elements; add an offset first")
+            refuse("np.bincount", "x has negative elements; add an offset first", ArgumentValueError)
         if not least or not bool(recorder.need_value(largest < least, "np.bincount", Decides.TRUTH)):
             size = max(least, int(recorder.need_value(largest, "the length of np.bincount")) + 1)
     return _summed(places, given, size, INT64 if given is None or not array.size else FLOAT64)
@@ -61,7 +62,7 @@ def _outer_edges(name: str, a: dlarray, range: Any) -> tuple[Any, Any]:
     if range is not None:
         first, last = range
         if not (recorder.is_array(first) or recorder.is_array(last)) and not first <= last:
-            refuse(name, f"range is {range}, whose end lies before its start; swap them")
+            refuse(name, f"range is {range}, whose end lies before its start; swap them", ArgumentValueError)
     elif not a.size:
         first, last = 0, 1
     else:
@@ -103,7 +104,11 @@ def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple
         return edges, None
     count = integer(name, "bins", bins)
     if given.ndim or count < 1:
-        refuse(name, f"bins is {brief(bins)}, expected a positive number or a vector of edges")
+        refuse(
+            name,
+            f"bins is {brief(bins)}, expected a positive number or a vector of edges",
+            ArgumentValueError,
+        )
     first, last = _outer_edges(name, a, range)
     dtypes = [x if type(x) in (int, float) else as_array(x).dtype for x in (first, last)]
     dtype = np.result_type(*(d(0) if isinstance(d, type) else d for d in dtypes), a.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, is_half, wanted_dtype
+from tracejit.errors import ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
@@ -43,7 +44,9 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
         return array
     if n < 0 or not array.ndim:
         refuse(
-            "np.diff", f"n must not be negative (it is {n}), and a must have an axis (it has {array.ndim})"
+            "np.diff",
+            f"n must not be negative (it is {n}), and a must have an axis (it has {array.ndim})",
+            ArgumentValueError,
         )
     number = normalize_axis("np.diff", array, axis)
     parts: list[Any] = [array]
@@ -100,6 +103,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
             refuse(
                 "np.gradient",
                 f"axis {number} has {array.shape[number]} elements, expected {order + 1} or more",
+                DimsError,
             )
         results.append(_derivative(array, number, spacing, order))
     if len(results) == 1:
@@ -220,6 +224,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         refuse(
             "np.interp",
             f"xp and fp have sizes {places.shape} and {values.shape}, expected vectors of one size",
+            DimsError,
         )
     if period is not None:
         period = abs(period)
@@ -307,6 +312,7 @@ def _vectors(name: str, a: Any, v: Any) -> list[dlarray]:
         refuse(
             name,
             f"operands have sizes {found[0].shape} and {found[1].shape}, expected vectors that are not empty",
+            DimsError,
         )
     dtype = np.result_type(*(x.dtype for x in found))
     return [in_dtype(x, dtype) for x in found]

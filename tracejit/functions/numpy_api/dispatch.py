@@ -31,6 +31,8 @@ from tracejit.util.frames import scipy_call
 from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
 
+_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return the result of a ufunc that was called with a dlarray among its inputs or outputs.
@@ -39,6 +41,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
     """
     name = _name_of_ufunc(ufunc)
+    if options and method == "__call__":
+        options = {key: value for key, value in options.items() if not _has_no_effect(key, value)}
     if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
         return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
     if method == "at":
@@ -58,7 +62,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         result = as_array(result)
         if chosen is not True:
             result = elementwise.where(chosen, result, *out)
-        return writes.into(out, result, name)
+        return writes.into(out, result, name, broadcasts=method in ("__call__", "outer"))
     if method == "reduce" and ufunc in REDUCTIONS and options.keys() <= {"axis", "keepdims"}:
         return REDUCTIONS[ufunc](
             *inputs, axis=options.get("axis", 0), keepdims=options.get("keepdims", False)
@@ -80,6 +84,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if dtype is not None or casting != "same_kind":
         return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype, casting)
     return rounded_to_loop(ufunc, inputs, function(*inputs))
+
+
+def _has_no_effect(option: str, value: Any) -> bool:
+    """Return whether an option of a ufunc has the value that it has without it."""
+    return type(value) in (str, bool) and _DEFAULTS.get(option) == value
 
 
 def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:
@@ -212,6 +221,12 @@ _ADDED_UP: dict[Any, np.ufunc] = {
     np.prod: np.multiply, np.nanprod: np.multiply, np.cumprod: np.multiply, np.nancumprod: np.multiply,
 }  # fmt: skip
 """Functions that add or multiply in the dtype of the array that is given as out=."""
+_GIVES_PLACES = frozenset({np.argmax, np.argmin, np.nanargmax, np.nanargmin})
+_BROADCASTS = frozenset({
+    np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.nanmedian, np.clip, np.outer, np.fix,
+    np.isposinf, np.isneginf,
+})  # fmt: skip
+"""Functions that write a result into a larger array as ufuncs do; others want an array of its size."""
 
 
 def in_form(function: Callable[..., Any], result: Any) -> Any:
@@ -250,8 +265,19 @@ def _with_out(
     if out is not None:
         if function in _ADDED_UP and len(args) == 1 and options.get("dtype") is None:
             options["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], args[0], out)
-        return writes.into(out, as_array(call_function(function, args, options)), _name(function))
+        return _put(function, out, call_function(function, args, options))
     return _result(function, ours, args, options)
+
+
+def _put(function: Callable[..., Any], out: Any, result: Any) -> Any:
+    """Write the result of a function of NumPy into the array that was given as out=, and return the array."""
+    name = _name(function)
+    is_array = isinstance(out, (dlarray, np.ndarray))
+    if function in _GIVES_PLACES and is_array and not np.can_cast(out.dtype, np.intp, "safe"):
+        raise DTypeError(
+            f"{name}: the result is {np.dtype(np.intp)}, but out is {out.dtype}; pass an array of integers."
+        )
+    return writes.into(out, as_array(result), name, broadcasts=function in _BROADCASTS)
 
 
 def _checked(
@@ -296,11 +322,12 @@ def _result(
     if out is not None:
         if function in _ADDED_UP and given.get("dtype") is None:
             given["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], given["a"], out)
-        return writes.into(out, as_array(call_function(function, (), given)), _name(function))
+        return _put(function, out, call_function(function, (), given))
     translated = {}
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
+            value = {option: one for option, one in value.items() if not _has_no_effect(option, one)}
             for option in value:
                 if option not in names and not _takes_any(ours):
                     raise _unsupported(function, option, ours)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import movement, rolling
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.linear import conjugated
@@ -24,7 +25,7 @@ def _cut(name: str, array: dlarray, n: int, axis: int) -> dlarray:
     """Return an array cut, or padded with zeros, to n elements along an axis."""
     extent = array.shape[axis]
     if n < 1:
-        refuse(name, f"n must be positive, not {n}")
+        refuse(name, f"n must be positive, not {n}", ArgumentValueError)
     if n < extent:
         return movement.sliced(array, {axis: slice(0, n)})
     if n == extent:
@@ -91,7 +92,7 @@ def _irfft(name: str, a: Any, n: Any, axis: Any, norm: Any) -> dlarray:
     array, count, number = _operand(name, a, n, axis, norm)
     count = 2 * (array.shape[number] - 1) if count is None else count
     if count < 1:
-        refuse(name, f"n must be positive, not {count}")
+        refuse(name, f"n must be positive, not {count}", ArgumentValueError)
     array = _cut(name, array, count // 2 + 1, number)
     return apply("irfft", array, axis=number, n=count, power=_power(norm, True))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT32, FLOAT64, is_half, is_inexact, part_dtype, wanted_dtype
-from tracejit.errors import RangeError
+from tracejit.errors import ArgumentValueError, RangeError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_asked_dtype, in_dtype
@@ -264,7 +264,11 @@ def _nan_place(op: str, a: Any, axis: Any = None, keepdims: Any = False) -> dlar
         nothing = elementwise.logical_not(any(known, axis))
         nowhere = any(nothing) if nothing.ndim else nothing
         if bool(recorder.need_value(nowhere, name, Decides.TRUTH)):
-            refuse(name, "a row holds NaN only, so it has no extremum; replace NaN first (np.nan_to_num)")
+            refuse(
+                name,
+                "a row holds NaN only, so it has no extremum; replace NaN first (np.nan_to_num)",
+                ArgumentValueError,
+            )
         array = elementwise.where(known, array, -np.inf if op == "argmax" else np.inf)
         # Where a row holds only infinities, those that were there come first.
         best = (reductions.max if op == "argmax" else reductions.min)(array, axis, True)

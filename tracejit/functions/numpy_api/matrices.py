@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
+from tracejit.errors import ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.diagonals import diagonal_view
@@ -42,7 +43,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     first, second = normalize_axis("np.cross", x, axisa), normalize_axis("np.cross", y, axisb)
     sizes = (x.shape[first], y.shape[second])
     if not set(sizes) <= {2, 3}:
-        refuse("np.cross", f"vectors have {sizes[0]} and {sizes[1]} elements, expected 3, or 2")
+        refuse("np.cross", f"vectors have {sizes[0]} and {sizes[1]} elements, expected 3, or 2", DimsError)
     dtype = np.result_type(x.dtype, y.dtype)
     p, q = (
         [part[(slice(None),) * at + (i,)] for i in range(n)]
@@ -77,6 +78,8 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> dlarray:  # noqa: 
     if array.ndim != 1:
         refuse("np.vander", f"x has {array.ndim} axes, expected 1")
     count = array.size if N is None else integer("np.vander", "N", N)
+    if count < 0:
+        refuse("np.vander", f"N is {count}, expected a number that is not negative", ArgumentValueError)
     dtype = np.result_type(array.dtype, np.int64)
     check_room("np.vander", check_sizes("np.vander", "the result", (array.size, max(count, 0))), dtype)
     array = in_dtype(array, dtype)

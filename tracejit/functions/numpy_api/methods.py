@@ -52,6 +52,10 @@ def array_function(self: dlarray, function: Any, types: Any, args: Any, options:
 
 
 def round_to(self: dlarray, decimals: int | None = None) -> Any:
+    if decimals is None and not self._data.ndim and self._data.dtype.kind == "c":
+        raise DTypeError(
+            "round: a complex number has no nearest integer; np.round(x) rounds its real and its imaginary part."
+        )
     rounded = elementwise.round(self, 0 if decimals is None else decimals)
     return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, INT64
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
@@ -108,7 +109,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any 
 def _check_kth(name: str, kth: Any, n: int) -> None:
     for place in np.atleast_1d(np.asarray(kth)).tolist() if n else ():
         if type(place) is not int or not -n <= place < n:
-            refuse(name, f"kth is {brief(place)}, expected integers from {-n} to {n - 1}")
+            refuse(name, f"kth is {brief(place)}, expected integers from {-n} to {n - 1}", ArgumentValueError)
 
 
 def lexsort(keys: Any, axis: Any = -1) -> dlarray:
@@ -135,6 +136,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> dlar
         refuse(
             "np.searchsorted",
             f"a has {array.ndim} axes, expected 1, and side is {brief(side)}, 'left' or 'right'",
+            ArgumentValueError,
         )
     if sorter is not None:
         array = taking.take(array, sorter)
@@ -168,7 +170,9 @@ def check_monotonic(name: str, argument: str, edges: Any, may_fall: bool) -> Non
         holds = np.all(early <= late) or (may_fall and np.all(early >= late))
     if not bool(holds):
         refuse(
-            name, f"{argument} must increase{' or decrease' if may_fall else ''} from one element to the next"
+            name,
+            f"{argument} must increase{' or decrease' if may_fall else ''} from one element to the next",
+            ArgumentValueError,
         )
 
 

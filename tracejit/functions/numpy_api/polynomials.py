@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import differences, matrices
@@ -95,7 +96,7 @@ def polyder(p: Any, m: Any = 1) -> dlarray:
     array = movement.relabel(as_array(p, "np.polyder"), None)
     order = integer("np.polyder", "m", m)
     if order < 0:
-        refuse("np.polyder", f"m is {order}, expected a number that is not negative")
+        refuse("np.polyder", f"m is {order}, expected a number that is not negative", ArgumentValueError)
     for _ in range(min(order, array.size + 1)):
         array = array[:-1] * np.arange(max(array.size - 1, 0), 0, -1)
     return array
@@ -170,7 +171,9 @@ def polyfit(
     places = movement.relabel(as_array(x, name), None) + 0.0
     values = movement.relabel(as_array(y, name), None) + 0.0
     order = integer(name, "deg", deg) + 1
-    fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0
+    if order < 1:
+        refuse(name, f"deg is {order - 1}, expected a number that is not negative", ArgumentValueError)
+    fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order
     if not fits:
         refuse(
             name,

@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, INT64
+from tracejit.errors import ArgumentValueError, BoundsError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.elementwise import where
@@ -135,6 +136,9 @@ def _lerp(a: dlarray, b: dlarray, t: dlarray) -> dlarray:
     return where(t >= 0.5, b - gap * (1 - t), a + gap * t)
 
 
+_EMPTY = "the reduced axes are empty, so there is no quantile; reduce axes that hold elements"
+
+
 def _quantile(
     name: str,
     a: Any,
@@ -147,7 +151,8 @@ def _quantile(
     without_nan: bool,
 ) -> dlarray:
     if not is_option(method, _METHODS):
-        refuse(name, f"method must be one of {', '.join(map(repr, _METHODS))}, not {brief(method)}")
+        known = ", ".join(map(repr, _METHODS))
+        refuse(name, f"method must be one of {known}, not {brief(method)}", ArgumentValueError)
     rows, axes, array = _rows(name, a, axis)
     if rows.dtype.kind == "c":
         refuse(name, f"a is {rows.dtype}, expected real numbers; pass a.real, a.imag or abs(a)")
@@ -178,7 +183,7 @@ def _quantile(
                 (points.size, *rows.shape[:-1]), np.nan, np.result_type(points.dtype, rows.dtype)
             )
             return _led(as_array(nothing), q_shape, array, axes, flag(name, "keepdims", keepdims))
-        refuse(name, "the reduced axes are empty, so there is no quantile; reduce axes that hold elements")
+        refuse(name, _EMPTY, BoundsError)
     places = _virtual_places(n, points, method)
     low, high, weight = _neighbours(places, n, method)
     first = _at(ordered, low)
@@ -199,7 +204,7 @@ def _check_range(name: str, q: Any, given: dlarray, scale: float) -> None:
     else:
         inside = np.all((given._data >= 0) & (given._data <= 1))
     if not bool(inside):
-        refuse(name, f"q must lie between 0 and {scale:g}")
+        refuse(name, f"q must lie between 0 and {scale:g}", ArgumentValueError)
 
 
 def _led(

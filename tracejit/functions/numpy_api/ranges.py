@@ -11,11 +11,13 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.functions import elementwise, joining, movement, taking
+from tracejit.errors import ArgumentValueError
+from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import check_room, check_sizes, integer, is_option
 from tracejit.util.text import brief
 
@@ -40,7 +42,7 @@ def linspace(
     """Return `num` numbers at equal distances from `start` to `stop`."""
     count = integer("np.linspace", "num", num)
     if count < 0:
-        refuse("np.linspace", f"num is {count}, expected a number that is not negative")
+        refuse("np.linspace", f"num is {count}, expected a number that is not negative", ArgumentValueError)
     inner = _inexact(start, stop)
     check_room("np.linspace", check_sizes("np.linspace", "num", (count,)), inner)
     first, last = (movement.relabel(in_dtype(as_array(x, "np.linspace"), inner), None) for x in (start, stop))
@@ -83,6 +85,9 @@ def geomspace(
     first, last = (
         movement.relabel(in_dtype(as_array(x, "np.geomspace"), FLOAT64), None) for x in (start, stop)
     )
+    zero = reductions.any(first == 0) | reductions.any(last == 0)
+    if bool(recorder.need_value(zero, "np.geomspace", Decides.TRUTH)):
+        refuse("np.geomspace", "start and stop must not be zero", ArgumentValueError)
     sign = elementwise.sign(first)
     low, high = first / sign, last / sign
     values = logspace(elementwise.log10(low), elementwise.log10(high), num, endpoint)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval, broadcast_shapes, wanted_dtype
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import (
     contraction,
     creation,
@@ -28,6 +28,7 @@ from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real, real
+from tracejit.util.text import brief
 
 
 @cache
@@ -209,6 +210,11 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> dlarray:
     is_number = is_real(ord)
+    if isinstance(axis, (tuple, list)) and len(axis) not in (1, 2):
+        raise DimsError(
+            f"np.linalg.norm: axis={brief(axis)} names {len(axis)} axes, expected one for vectors or two for matrices; "
+            "leave axis out for all elements."
+        )
     if (is_number and ord not in (1, 2, math.inf)) or is_option(ord, ("nuc",)):
         return late_implementations().spectral.norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]
     if is_number and ord == 2:

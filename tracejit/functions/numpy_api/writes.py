@@ -8,15 +8,21 @@ import numpy as np
 
 from tracejit.array import BUFFERS, as_array, dlarray
 from tracejit.aval import INT64, UINT64
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, DTypeError
 from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.record import recorder, views
 
 
-def into(out: Any, result: Any, what: str) -> Any:
+def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
     """Write a result into the array, or the tuple of one array, that was given as out=, and return the array.
+
+    Args:
+        out: the array.
+        result: what is written.
+        what: the function, for messages.
+        broadcasts: whether the array may have more elements than the result.
 
     Raises:
         DimsError, DTypeError, WriteError: if it does not fit, or the array is read-only.
@@ -25,13 +31,14 @@ def into(out: Any, result: Any, what: str) -> Any:
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     if isinstance(out, dlarray):
-        return views.assign(out, _broadcast(result, out), what)
+        return views.assign(out, _broadcast(result, out) if broadcasts else result, what)
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
     if result._value is not None:
         raise ArgumentError(f"{what}: out is an ndarray, and the result is traced. {BUFFERS}")
     target = recorder.wrap(out)
-    np.copyto(out, views.fitted(target, _broadcast(result, target), what)._data)
+    fitting = _broadcast(result, target) if broadcasts else result
+    np.copyto(out, views.fitted(target, fitting, what)._data)
     return out
 
 
@@ -144,6 +151,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write into the elements of `a` where a mask is true those of `values` at the same places, repeated."""
     target = _destination("np.putmask", "a", a, (mask, values))
+    is_array = isinstance(values, np.ndarray) or (isinstance(values, dlarray) and not views.is_scalar(values))
+    if is_array and not np.can_cast(values.dtype, target.dtype, "safe"):  # NumPy casts lists and numbers
+        raise DTypeError(
+            f"np.putmask: values are {values.dtype}, which {target.dtype} numbers cannot hold in full; cast them first "
+            f"(values.astype(np.{target.dtype}))."
+        )
     given = movement.reshape(as_array(_cycled(values, target.size)), -1)
     given = movement.expanded(given, (target.size,))
     _select(target, mask, movement.reshape(given, target.shape), "np.putmask")

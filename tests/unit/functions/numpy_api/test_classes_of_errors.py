@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What NumPy refuses, dlarrays refuse with an error of the same class, and an option's default changes nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+E, X, N = np.zeros(0), np.arange(4.0) + 1, np.arange(4)
+
+
+def put(y: Any, value: Any) -> Any:
+    y[0] = value
+    return y
+
+
+def put_slice(y: Any, value: Any) -> Any:
+    y[:2] = value
+    return y
+
+
+def put_mask(y: Any, values: Any) -> Any:
+    np.putmask(y, y > 1, values)
+    return y
+
+
+REFUSED: tuple[tuple[Callable[..., Any], np.ndarray], ...] = (
+    (lambda x: np.convolve(x, np.ones(2)), E),
+    (lambda x: np.correlate(x, np.ones(2)), E),
+    (lambda x: np.gradient(x), X[:1]),
+    (lambda x: np.delete(x, 9), X),
+    (lambda x: np.insert(x, 9, 1), X),
+    (lambda x: np.percentile(x, 50), E),
+    (lambda x: np.quantile(x, 0.5), E),
+    (lambda x: np.geomspace(0, x[0], 3), X),
+    (lambda x: np.geomspace(x[0], x[0] * 0, 3), X),
+    (lambda x: np.polyfit(x, x, -1), X),
+    (lambda x: np.interp(X, x, x), E),
+    (lambda x: np.percentile(x, 101), X),
+    (lambda x: np.percentile(x, 50, method="other"), X),  # type: ignore[call-overload]
+    (lambda x: np.linspace(0, x[0], -1), X),
+    (lambda x: np.logspace(0, x[0], -1), X),
+    (lambda x: np.histogram(x, 0), X),
+    (lambda x: np.histogram(x, 3, range=(1, 0)), X),
+    (lambda x: np.histogram(x, [1, 0]), X),
+    (lambda x: np.digitize(x, [1, 0, 2]), X),
+    (lambda x: np.searchsorted(x, 1, side="other"), X),  # type: ignore[call-overload]
+    (lambda x: np.cross(x, x), X),
+    (lambda x: np.diff(x, -1), X),
+    (lambda x: np.pad(x, 1, mode="other"), X),  # type: ignore[call-overload]
+    (lambda x: np.partition(x, 9), X),
+    (lambda x: np.vander(x, -1), X),
+    (lambda x: np.bincount(x - 1), N),
+    (lambda x: np.unravel_index(x + 4, (2,)), N),
+    (lambda x: np.ravel_multi_index((x + 4,), (2,)), N),
+    (lambda x: np.nanargmax(x * np.nan), X),
+    (lambda x: np.fft.fft(x, 0), X),
+    (lambda x: np.linalg.norm(x, axis=()), X),
+    (lambda x: np.linalg.norm(x.reshape(1, 2, 2), axis=(0, 1, 2)), X),
+    (lambda y: put(y, float("nan")), N),
+    (lambda y: put(y, np.float64("nan")), N),
+    (lambda y: put(y, float("inf")), N),
+    (lambda y: put(y, 1e30), N),
+    (lambda y: put_slice(y, float("-inf")), N),
+    (lambda y: put(y, 300.0), N.astype(np.int8)),
+    (lambda y: put(y, -1.0), N.astype(np.uint8)),
+    (lambda y: put(y, 1 + 2j), N),
+    (lambda y: put(y, 1 + 2j), X),
+    (lambda y: y.fill(float("nan")), N),
+    (lambda y: put_mask(y, np.array([1.5, 2.5])), N),
+    (lambda y: put_mask(y, np.array([1.5, 2.5])), X.astype(np.float32)),
+    (lambda y: np.argmax(y.reshape(2, 2), axis=0, out=np.zeros(2)), N),
+    (lambda y: y.reshape(2, 2).argmin(axis=0, out=np.zeros(2)), N),
+    (lambda x: np.add.accumulate(x, out=np.zeros((2, 4))), X),
+    (lambda x: np.cumsum(x, out=np.zeros((2, 4))), X),
+    (lambda x: np.sum(x, out=np.zeros(2)), X),
+    (lambda x: np.max(x, out=np.zeros(2)), X),
+    (lambda x: np.add.reduce(x, out=np.zeros(2)), X),
+    (lambda x: round((x * 1j)[0]), X),
+)
+TAKEN: tuple[tuple[Callable[..., Any], np.ndarray], ...] = (
+    (lambda y: put(y, 1.7), N),
+    (lambda y: put(y, -128.9), N.astype(np.int8)),
+    (lambda y: put(y, np.float64(300.0)), N.astype(np.uint8)),
+    (lambda y: put_slice(y, np.array([1.0, 300.0])), N.astype(np.int8)),
+    (lambda y: put(y, 1e300), X),
+    (lambda y: put(y, np.nan), X),
+    (lambda y: put_mask(y, 1.5), N),
+    (lambda y: put_mask(y, [1.5, 2.5]), N),
+    (lambda y: put_mask(y, np.array([True])), N),
+    (lambda y: np.argmax(y.reshape(2, 2), axis=0, out=np.zeros_like(y[:2], dtype=np.int32)), N),
+    (lambda x: np.add(x, x, out=np.zeros((2, 4))), X),
+    (lambda x: np.percentile(x, 50, out=np.zeros(2)), X),
+    (lambda x: np.clip(x, 1, 2, out=np.zeros((2, 4))), X),
+    (lambda x: np.add(x, x, casting="same_kind", order="K", subok=True, where=True), X),
+    (lambda x: np.sqrt(x, casting="same_kind", where=True), X),
+    (lambda x: np.vecdot(x, x, casting="same_kind", order="K"), X),
+    (lambda x: np.matmul(x, x, casting="same_kind"), X),
+    (lambda x: np.modf(x, casting="same_kind")[1], X),
+    (lambda x: np.clip(x, 2, 3, where=True, order="K"), X),
+    (lambda x: np.einsum("i,i->", x, x, casting="same_kind"), X),
+)
+
+
+@pytest.mark.parametrize(("function", "array"), REFUSED)
+def test_the_class_of_an_error(function: Callable[..., Any], array: np.ndarray) -> None:
+    with pytest.raises((ValueError, IndexError, TypeError, OverflowError)) as numpys:
+        function(array.copy())
+    with pytest.raises(numpys.type) as ours:
+        tj.dlfeval(function, tj.dlarray(array.copy()))
+    assert isinstance(ours.value, tj.TraceJitError)
+    with pytest.raises(numpys.type):
+        tj.dlaccelerate(function)(array.copy())
+
+
+@pytest.mark.parametrize(("function", "array"), TAKEN)
+def test_what_numpy_takes(function: Callable[..., Any], array: np.ndarray) -> None:
+    expected = function(array.copy())
+    accelerated = tj.dlaccelerate(function)
+    for found in (
+        tj.dlfeval(function, tj.dlarray(array.copy())),
+        *[accelerated(array.copy()) for _ in range(3)],
+    ):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(np.asarray(found), expected)
