@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
-from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
+from tracejit.aval import FLOAT64, describe_shape, is_inexact, wanted_dtype
 from tracejit.errors import DimsError
 from tracejit.functions.axes import axis_of_a_number, drop_axes, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_asked_dtype, in_dtype
@@ -28,7 +28,7 @@ def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
 
 def as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
-    return array if array._data.dtype.kind in "fc" else in_dtype(array, FLOAT64)
+    return array if is_inexact(array._data.dtype) else in_dtype(array, FLOAT64)
 
 
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:
