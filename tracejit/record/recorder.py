@@ -106,7 +106,9 @@ class Recorder(RecordingBlock):
         """End the recording: drop the values of all but constants (Note [arrays that are kept] in ended.py)."""
         self.memories.clear(self.around is None)
         self.closed = True
-        self.state.close()
+        # What finalisers and signal handlers compute from here on is none of this recording.
+        with suspended():
+            self.state.close()
         self._captured.clear()
         self._inputs.clear()
         self._guarded.clear()

@@ -431,3 +431,30 @@ def test_a_result_that_is_a_view_of_a_fresh_array(name):
     for i, (first, second) in enumerate(results):
         for found, expected in zip((first, second), VIEWS[name](X + i), strict=True):
             assert np.array_equal(np.asarray(found), np.asarray(expected))
+
+
+class Finalised:
+    """Holds itself, so that it ends where garbage is collected: when a recording asks who has its array."""
+
+    def __init__(self, function, array):
+        self.itself, self.function, self.array = self, function, array
+
+    def __del__(self):
+        self.function(X)
+
+
+def test_a_finaliser_that_computes_while_a_recording_ends():
+    w = np.array([2.0, 3.0, 4.0])
+    ended = []
+    other = dlaccelerate(lambda x: ended.append((x * w).sum().item()))
+
+    @dlaccelerate
+    def fun(x):
+        return x * Finalised(other, np.linspace(1, 2, 3)).array
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.LostChangeWarning)
+        for n in range(5):
+            assert fun(n * X).tolist() == (n * X * np.linspace(1, 2, 3)).tolist()
+    assert ended[0] == 20.0
+    assert fun.stats.hits == 3
