@@ -225,11 +225,11 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
         x = x if wanted is None else in_dtype(x, wanted)
         found: dlarray = apply("cumprod", x, axis=axis)
         return found if wanted is None else in_dtype(found, wanted)
-    _check_steps(ufunc, "accumulate", x._data.shape[axis])
     x = _cast(x, _loop(ufunc, "accumulate", x.dtype, wanted)[1])
     if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
         found, _ = apply("cummax" if ufunc == np.maximum else "cummin", x, axis=axis)
         return found
+    _check_steps(ufunc, "accumulate", x._data.shape[axis])
     if not x._data.shape[axis]:
         return views.copy(x)  # type: ignore[no-any-return]
     rows = _rows(x, axis)

@@ -278,3 +278,10 @@ def test_the_array_that_is_written_is_the_result(ufunc: np.ufunc) -> None:
     out = tj.dlarray(np.array(0.0))
     assert ufunc(tj.dlarray(np.array(1.5)), out=out) is out
     assert np.round(tj.dlarray(np.array(1.5)), out=out) is out
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.maximum, np.minimum])
+def test_ufuncs_with_an_op_for_an_axis_take_any_number_of_elements(ufunc: np.ufunc) -> None:
+    x = np.sin(np.arange(30_000.0))
+    np.testing.assert_allclose(tj.dlfeval(ufunc.accumulate, x), ufunc.accumulate(x), rtol=1e-12)
+    np.testing.assert_allclose(tj.dlfeval(ufunc.reduce, x), ufunc.reduce(x), atol=1e-9)
