@@ -225,6 +225,7 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
         x = x if wanted is None else in_dtype(x, wanted)
         found: dlarray = apply("cumprod", x, axis=axis)
         return found if wanted is None else in_dtype(found, wanted)
+    _check_steps(ufunc, "accumulate", 0)
     x = _cast(x, _loop(ufunc, "accumulate", x.dtype, wanted)[1])
     if ufunc in (np.maximum, np.minimum) and x.dtype.kind != "c":
         found, _ = apply("cummax" if ufunc == np.maximum else "cummin", x, axis=axis)
