@@ -142,6 +142,24 @@ def flatten(
     return leaves, TreeDef(structure, orders, len(leaves))
 
 
+def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Return the leaves of `tree`, in the order of flatten().
+
+    Args:
+        tree: any nesting of containers.
+        is_leaf: containers for which it is true are leaves.
+
+    Raises:
+        ArgumentError: if a container holds itself.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.tree.leaves({"w": [1.0, 2.0], "b": 3.0})
+        [3.0, 1.0, 2.0]
+    """
+    return flatten(tree, is_leaf, "leaves")[0]
+
+
 def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> Structure:
     kind = type(tree)
     names = _names.get(kind, _UNKNOWN)

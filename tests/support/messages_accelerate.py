@@ -100,6 +100,13 @@ def number_that_is_needed() -> None:
         function(V, 1.0 + n / 10)
 
 
+def complex_number_that_changes() -> None:
+    """Call a function with complex numbers."""
+    function = tj.dlaccelerate(lambda x, z: x * z)
+    for n in range(10):
+        function(V, complex(n, 1))
+
+
 def turnover() -> None:
     """Call a function with more sizes than its cache keeps."""
     function = tj.dlaccelerate(lambda x: x.sum(), cache_size=4)
@@ -203,6 +210,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "number_that_is_needed.<locals>.<lambda> is recorded again for each value of n, because float() "
         "at <place> needs it as a Python number. Pass it as a dlarray, or use tracejit's and NumPy's "
         "functions instead of math's. If a trace for each value is intended, raise max_variants.",
+    ),
+    (
+        complex_number_that_changes,
+        RetraceWarning,
+        "complex_number_that_changes.<locals>.<lambda> is recorded again for each value of z, because a complex number "
+        "is a constant of the trace. Pass it as a dlarray (tj.dlarray(z)). If a trace for each value is intended, raise "
+        "max_variants.",
     ),
     (
         turnover,

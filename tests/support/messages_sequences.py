@@ -4,7 +4,7 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
+from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, GradientError
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
@@ -161,6 +161,17 @@ ROWS = (
         lambda: tj.ctc(X, [[1], [4]]),
         BoundsError,
         "ctc: targets are 1 to 4, but there are 4 classes; they must be 0 to 3.",
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [0]]),
+        BoundsError,
+        "ctc: targets hold the blank class, 0, which no label is; leave padding out by target_mask, or choose another "
+        "blank_index.",
+    ),
+    (
+        lambda: tj.ctc(X, [[1.0], [1.5]]),
+        ArgumentValueError,
+        "ctc: targets have fractions, but must be numbers of classes.",
     ),
     (
         lambda: tj.ctc(X, [[1], [1]], [3, 4]),

@@ -108,6 +108,17 @@ def test_leaves():
     assert tree.flatten([1, (2, 3)], is_leaf=lambda x: type(x) is tuple)[0] == [1, (2, 3)]
 
 
+def test_leaves_alone():
+    nested = {"w": [1, (2, None)], "b": OrderedDict(z=3, a={})}
+    assert tree.leaves(nested) == tree.flatten(nested)[0] == [3, 1, 2]
+    assert tree.leaves(nested, is_leaf=lambda part: isinstance(part, list)) == [3, [1, (2, None)]]
+    assert tree.leaves(5) == [5] and tree.leaves(None) == []
+    loop = []
+    loop.append(loop)
+    with pytest.raises(ArgumentError, match="leaves: a container holds itself"):
+        tree.leaves(loop)
+
+
 def test_kinds_are_told_apart():
     treedefs = [tree.flatten(x)[1] for x in ([], (), {}, None, OrderedDict(), Pair(None, None), 0)]
     assert all(a != b for i, a in enumerate(treedefs) for b in treedefs[:i])

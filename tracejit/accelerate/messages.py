@@ -51,8 +51,15 @@ def trace_replaced(name: str, difference: Difference) -> PendingWarning:
     )  # fmt: skip
 
 
-def retraces_on_each_value(name: str, argument: str, needed: Needed) -> PendingWarning:
-    """Return the warning that nearly every value of a number argument is recorded."""
+def retraces_on_each_value(name: str, argument: str, needed: Needed | None) -> PendingWarning:
+    """Return the warning that nearly every value of a number argument is recorded; nothing needs a complex one."""
+    if needed is None:
+        return PendingWarning(
+            f"{name} is recorded again for each value of {argument}, because a complex number is a constant of the "
+            f"trace. Pass it as a dlarray (tj.dlarray({argument})). If a trace for each value is intended, raise "
+            "max_variants.",
+            RetraceWarning, user_location(), ("complex", argument),
+        )  # fmt: skip
     return PendingWarning(
         f"{name} is recorded again for each value of {argument}, because {who_needs('it', *needed)}. "
         "Pass it as a dlarray, or use tracejit's and NumPy's functions instead of math's. If a trace for each value is "

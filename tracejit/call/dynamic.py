@@ -4,7 +4,8 @@
 Keys that differ in numbers only are a family. A number that has taken two values selects a trace by its value; with
 the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
 their promotion follows different rules. If a recording then needs the value as a Python number (an index, math.sqrt),
-the number selects a trace by its value from then on.
+the number selects a trace by its value from then on. Complex numbers always do; their values are counted only to tell
+the user of many.
 """
 
 from collections.abc import Container, Mapping
@@ -19,6 +20,8 @@ from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
 _VALUES = 3  # that make a number vary
+_CONSTANTS = frozenset({complex, np.complex64, np.complex128})  # numbers that select a trace by their values
+_COUNTED = NUMBERS | _CONSTANTS
 _MOST_FAMILIES = 1000
 
 
@@ -36,6 +39,7 @@ class _Family:
         self.values: dict[int, set[Any]] = {}
         self.varying: set[int] = set()
         self.needed: dict[int, Needed] = {}
+        self.constants: set[int] = set()
         self.hits_before: int | None = None  # hits of the function when the first number was needed
 
 
@@ -52,7 +56,7 @@ class DynamicNumbers:
     def rekeyed(self, call: Call, entries: Container[Key]) -> Call:
         """Return a call in which the numbers that vary are arrays, unless its key is among `entries` already."""
         places = [
-            i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in NUMBERS
+            i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in _COUNTED
         ]
         if not places:
             return call
@@ -66,7 +70,9 @@ class DynamicNumbers:
         for i in places:
             values = family.values.setdefault(i, set())
             values.add(call.key.parts[i])
-            if len(values) >= _VALUES and i not in family.needed and not is_known:
+            if call.key.parts[i].kind in _CONSTANTS:
+                family.constants.add(i)
+            elif len(values) >= _VALUES and i not in family.needed and not is_known:
                 family.varying.add(i)
         if is_known or not family.varying:
             return call
@@ -85,24 +91,27 @@ class DynamicNumbers:
         family = self._families.get(_family_key(key))
         return {} if family is None else family.needed
 
-    def churning(self, call: Call, most: int, hits: int) -> tuple[int, Needed] | None:
-        """Return a number that retraces on nearly every value: it is needed, and has taken more than `most` values."""
+    def churning(self, call: Call, most: int, hits: int) -> tuple[int, Needed | None] | None:
+        """Return a number that retraces on nearly every value, and what needs it; nothing needs one that is complex.
+
+        It selects a trace by its value, and has taken more than `most` values.
+        """
         family = self._families.get(_family_key(call.key))
-        if family is None or not family.needed:
+        if family is None or not (family.needed or family.constants):
             return None
         if family.hits_before is None:
             family.hits_before = hits
-        for place, needed in family.needed.items():
+        for place in (*family.needed, *family.constants):
             count = len(family.values[place])
             if count > most and hits - family.hits_before < count:
-                return place, needed
+                return place, family.needed.get(place)
         return None
 
 
 def _family_key(key: Key) -> Key:
     """Return a key with each number replaced by its type."""
     parts = [
-        NumberPart(part.kind) if type(part) is ValuePart and part.kind in NUMBERS else part
+        NumberPart(part.kind) if type(part) is ValuePart and part.kind in _COUNTED else part
         for part in key.parts
     ]
     return key._replace(parts=tuple(parts))

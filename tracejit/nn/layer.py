@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Layer: the base class of all layers, and the mix-ins for what a network does with layers."""
 
+import types
 from typing import Any
 
 from tracejit.errors import ArgumentError
+
+
+def _named(init: Any, owner: str) -> Any:
+    """Return the __init__ of a base with the name of a class, which Python's errors for its arguments begin with."""
+    own = types.FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
+    own.__kwdefaults__, own.__annotations__, own.__doc__ = (
+        init.__kwdefaults__,
+        init.__annotations__,
+        init.__doc__,
+    )
+    own.__module__, own.__qualname__ = init.__module__, f"{owner}.__init__"
+    return own
 
 
 class Layer:
@@ -52,7 +65,10 @@ class Layer:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.may_write = not cls.__module__.startswith("tracejit.nn.")  # the layers of the package do not
+        is_ours = cls.__module__.startswith("tracejit.nn.")
+        cls.may_write = not is_ours  # the layers of the package do not
+        if is_ours and "__init__" not in vars(cls) and not cls.__name__.startswith("_"):
+            setattr(cls, "__init__", _named(cls.__init__, cls.__name__))  # noqa: B010 - mypy refuses the assignment
 
     def __init__(self, *, name: str = "") -> None:
         self.name = name

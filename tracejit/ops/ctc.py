@@ -58,6 +58,11 @@ def _check(
             f"ctc: targets are {used.min()} to {used.max()}, but there are {y.shape[2]} classes; they must be 0 to "
             f"{y.shape[2] - 1}."
         )
+    if (used == blank).any():
+        raise BoundsError(
+            f"ctc: targets hold the blank class, {blank}, which no label is; leave padding out by target_mask, or "
+            "choose another blank_index."
+        )
 
 
 def _log_sum(*terms: np.ndarray) -> np.ndarray:

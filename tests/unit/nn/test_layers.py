@@ -26,6 +26,15 @@ def test_every_layer_is_checked() -> None:
     assert left == WITHOUT_BATCH
 
 
+@pytest.mark.parametrize("name", [name for name in dir(nn) if isinstance(getattr(nn, name), type)])
+def test_errors_for_arguments_name_the_class(name: str) -> None:
+    kind = getattr(nn, name)
+    if issubclass(kind, nn.Layer):
+        with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\)"):
+            kind(no_such_option=1)
+        assert kind.__init__.__qualname__ == f"{name}.__init__"
+
+
 def test_positions() -> None:
     x = tj.dlarray(np.zeros((2, 5, 6), np.float32), "BTC")
     net = tj.dlnetwork([nn.SequenceInput(6), nn.PositionEmbedding(6, 9)], seed=0)

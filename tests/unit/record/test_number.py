@@ -358,6 +358,30 @@ class TestNeeded:
             "max_variants."
         )
 
+    @pytest.mark.parametrize("kind", [complex, np.complex128, np.complex64])
+    def test_a_complex_number_that_keeps_changing(self, kind):
+        def scale(x, z, n=1.0):
+            return x * z * n
+
+        fun = dlaccelerate(scale)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for n in range(20):
+                fun(X, kind(complex(n, 1)))
+        (warning,) = caught
+        assert warning.category is RetraceWarning
+        assert "again for each value of z, because a complex number is a constant" in str(warning.message)
+        for n in range(6):  # as the warning says
+            found = fun(X, dlarray(kind(complex(n, 1))))
+            np.testing.assert_allclose(np.asarray(found), np.asarray(X) * complex(n, 1), rtol=1e-6)
+        assert fun.stats.hits == 4
+
+    def test_a_complex_number_that_recurs_is_no_reason_to_warn(self):
+        fun = dlaccelerate(lambda x, z, rate: x * z * rate)
+        for n in range(60):
+            fun(X, complex(n % 4, 1), 0.5 * n)
+        assert fun.stats.hits > 40
+
     def test_a_few_values_that_recur_are_no_reason_to_warn(self):
         fun = dlaccelerate(lambda x, n: x * len(range(n)))
         with warnings.catch_warnings():

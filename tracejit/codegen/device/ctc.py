@@ -40,7 +40,7 @@ while t < steps:
         if (s & 1) == 1 and s < twice:
             at_label = row * most + (s >> 1)
             given = labels[at_label]
-            if given < 0 or given >= classes:
+            if given < 0 or given >= classes or given == blank:
                 fault[0] = 1
             else:
                 label = index(given)

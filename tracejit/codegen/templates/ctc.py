@@ -59,7 +59,7 @@ if s % 2 == 1:
         hop[lane] = T(-1e999)
         if s < T(twice[lane]):
             label = labels[b * most + s // 2]
-            if label < 0 or label >= classes:
+            if label < 0 or label >= classes or label == blank:
                 label = blank
                 FAULT
             if s > 1 and label != labels[b * most + s // 2 - 1]:

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
+from tracejit.functions import elementwise, reductions
 from tracejit.functions.formats import describe
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.layers.sequences import observed, sequence
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
@@ -57,7 +60,7 @@ def ctc(
     Raises:
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown option.
-        BoundsError: if a target is no class, or a length is longer than its axis.
+        BoundsError: if a target is no class or the blank one, or a length is longer than its axis.
 
     A. Graves et al., "Connectionist temporal classification", 2006, with all sums in logarithms. Probabilities below
     1e-31 in float32, or 1e-292 in float64, count as that number. There are no second derivatives: dlgradient raises
@@ -128,6 +131,10 @@ def _targets(targets: Any, batch: int) -> dlarray:
         )
     if array._data.dtype.kind not in "iuf":
         raise ArgumentError(f"ctc: targets are {array._data.dtype}, but must be numbers of classes.")
+    if array._data.dtype.kind == "f":
+        whole = reductions.all(elementwise.floor(array) == array)
+        if not bool(recorder.need_value(whole, "the targets of ctc", Decides.TRUTH)):
+            raise ArgumentValueError("ctc: targets have fractions, but must be numbers of classes.")
     return array
 
 
