@@ -3,6 +3,8 @@
 
 Dicts, lists, tuples, named tuples, dataclass instances and networks (TreeNode) are containers, None is a container
 without leaves, and everything else is a leaf. Only these exact types are: a subclass of dict is a leaf.
+
+Long because its functions are public, with docstrings and examples.
 """
 
 import dataclasses

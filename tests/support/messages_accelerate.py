@@ -214,9 +214,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         complex_number_that_changes,
         RetraceWarning,
-        "complex_number_that_changes.<locals>.<lambda> is recorded again for each value of z, because a complex number "
-        "is a constant of the trace. Pass it as a dlarray (tj.dlarray(z)). If a trace for each value is intended, raise "
-        "max_variants.",
+        "complex_number_that_changes.<locals>.<lambda> is recorded again for each value of z, because a complex "
+        "number is a constant of the trace. Pass it as a dlarray (tj.dlarray(z)). If a trace for each value is "
+        "intended, raise max_variants.",
     ),
     (
         turnover,

@@ -55,9 +55,11 @@ class DynamicNumbers:
 
     def rekeyed(self, call: Call, entries: Container[Key]) -> Call:
         """Return a call in which the numbers that vary are arrays, unless its key is among `entries` already."""
-        places = [
-            i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in _COUNTED
-        ]
+        places = {
+            i: part
+            for i, part in enumerate(call.key.parts)
+            if type(part) is ValuePart and part.kind in _COUNTED
+        }
         if not places:
             return call
         is_known = call.key in entries
@@ -67,10 +69,10 @@ class DynamicNumbers:
             if len(self._families) >= _MOST_FAMILIES:
                 del self._families[next(iter(self._families))]
             family = self._families[family_key] = _Family()
-        for i in places:
+        for i, part in places.items():
             values = family.values.setdefault(i, set())
-            values.add(call.key.parts[i])
-            if call.key.parts[i].kind in _CONSTANTS:
+            values.add(part)
+            if part.kind in _CONSTANTS:
                 family.constants.add(i)
             elif len(values) >= _VALUES and i not in family.needed and not is_known:
                 family.varying.add(i)

@@ -4,6 +4,8 @@
 The recorder is context, not data: there is one array class, and an array that takes part in a trace
 carries the Value that stands for it. Arrays enter and leave here through three attributes, `_data`,
 `_format` and `_value`; the class itself is registered by tracejit.array, which stands above this module.
+
+Long because the recorder and the door read each other's state.
 """
 
 import sys

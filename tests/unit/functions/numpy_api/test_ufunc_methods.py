@@ -148,7 +148,7 @@ def test_casting(casting: str) -> None:
 
 def test_options_that_no_function_has() -> None:
     with pytest.raises(tj.ArgumentError, match=r"np\.clip: where= is not supported on dlarrays"):
-        np.clip(tj.dlarray([1.0]), 0, 1, where=True)
+        np.clip(tj.dlarray([1.0]), 0, 1, where=[True])
 
 
 HALVES = np.array([1.5, 2.5, 65000.0, 65000.0], np.float16)
