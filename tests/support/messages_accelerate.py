@@ -239,7 +239,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlaccelerate(tj.exp, size=3),
         ArgumentError,
         "dlaccelerate: unknown option 'size'; options are cache_size, check_every, check_mode, "
-        "check_tolerance, confirm, audit, max_variants, enabled, target, write_arguments.",
+        "check_tolerance, confirm, audit, max_variants, enabled, precision, target, write_arguments.",
     ),
     (
         lambda: tj.dlaccelerate(CheckMode="tolerance"),
@@ -309,9 +309,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: setattr(tj.dlaccelerate(tj.exp), "colour", 3),
         AttributeError,
         "an accelerated function has no attribute 'colour'; the options are audit, cache_size, "
-        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants, target, write_arguments. To "
-        "attach a "
-        "value of your own, set it on the function before it is accelerated.",
+        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants, precision, target, "
+        "write_arguments. To attach a value of your own, set it on the function before it is accelerated.",
     ),
     (
         lambda: tj.dlaccelerate(tj.exp, check_mode="always"),
