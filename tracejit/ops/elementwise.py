@@ -92,11 +92,6 @@ def _vjp_mul(b: Any, node: Any, ct: Any) -> Any:
     return (lambda: b.mul(ct, y), lambda: b.mul(ct, x))
 
 
-def _vjp_square(b: Any, node: Any, ct: Any) -> Any:
-    # In this order: a cotangent is often one number for a row or for all, as that of a sum is.
-    return (b.mul(b.mul(ct, 2.0), node.inputs[0]),)
-
-
 def _vjp_div(b: Any, node: Any, ct: Any) -> Any:
     y = node.inputs[1]
     return (lambda: b.div(ct, y), lambda: b.neg(b.div(b.mul(ct, node.output), y)))
@@ -179,7 +174,8 @@ ARITHMETIC = (
                  "x ** y; ct y x**(y-1) (0 where y = 0), ct x**y log x (0 where x = 0 < y)", _vjp_pow,
                  cost=20, domain=(0.3, 2.5)),
     elementwise("neg", np.negative, "-{0}", "-x; -ct", lambda b, n, ct: (b.neg(ct),)),
-    elementwise("square", np.square, "{0} * {0}", "x x; 2 ct x", _vjp_square),
+    elementwise("square", np.square, "{0} * {0}", "x x; 2 x ct",
+                 _unary(lambda b, x, y: b.mul(x, 2.0))),
     elementwise("reciprocal", np.reciprocal, "reciprocal_{T}({0})", "1 / x; -ct y y",
                  _unary(lambda b, x, y: b.neg(b.square(y))), cost=4, domain=(0.5, 3.0)),
     elementwise("abs", np.absolute, "abs({0})", "|x|; ct sign(x), 0 at 0",

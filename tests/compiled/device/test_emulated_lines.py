@@ -68,15 +68,15 @@ def test_each_step_of_a_transform_is_a_launch_of_many_threads() -> None:
 
 
 def alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> tuple[Graph, list[np.ndarray]]:
-    """Return the graph of the loss and its adjoint; many labels repeat, and some do not fit."""
+    """Return the graph of the loss and its adjoint; many labels repeat, and some do not fit; the last class is blank."""
     rng = np.random.default_rng(0)
     y = rng.standard_normal((batch, steps, classes))
     y = y - np.log(np.exp(y).sum(-1, keepdims=True))
     lengths = rng.integers(0, steps + 1, batch)
     lengths[: batch // 2] = steps
     arrays = [
-        y.astype(dtype), rng.integers(0, min(3, classes), (batch, most)), lengths,
-        rng.integers(0, most + 1, batch), rng.standard_normal(batch).astype(dtype),
+        y.astype(dtype), rng.integers(0, max(1, min(3, classes - 1)), (batch, most)), lengths,
+        rng.integers(0, most + 1, batch) * (classes > 1), rng.standard_normal(batch).astype(dtype),
     ]  # fmt: skip
     graph = Graph()
     b = Builder(graph)
