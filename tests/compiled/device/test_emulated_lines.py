@@ -68,7 +68,7 @@ def test_each_step_of_a_transform_is_a_launch_of_many_threads() -> None:
 
 
 def alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> tuple[Graph, list[np.ndarray]]:
-    """Return the graph of the loss and its adjoint; many labels repeat, and some do not fit; the last class is blank."""
+    """Return the graph of the loss and its adjoint; many labels repeat, some do not fit, the last class is blank."""
     rng = np.random.default_rng(0)
     y = rng.standard_normal((batch, steps, classes))
     y = y - np.log(np.exp(y).sum(-1, keepdims=True))
