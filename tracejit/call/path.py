@@ -92,10 +92,16 @@ _NO_TABLES = Tables()
 
 
 class Stored(NamedTuple):
-    """The statements that store the arrays of the list `stored`, and the names that they use."""
+    """The statements that store.
+
+    lines       the statements
+    names       that they use
+    returns     whether the second part of the result is a list of the arrays for them, `stored`
+    """
 
     lines: Sequence[str]
     names: dict[str, Any]
+    returns: bool = True
 
 
 def generate(
@@ -238,7 +244,8 @@ class PathGenerator:
         """Emit stores before the function returns."""
         result = self.lines.pop().removeprefix("return ")
         self.names |= stores.names
-        for line in (f"result, stored = {result}", *stores.lines, "return result"):
+        target = "result, stored" if stores.returns else "result"
+        for line in (f"{target} = {result}", *stores.lines, "return result"):
             self.line(line)
 
     def function(self) -> Callable[[Any], Any]:

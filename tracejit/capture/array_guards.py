@@ -34,7 +34,8 @@ class _LooseArray(NamedTuple):
     data: str
     name: str
     where: tuple[str, int]
-    is_buffer: bool  # memory that is no array, whose numbers are not told from Python's own
+    is_buffer: bool = False  # memory that is no array, whose numbers are not told from Python's own
+    is_written: bool = False  # by code outside the trace, where its elements are not yet what it writes
 
 
 class ArrayGuards:
@@ -125,11 +126,14 @@ class ArrayGuards:
             or any(place not in places for place in observed.computed)
         )
         is_input = bool(inputs or views) and not is_computed_with
+        is_written_only = observed.is_written and not (
+            inputs or views or observed.is_whole or is_computed_with
+        )
         taken = self._taken.get(id(array))
         content = taken[1] if taken else observed.content
         if is_input and observed.has_changed:  # a view of it was written, by a name that no path leads to
             self._guards.note_change(name, observed.where)
-        if content is not None and (taken or not is_input):
+        if content is not None and (taken or not is_input) and not is_written_only:
             if observed.is_large:
                 self._guards.refuse(name, observed.where)
             elif array.tobytes() != content:
@@ -142,7 +146,11 @@ class ArrayGuards:
             observed.is_loose or bool(by_numpy) or any(place not in places for place in observed.passed)
         )
         if type(observed.value) is np.ndarray and is_input and is_loose:
-            self._loose.append(_LooseArray(array, data, name, observed.where, False))
+            self._loose.append(_LooseArray(array, data, name, observed.where))
+        if observed.is_written and observed.has_changed:
+            self._guards.note_change(name, observed.where)
+        elif observed.is_written:
+            self._loose.append(_LooseArray(array, data, name, observed.where, is_written=True))
 
     def buffer(self, site: Site, value: Any) -> None:
         """Memory that NumPy can look at and others can write to: views of it are made again, and it is loose."""
@@ -156,7 +164,7 @@ class ArrayGuards:
         data = f"{site.variable}m"
         buffer = site._replace(before=f"{data} = memory({site.variable})")
         self._guards.add(buffer, f"{array.size} bytes", f"{data}.size != {array.size}")
-        self._loose.append(_LooseArray(array, data, site.name, site.where, True))
+        self._loose.append(_LooseArray(array, data, site.name, site.where, is_buffer=True))
 
     def foreign(self, site: Site, value: Any) -> None:
         """An array of another library, whose memory NumPy can look at."""
@@ -171,7 +179,7 @@ class ArrayGuards:
             )
             return
         data = f"{variable}d"
-        self._loose.append(_LooseArray(array, data, name, site.where, False))
+        self._loose.append(_LooseArray(array, data, name, site.where))
         condition = f"type({variable}) is not {self._guards.constant(type(value))}"
         after = f"{data} = seen({variable})"
         number = self._guards.add(site, described(array), condition, is_told=True, after=after)
@@ -221,8 +229,8 @@ class ArrayGuards:
         branches = self._snapshot.branches_on_untracked
         has_constants = not all(entry.is_input for entry in self._seen) or self._has_computed()
         is_read = has_constants or branches or self._snapshot.extracts_untracked
-        for array, data, name, where, is_buffer in self._loose:
-            if not (is_read or is_buffer):
+        for array, data, name, where, is_buffer, is_written in self._loose:
+            if not (is_read or is_buffer or is_written):
                 continue
             if array.nbytes > (_MOST_BUFFER_BYTES if is_buffer else _MOST_LOOSE_BYTES):
                 self._guards.refuse(name, where)

@@ -6,7 +6,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from tracejit.capture.reads import READ, UPDATE, WRITE, AccessPath, Reads, Use
+from tracejit.capture.reads import READ, WRITE, AccessPath, FreeVariable, Reads, Use
 from tracejit.capture.scanner import Scanner
 
 # Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
@@ -87,26 +87,39 @@ def _fields(code: types.CodeType) -> set[str]:
     return {name for text in _strings(code) for name in re.findall(_FIELD, text)} if is_formatting else set()
 
 
-def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:
-    """Return READ, UPDATE or WRITE for each name of an enclosing function, by this function and those nested in it."""
-    free = dict.fromkeys(code.co_freevars, WRITE)
-    found = [
-        (path.name, UPDATE if how == UPDATE and not path.steps else READ)
-        for path, how, *_ in uses
-        if path.scope == "local" and (path.steps or how != WRITE)
-    ]
+def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, FreeVariable]:
+    """Return what this function and those nested in it do with each name of an enclosing function."""
+    free = dict.fromkeys(code.co_freevars, FreeVariable())
+    for path, how, *_, addition in uses:
+        if path.scope == "local" and path.name in free:
+            is_written = how == WRITE and not path.steps
+            added = () if addition is None or path.steps else (addition,)
+            found = FreeVariable(not is_written and not added, is_written, added)
+            free[path.name] = _joined(free[path.name], found)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            found += [(name, how) for name, how in reads_of(constant).free.items() if how != WRITE]
-    free.update((name, how) for name, how in found if how == UPDATE and name in free)
-    free.update((name, how) for name, how in found if how == READ and name in free)
+            for name, found in reads_of(constant).free.items():
+                if name in free:
+                    free[name] = _joined(free[name], found)
     return free
+
+
+def _joined(one: FreeVariable, other: FreeVariable) -> FreeVariable:
+    return FreeVariable(
+        one.is_read or other.is_read, one.is_assigned or other.is_assigned, one.additions + other.additions
+    )
 
 
 def _without_duplicates(uses: list[Use]) -> tuple[Use, ...]:
     """Return the first of the uses that say the same; uses in a computation differ by their places."""
     unique: dict[Any, Use] = {}
     for use in uses:
-        is_computed = use.operator or use.is_tested or use.is_index or use.callee is not None
+        is_computed = (
+            use.operator
+            or use.is_tested
+            or use.is_index
+            or use.callee is not None
+            or use.addition is not None
+        )
         unique.setdefault((use.path, use.how, is_computed and (use.place, use.callee, use.is_index)), use)
     return tuple(unique.values())

@@ -14,7 +14,7 @@ from tracejit.capture import bytecode, library
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import ObservedNames
 from tracejit.capture.observed import Notes, Observed
-from tracejit.capture.reads import READ, UPDATE
+from tracejit.capture.reads import Constant
 from tracejit.capture.slots import AttributeSlot, CallSlot, ClosureSlot, DrawsSlot, RegistrySlot
 from tracejit.capture.values import (
     DATA,
@@ -32,6 +32,7 @@ PARTS: dict[type, tuple[str, ...]] = {
     types.MethodType: ("__func__", "__self__"),
     functools.partial: ("func", "args", "keywords"),
     property: ("fget",),
+    functools.cached_property: ("func",),
 }
 """Attributes that lead to the parts of a composite, which another object may have under the same names."""
 _READABLE = frozenset({
@@ -111,12 +112,15 @@ class ObservedFunction(ObservedNames):
                 snapshot.hold(snapshot.read(self, AttributeSlot, name))
         free = bytecode.reads_of(function.__code__).free
         for number, name in enumerate(function.__code__.co_freevars):
-            how = free.get(name, READ)
-            snapshot.slot(self, ClosureSlot, (number, name))
-            if how == READ:
+            used = free[name]
+            slot = snapshot.slot(self, ClosureSlot, (number, name))
+            if used.is_assigned and slot is not None:
+                slot.is_assigned = True
+            if used.is_read:
                 snapshot.read(self, ClosureSlot, (number, name))
-            elif how == UPDATE:
-                snapshot.update(self, ClosureSlot, (number, name))
+            for sign, operand in used.additions:
+                added = operand.value if isinstance(operand, Constant) else UNKNOWN
+                snapshot.update(self, ClosureSlot, (number, name), (sign, added))
 
 
 class ObservedComposite(ObservedCode):

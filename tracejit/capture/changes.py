@@ -24,16 +24,17 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
+from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MISSING, UNKNOWN, is_atom, static
+from tracejit.capture.values import MAPPINGS, MEMORIES, MISSING, SETS, UNKNOWN, is_atom, static
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)
-_SEQUENCES = (list, collections.deque)
+_OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
 
 
 class Assignment(NamedTuple):
@@ -67,76 +68,130 @@ class Changes(NamedTuple):
     """The changes of a run in objects that a replay can find.
 
     assignments  new values at places
-    resized      lists that have another length than before and are not compared, and what is new in each
+    resized      containers that got or lost elements, and memory that was written, where nothing compares them
     reachable    ids of the objects
     """
 
     assignments: list[Assignment]
-    resized: list[tuple[Observed, list[Any]]]
+    resized: list[Observed]
     reachable: set[int]
 
 
 def changes(snapshot: Snapshot) -> Changes:
     """Return what a run has changed."""
-    assignments: list[Assignment] = []
-    resized: list[tuple[Observed, list[Any]]] = []
-    reachable: set[int] = set()
+    found = Changes([], [], set())
     same: list[tuple[Observed, type[Slot], Any, str]] = []
     for observed, name in _reachable(snapshot):
-        reachable.add(id(observed.value))
+        found.reachable.add(id(observed.value))
         before, now = snapshot.contents.get(id(observed.value)), observed.contents()
-        if before is not None and now is not None:
-            is_list = isinstance(observed.value, _SEQUENCES)
-            kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
-            if is_list and len(before) != len(now):
-                if observed.held is None:  # otherwise the recording is refused: it changes what it reads
-                    held = {*map(id, before.values())}
-                    resized.append((observed, [value for value in now.values() if id(value) not in held]))
-                continue
-            for key, value in now.items():
-                if before.get(key, MISSING) is value:
-                    if _is_elsewhere(snapshot, value):
-                        same.append((observed, kind, key, name))
-                elif not getattr(type(value), "evaluates_itself", False):
-                    slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
-                    _note_update(snapshot, observed, slot, value)
-                    is_read = slot.is_read or observed.held is not None
-                    assignments.append(
-                        _change(observed, slot, name, before.get(key, MISSING), value, is_read)
-                    )
-            continue
-        for slot in observed.slots.values():
-            if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
-                value = slot.look(observed, slot.name)
-                if value is slot.value and _is_elsewhere(snapshot, value):
-                    same.append((observed, type(slot), slot.name, name))
-                elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
-                    _note_update(snapshot, observed, slot, value)
-                    assignments.append(
-                        _change(observed, slot, name, _own_value(observed, slot), value, slot.is_read)
-                    )
+        if before is None or now is None:
+            _changed_slots(snapshot, observed, name, found, same)
+        elif isinstance(observed.value, _OF_ELEMENTS):
+            _changed_elements(snapshot, observed, name, before, now, found, same)
+        else:
+            if before.keys() - now.keys() and observed.held is None:
+                found.resized.append(observed)
+            _changed_items(snapshot, observed, name, before, now, found, same)
     for observed, kind, key, name in same:
         known = observed.slots.get((kind, key))
         if known is not None and not known.is_read:  # the user's code assigns to it
-            assignments.append(_change(observed, known, name, known.value, known.value, False))
-        found = snapshot.slot(observed, kind, key)
-        if found is not None and not found.is_read:
-            found.is_late = True
+            found.assignments.append(_change(observed, known, name, known.value, known.value, False))
+        slot = snapshot.slot(observed, kind, key)
+        if slot is not None and not slot.is_read:
+            slot.is_late = True
             snapshot.read(observed, kind, key)
-    return Changes(assignments, resized, reachable)
+    return found
 
 
-def _note_update(snapshot: Snapshot, observed: Observed, slot: Slot, value: Any) -> None:
-    """Note that a slot was read for an assignment to it, if a replay may repeat that.
+_Same = list[tuple[Observed, type[Slot], Any, str]]  # slots that hold arrays which other places lead to, too
 
-    A number or a text (``self.count += 1``) is assigned while recording only, so that what was there does not matter.
+
+def _changed_slots(snapshot: Snapshot, observed: Observed, name: str, found: Changes, same: _Same) -> None:
+    """Find the assignments to the slots of an object whose contents were not kept."""
+    for slot in [*observed.slots.values()]:
+        if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
+            value = slot.look(observed, slot.name)
+            if value is slot.value and _is_elsewhere(snapshot, value):
+                same.append((observed, type(slot), slot.name, name))
+            elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                after = _settled(snapshot, observed, slot, value)
+                found.assignments.append(
+                    _change(observed, slot, name, _own_value(observed, slot), after, slot.is_read)
+                )
+            else:
+                _note_unchanged(snapshot, observed, slot)
+
+
+def _changed_elements(
+    snapshot: Snapshot, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any], found: Changes,
+    same: _Same,
+) -> None:  # fmt: skip
+    """Find the assignments to the items of a list, if it has as many as before."""
+    kind = type(observed.value)
+    is_changed = len(before) != len(now)
+    if kind in SETS:
+        is_changed = {*map(id, before.values())} != {*map(id, now.values())}
+    elif kind in MEMORIES:
+        is_changed = before != now
+    elif kind is collections.deque:  # a full one drops elements
+        is_moved = [
+            before.get(key) is not value and (ItemSlot, key) not in observed.slots
+            for key, value in now.items()
+        ]
+        is_changed = is_changed or any(is_moved)
+    if is_changed:
+        if observed.held is None:  # otherwise the recording is refused: it changes what it reads
+            found.resized.append(observed)
+    elif kind not in SETS and kind not in MEMORIES:
+        _changed_items(snapshot, observed, name, before, now, found, same)
+
+
+def _changed_items(
+    snapshot: Snapshot, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any], found: Changes,
+    same: _Same,
+) -> None:  # fmt: skip
+    """Find the assignments to items, or to attributes of an instance."""
+    kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+    for key, value in now.items():
+        slot = observed.slots.get((kind, key))
+        if before.get(key, MISSING) is value:
+            if _is_elsewhere(snapshot, value):
+                same.append((observed, kind, key, name))
+            elif slot is not None:
+                _note_unchanged(snapshot, observed, slot)
+        elif not getattr(type(value), "evaluates_itself", False):
+            slot = slot or kind(key, MISSING, observed.where)
+            after = _settled(snapshot, observed, slot, value)
+            is_read = slot.is_read or observed.held is not None
+            found.assignments.append(_change(observed, slot, name, before.get(key, MISSING), after, is_read))
+
+
+def _settled(snapshot: Snapshot, observed: Observed, slot: Slot, value: Any) -> Any:
+    """Return what a replay puts into a slot that has changed, and note that it was read if that decides about it."""
+    if slot.is_read or not slot.additions:
+        return value
+    increment = increment_of(slot, value)
+    if increment is not None:
+        slot.is_counted = True
+        return increment
+    snapshot.where = slot.where
+    before = snapshot.read(observed, type(slot), slot.name)
+    if type(before) is tuple:
+        snapshot.read_whole(before)
+    return value
+
+
+def _note_unchanged(snapshot: Snapshot, observed: Observed, slot: Slot) -> None:
+    """Note that a slot was read which the code assigns to, and which still holds what it held.
+
+    If the assignment was made, it was one of what was there; in a replay something else can be there. So that is
+    compared. An addition of a number other than 0 was not made.
     """
-    is_plain = is_atom(value) or (type(value) is tuple and all(map(is_atom, value)))
-    if slot.is_updated and not slot.is_read and not is_plain:
-        snapshot.where = slot.where
-        before = snapshot.read(observed, type(slot), slot.name)
-        if type(before) is tuple:
-            snapshot.read_whole(before)
+    is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
+    is_assigned = slot.is_assigned or not all(is_seen(slot.value, *addition) for addition in slot.additions)
+    if is_plain and is_assigned and not slot.is_read:
+        slot.is_late = True
+        snapshot.read(observed, type(slot), slot.name)
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
@@ -198,6 +253,13 @@ def look(owner: Any, kind: type[Slot], name: Any) -> Any:
         return own.get(name, MISSING)
     is_slot = type(static(type(owner), name)) is types.MemberDescriptorType
     return getattr(owner, name, MISSING) if is_slot else MISSING
+
+
+def present(owner: Any, kind: type[Slot], name: Any) -> Any:
+    """Return the value at a place, where the user's code finds it: an instance may have that of its class."""
+    if kind is AttributeSlot:
+        return getattr(owner, name)
+    return owner[name] if kind is ItemSlot else look(owner, kind, name)
 
 
 def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:

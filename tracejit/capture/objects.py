@@ -41,6 +41,7 @@ from tracejit.capture.observed import Notes, Observed
 from tracejit.capture.slots import DrawsSlot, FixedSlot, HeldSlot, LeavesSlot
 from tracejit.capture.values import (
     MAPPINGS,
+    MEMORIES,
     MISSING,
     UNKNOWN,
     arrays_inside,
@@ -59,8 +60,12 @@ TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
-_STORABLE = MAPPINGS | {list, collections.deque}  # containers whose items can be assigned
-_MOST_KEPT = 1 << 14  # items of a container that are looked at again when the call is over
+_CHANGING = MAPPINGS | {
+    list,
+    collections.deque,
+    set,
+}  # containers that are looked at again when the call is over
+_MOST_KEPT = 1 << 14  # items of one of them
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 _HOLDERS = frozenset({
@@ -113,9 +118,12 @@ class ObservedArray(Observed):
         selected: places where a slice, or something that is no constant, selects elements, and whether it is no slice;
             the result may enter the trace as a view.
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
+        is_written: whether plain NumPy may write its elements.
     """
 
-    __slots__ = ("checksum", "computed", "content", "data", "is_computed_with", "passed", "selected", "tape")
+    __slots__ = (
+        "checksum", "computed", "content", "data", "is_computed_with", "is_written", "passed", "selected", "tape",
+    )  # fmt: skip
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
         super().__init__(value, where)
@@ -128,6 +136,7 @@ class ObservedArray(Observed):
         self.passed: list[Any] = []
         self.selected: list[tuple[Any, bool]] = []
         self.is_computed_with = False
+        self.is_written = False
 
     @property
     def is_large(self) -> bool:
@@ -163,6 +172,12 @@ class ObservedArray(Observed):
         if (kind == "attr" and name not in _VIEWS) or (items and indexed >= self.value.ndim):
             self.is_computed_with = True
 
+    def note_written(self, where: tuple[str, int]) -> None:
+        """Note that plain NumPy may write elements of an ndarray."""
+        if type(self.value) is np.ndarray:
+            self.is_written = True
+            self.keep_content(where)
+
     def note_contents(self, snapshot: Notes) -> None:
         if type(self.value) is np.ndarray:
             self.keep_content(snapshot.where)
@@ -188,7 +203,7 @@ class ObservedContainer(Observed):
 
     def contents(self) -> dict[Any, Any] | None:
         value = self.value
-        if type(value) not in _STORABLE or len(value) > _MOST_KEPT:
+        if type(value) not in _CHANGING or len(value) > _MOST_KEPT:
             return None
         return dict(value) if type(value) in MAPPINGS else dict(enumerate(value))
 
@@ -270,6 +285,15 @@ class ObservedOpaque(Observed):
         self.inside = arrays_inside(self.value)
 
 
+class ObservedMemory(ObservedOpaque):
+    """Numbers in a builtin object."""
+
+    __slots__ = ()
+
+    def contents(self) -> dict[Any, Any] | None:
+        return {"bytes": bytes(self.value)} if len(self.value) <= _MOST_KEPT else None
+
+
 def kind_in_library(value: Any) -> type[Observed]:
     """Return the class that observes a value which a module of Python or NumPy holds under a name."""
     if isinstance(value, types.FunctionType):
@@ -294,6 +318,8 @@ def kind_of(value: Any) -> type[Observed]:
         return ForeignArray
     if is_container(value):
         return ObservedContainer
+    if kind in MEMORIES:
+        return ObservedMemory
     if kind is types.FunctionType:
         return ObservedFunction
     if kind is types.ModuleType:

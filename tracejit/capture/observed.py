@@ -16,18 +16,23 @@ class Slot:
 
     Attributes:
         is_read: whether what it held matters.
-        is_updated: whether it was read for an assignment to it only, as ``+=`` does: then what it held matters only if
-            a replay repeats that assignment.
+        is_assigned: whether it can have been assigned to, other than by ``+=`` and the like.
+        additions: what code reads it for an assignment to it only, as ``+=`` does: the sign and the operand of an
+            addition, UNKNOWN where it is not known; the sign is 0 for other operators. What the slot held matters only
+            if a replay repeats that assignment.
+        is_counted: whether a replay adds a number to what it holds.
         is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
     """
 
-    __slots__ = ("is_late", "is_read", "is_updated", "name", "value", "where")
+    __slots__ = ("additions", "is_assigned", "is_counted", "is_late", "is_read", "name", "value", "where")
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
         self.name = name
         self.value = value
         self.is_read = False
-        self.is_updated = False
+        self.is_assigned = False
+        self.is_counted = False
+        self.additions: list[tuple[int, Any]] = []
         self.is_late = False
         self.where = where
 
@@ -83,7 +88,10 @@ class Notes(Protocol):
     def read(self, owner: "Observed", kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return its value."""
 
-    def update(self, owner: "Observed", kind: type[Slot], name: Any) -> None:
+    def assign(self, owner: "Observed", kind: type[Slot], name: Any) -> None:
+        """Note that a slot can be assigned to."""
+
+    def update(self, owner: "Observed", kind: type[Slot], name: Any, addition: tuple[int, Any]) -> None:
         """Note that a slot is read for an assignment to it only."""
 
     def hold(self, container: Any) -> None:

@@ -18,6 +18,7 @@ from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModu
 from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed
 from tracejit.capture.reads import (
+    CHANGE,
     PROBE,
     READ,
     TOUCH,
@@ -26,6 +27,7 @@ from tracejit.capture.reads import (
     WRITERS,
     AccessPath,
     Comparison,
+    Constant,
     SuperAttribute,
     Use,
 )
@@ -185,12 +187,19 @@ class PathReader:
                 slot_kind = LibrarySlot
             is_container = isinstance(observed, ObservedContainer)
             if isinstance(observed, ObservedArray):
-                observed.follow(steps[number - 1 :], self._snapshot.where)
+                if use.how == WRITE and kind == "item":
+                    observed.note_written(self._snapshot.where)
+                else:
+                    observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
-            if number == len(steps) and use.how in (WRITE, UPDATE):
+            if number == len(steps) and kind == "item" and use.how in (WRITE, UPDATE):
+                self._snapshot.change(observed.value)
+            if number == len(steps) and use.how == UPDATE:
+                self._snapshot.update(observed, slot_kind, name, self._added(use))
+                return
+            if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and is_container):
-                    note = self._snapshot.update if use.how == UPDATE else self._snapshot.slot
-                    note(observed, slot_kind, name)
+                    self._snapshot.assign(observed, slot_kind, name)
                 return
             if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
                 if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
@@ -210,10 +219,23 @@ class PathReader:
             self._snapshot.read_whole(value)
             if use.operator or use.is_tested:
                 self._note_operators(type(value))
+        elif use.how == CHANGE:
+            self._snapshot.change(value)
         elif use.how == TOUCH and isinstance(value, type):
             observed = self._snapshot.observe(value)
             if isinstance(observed, ObservedClass):
                 self._snapshot.read_names(observed)  # of instances that a call of it makes
+
+    def _added(self, use: Use) -> tuple[int, Any]:
+        """Return the sign and the operand of an augmented assignment."""
+        assert use.addition is not None
+        sign, operand = use.addition
+        if type(operand) is Constant:
+            return sign, operand.value
+        if type(operand) is not AccessPath or operand.scope == "module":
+            return sign, UNKNOWN
+        value = self._at(operand, self._variables if operand.scope == "local" else self._scope)
+        return sign, UNKNOWN if value is MISSING else value
 
     def _note_operators(self, kind: type) -> None:
         """Note which special methods a class can have: Python looks for them in the class of an operand."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, UPDATE, PROBE = "read", "touch", "write", "update", "probe"
+READ, TOUCH, WRITE, UPDATE, CHANGE, PROBE = "read", "touch", "write", "update", "change", "probe"
 
 
 # Methods of builtin containers that change them and return nothing of their contents.
@@ -37,17 +37,36 @@ class AccessPath(NamedTuple):
         return self._replace(steps=(*self.steps, (kind, name)))
 
 
+class Constant(NamedTuple):
+    """A constant of the code."""
+
+    value: Any
+
+
+class Added(NamedTuple):
+    """The right side of an augmented assignment.
+
+    sign        1 for ``+=``, -1 for ``-=``, 0 for another operator
+    operand     the right side, as far as it is known
+    """
+
+    sign: int
+    operand: AccessPath | Constant | None
+
+
 class Use(NamedTuple):
     """An access path and what is done with its value.
 
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
-                it is read for that assignment only, as += does; PROBE: whether its last step exists
+                it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; PROBE:
+                whether its last step exists
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison
     callee      the path of the function that it is an argument of
     is_index    whether it is indexed by something that is neither a constant nor a slice
     is_tested   whether it is tested for its truth
+    addition    what an UPDATE adds
     """
 
     path: AccessPath
@@ -58,6 +77,20 @@ class Use(NamedTuple):
     callee: AccessPath | None = None
     is_index: bool = False
     is_tested: bool = False
+    addition: Added | None = None
+
+
+class FreeVariable(NamedTuple):
+    """The uses of a name of an enclosing function, by a function and those nested in it.
+
+    is_read      whether its value matters
+    is_assigned  whether it is assigned to, other than by += and the like
+    additions    what those assignments add
+    """
+
+    is_read: bool = False
+    is_assigned: bool = False
+    additions: tuple[Added, ...] = ()
 
 
 class SuperAttribute(NamedTuple):
@@ -94,7 +127,7 @@ class Reads(NamedTuple):
     texts       constants that can be names of attributes
     modules     constants that can be names of modules
     marks       names of the functions and attributes that tell more than the values which they are used with
-    free        READ, UPDATE or WRITE for each name of an enclosing function that is used here or in a nested function
+    free        what is done with each name of an enclosing function that is used here or in a nested function
     is_dynamic  whether attributes may be read by computed names
     catches     whether the function can catch an error, such as that for a missing argument
     branches_on_untracked
@@ -111,7 +144,7 @@ class Reads(NamedTuple):
     texts: frozenset[str]
     modules: frozenset[str]
     marks: frozenset[str]
-    free: dict[str, str]
+    free: dict[str, FreeVariable]
     is_dynamic: bool
     catches: bool
     branches_on_untracked: bool

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tracejit.capture.reads import (
+    CHANGE,
     PROBE,
     READ,
     TOUCH,
@@ -24,15 +25,13 @@ from tracejit.capture.reads import (
     WRITE,
     WRITERS,
     AccessPath,
+    Added,
     Comparison,
+    Constant,
     SuperAttribute,
     Use,
 )
 from tracejit.util.named_tuples import NamedTuple
-
-
-class _Constant(NamedTuple):
-    value: Any
 
 
 class _Super(NamedTuple):
@@ -42,7 +41,7 @@ class _Super(NamedTuple):
     owner: AccessPath
 
 
-# Stack entries besides AccessPath and _Constant; None is a value that does not matter.
+# Stack entries besides AccessPath and Constant; None is a value that does not matter.
 _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
@@ -57,11 +56,13 @@ _TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", 
 _TO_FLOAT = AccessPath("global", "float")
 _IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global", "print")})
 _SUPER, _GETATTR = AccessPath("global", "super"), AccessPath("global", "getattr")
-_BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr")})
+_SETATTR = AccessPath("global", "setattr")
+_BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR})
 _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
+_SIGNS = {"+=": 1, "-=": -1}
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
 _WRITER_STEPS = frozenset(("attr", name) for name in WRITERS)
@@ -105,6 +106,8 @@ class Scanner:
         self._callee: AccessPath | None = None
         self._is_index = False
         self._is_tested = False
+        self._addition: Added | None = None
+        self._updated_at = -1  # where what the last augmented assignment gave is assigned
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
         assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
         self._assigned_once = {name for name in assigned if assigned.count(name) == 1} - self._given
@@ -173,6 +176,7 @@ class Scanner:
                 self._callee,
                 self._is_index,
                 self._is_tested,
+                self._addition,
             )
             self.uses.append(use)
 
@@ -210,7 +214,7 @@ class Scanner:
     # Constants and variables
 
     def visit_load_const(self, instruction: dis.Instruction) -> None:
-        self._push(_Constant(instruction.argval))
+        self._push(Constant(instruction.argval))
 
     visit_load_small_int = visit_load_const
 
@@ -285,6 +289,8 @@ class Scanner:
             self._use(AccessPath("local", name), READ)
 
     def _write(self, target: AccessPath) -> None:
+        if self._at == self._updated_at:
+            return
         size = len(target.steps)
         paths = [*(use.path for use in self.uses), *self._aliases.values(), *self._stack]
         was_used = any(
@@ -322,7 +328,7 @@ class Scanner:
         key = self._pop()
         self.branches_on_untracked |= key is _UNTRACKED
         owner = self._take()
-        if type(owner) is AccessPath and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
+        if type(owner) is AccessPath and type(key) is Constant and type(key.value) in _INDEX_TYPES:
             self._push(owner.then("item", key.value))
         else:
             self._is_index = key is not _SLICE
@@ -333,8 +339,16 @@ class Scanner:
     def visit_store_subscr(self, instruction: dis.Instruction) -> None:
         key, owner = self._pop(), self._pop(TOUCH)
         self._pop()
-        if type(owner) is AccessPath and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
+        if type(owner) is AccessPath and type(key) is Constant and type(key.value) in _INDEX_TYPES:
             self._write(owner.then("item", key.value))
+        else:
+            self._use(owner, CHANGE)
+
+    def visit_store_slice(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self._pop()
+        self._use(self._pop(TOUCH), CHANGE)
+        self._pop()
 
     def visit_delete_subscr(self, instruction: dis.Instruction) -> None:
         self._pop()
@@ -374,18 +388,25 @@ class Scanner:
         if instruction.argrepr == "[]":
             self.visit_binary_subscr(instruction)
         elif instruction.argrepr.endswith("="):
-            self._augmented()
+            self._augmented(instruction)
         else:
             self.visit_unknown(instruction)
 
-    def _augmented(self) -> None:
+    def _augmented(self, instruction: dis.Instruction) -> None:
         """Interpret ``target += ...``, which reads the target for the assignment only."""
-        self._pop()
+        operand = self._pop()
         target = self._take()
-        stores = self._instructions[self._at + 1 : self._at + 4]
-        while stores and stores[0].opname == "SWAP":
-            stores = stores[1:]
-        self._use(target, UPDATE if stores and _stores(stores[0], target) else READ)
+        at = self._at + 1
+        while at < len(self._instructions) and self._instructions[at].opname == "SWAP":
+            at += 1
+        if at < len(self._instructions) and _stores(self._instructions[at], target):
+            self._updated_at = at
+            sign = _SIGNS.get(instruction.argrepr, 0)
+            self._addition = Added(sign, operand if type(operand) in (AccessPath, Constant) else None)
+            self._use(target, UPDATE)
+            self._addition = None
+        else:
+            self._use(target)
         self._push(None)
 
     def visit_compare_op(self, instruction: dis.Instruction) -> None:
@@ -466,7 +487,7 @@ class Scanner:
         if callee is not None and callee.scope == "local" and callee.name in self._rebound:
             callee = None  # the variable may hold another function by now
         if callee == _TO_FLOAT:
-            self.extracts_untracked |= any(type(entry) not in (AccessPath, _Constant) for entry in arguments)
+            self.extracts_untracked |= any(type(entry) not in (AccessPath, Constant) for entry in arguments)
         if callee in _TO_INTEGER:
             self.branches_on_untracked |= _UNTRACKED in arguments
         if callee in _BY_NAME:
@@ -488,9 +509,12 @@ class Scanner:
             self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
 
     def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
-        """Interpret a call of getattr() or hasattr(), whose arguments are on the stack from `at` on."""
+        """Interpret a call of getattr(), hasattr() or setattr(), whose arguments are on the stack from `at` on."""
         owner, name = (*arguments, None, None)[:2]
-        if type(name) is not _Constant or type(name.value) is not str:
+        if callee == _SETATTR:
+            if type(name) is Constant and type(owner) is AccessPath:
+                self._write(owner.then("attr", name.value))
+        elif type(name) is not Constant or type(name.value) is not str:
             self.computes_names = True
         elif type(owner) is AccessPath:
             self._use(self._attribute(owner, name.value), READ if callee == _GETATTR else PROBE)

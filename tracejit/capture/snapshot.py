@@ -19,6 +19,7 @@ from tracejit.capture.generators import Generators
 from tracejit.capture.made_classes import MadeClasses
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
 from tracejit.capture.objects import (
+    ObservedArray,
     ObservedContainer,
     ObservedHolder,
     ObservedNamespace,
@@ -37,6 +38,7 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.values import (
+    MEMORIES,
     MISSING,
     UNKNOWN,
     is_atom,
@@ -248,13 +250,27 @@ class Snapshot:
                 self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
         return slot.value
 
-    def update(self, owner: Observed, kind: type[Slot], name: Any) -> None:
+    def assign(self, owner: Observed, kind: type[Slot], name: Any) -> None:
+        """Note that a slot can be assigned to."""
+        slot = self.slot(owner, kind, name)
+        if slot is not None:
+            slot.is_assigned = True
+
+    def update(self, owner: Observed, kind: type[Slot], name: Any, addition: tuple[int, Any]) -> None:
         """Note that a slot is read for an assignment to it only, as ``+=`` does."""
         slot = self.slot(owner, kind, name)
         if slot is not None:
-            slot.is_updated = True
+            slot.additions.append(addition)
             if is_written_in_place(slot.value):
-                self.read(owner, kind, name)
+                self.change(self.read(owner, kind, name))
+
+    def change(self, value: Any) -> None:
+        """Note that elements of a value can be assigned to, which are then what they were, or written by the trace."""
+        observed = self.observe(value)
+        if isinstance(observed, ObservedArray):
+            observed.note_written(self.where)
+        elif type(value) in MEMORIES:
+            self.read_whole(value)
 
     def _read_by_texts(self) -> None:
         """Read the modules, and the loggers, whose names the code has or reads."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
 
+import io
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import tree
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
@@ -72,6 +72,7 @@ class CapturedState(State):
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()
         self._reachable: set[int] = set()  # ids of the objects that a replay can find
+        self._has_files = False  # whether any of them is a file
 
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
@@ -132,7 +133,7 @@ class CapturedState(State):
 
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
-        return self._effects.first(self._reachable.__contains__, _is_traced)
+        return self._effects.first(self._reachable.__contains__, _is_traced, self._has_files)
 
     def handles_errors(self) -> bool:
         """Return whether the function may handle an error, as long as the recording goes on."""
@@ -149,9 +150,11 @@ class CapturedState(State):
             return [], set()
         try:
             found, resized, self._reachable = changes(self._snapshot)
-            for observed, added in resized:
-                if any(map(_is_traced, tree.flatten(added)[0])):
-                    self._effects.resized(observed.value, observed.where)
+            self._has_files = any(
+                isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
+            )
+            for observed in resized:
+                self._effects.resized(observed.value, observed.where)
             return found, self._reachable
         except Exception as error:
             self._snapshot.refuse(error)

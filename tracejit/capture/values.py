@@ -2,6 +2,7 @@
 """Inspection of values without running the user's code: atoms, containers, attributes, and comparisons of them."""
 
 import abc
+import array
 import collections
 import contextvars
 import enum
@@ -34,6 +35,7 @@ UNKNOWN = _Mark("computed")  # the value of a property or of __getattr__, whose 
 ATOMS = frozenset({
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice,
 })  # fmt: skip
+MEMORIES = frozenset({bytearray, array.array})
 MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 SETS = frozenset({set, frozenset})
 CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS
@@ -126,7 +128,8 @@ def is_user_class(kind: type) -> bool:
 def is_written_in_place(value: Any) -> bool:
     """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
     kind = type(value)
-    return kind is dlarray or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
+    is_memory = kind is dlarray or kind is np.ndarray or kind in MEMORIES
+    return is_memory or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
 
 
 def is_library_module(module: types.ModuleType) -> bool:

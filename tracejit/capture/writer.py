@@ -104,6 +104,8 @@ class GuardWriter:
                     self._late.append((observed, slot))
                 else:
                     self._read_slot(observed, slot)
+            elif slot.is_counted:
+                self._counted(owner, slot.path(name), slot)
         if is_again:
             return
         if isinstance(observed, ObservedWrapper) and observed.memory is not None:
@@ -119,6 +121,14 @@ class GuardWriter:
         if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
             self._guards.note_change(path, slot.where)
         self._slot(owner, path, slot)
+
+    def _counted(self, owner: str, name: str, slot: Slot) -> None:
+        """Compare that a slot to which a replay adds a number still holds one of the same type."""
+        kind = type(slot.value).__name__
+        variable = next(self._variables)
+        binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
+        site = Site(variable, binding, name, slot.where)
+        self._guards.add(site, f"a number ({kind})", f"type({variable}) is not {kind}")
 
     def _slot(self, owner: str, name: str, slot: Slot) -> None:
         absence = slot.absence(owner, self._guards.literal)

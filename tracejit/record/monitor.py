@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import stack
-from tracejit.record.side_effects import NAMES, SideEffects, is_log
+from tracejit.record.side_effects import NAMES, SideEffects, is_log, is_put
 from tracejit.util.frames import PACKAGE
 from tracejit.util.locks import new_lock
 
@@ -208,7 +208,7 @@ class Watch:
                     _start(frame)
                 elif file in _IMPORTS:
                     current.has_imported = True
-                elif is_log(frame.f_code):
+                elif is_log(frame.f_code) or is_put(frame.f_code):
                     _logged(frame)
             elif event == "c_call" and arg.__name__ in NAMES:
                 _called(frame, arg)
@@ -248,12 +248,16 @@ def _called(frame: types.FrameType, function: Any, argument: Any = None) -> None
 
 
 def _logged(frame: types.FrameType) -> None:
-    """Note that the user's code logs a line."""
+    """Note that the user's code logs a line, or puts something into a queue."""
     caller = frame.f_back
     while caller is not None and is_library(caller.f_code.co_filename):
         caller = caller.f_back
     if current.effects is not None and caller is not None and current.started is not None:
-        current.effects.logged(frame, (caller.f_code.co_filename, caller.f_lineno))
+        where = caller.f_code.co_filename, caller.f_lineno
+        if is_put(frame.f_code):
+            current.effects.put(frame, where)
+        else:
+            current.effects.logged(frame, where)
 
 
 class CallWatch:
@@ -314,7 +318,7 @@ class _Monitor:
         if code.co_filename in _IMPORTS:
             current.has_imported = True
             return None
-        if is_log(code):
+        if is_log(code) or is_put(code):
             _logged(sys._getframe(1))
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:

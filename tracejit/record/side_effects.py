@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls whose effects a replay does not repeat: printing, logging, keeping traced values in a list of the caller."""
+"""Calls whose effects a replay does not repeat: printing, logging, writing to files, changing a list of the caller."""
 
+import array
+import io
 import sys
 import types
 from collections import deque
@@ -11,9 +13,18 @@ from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
 _PRINT = print
-NAMES = frozenset({"print", "append", "appendleft", "extend", "insert", "setdefault", "update"})
+NAMES = frozenset({
+    "print", "write", "writelines", "append", "appendleft", "extend", "extendleft", "insert", "setdefault", "update",
+    "add", "discard", "remove", "clear",
+})  # fmt: skip
 """The names of functions that are looked at."""
-_KEEPERS = (list, dict, deque)
+_KEEPERS = (list, dict, deque, set)
+_MEMORIES = (bytearray, array.array)
+_WRITERS = frozenset(
+    {"write", "writelines", "put", "clear"}
+)  # which change something whatever they are given
+_INSTEAD = {"append": "append it", "write": "write it", "writelines": "write them"}
+_STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})  # of sys
 _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looked for
 
 
@@ -24,6 +35,15 @@ def is_log(code: types.CodeType) -> bool:
     import logging
 
     return code is logging.Logger._log.__code__
+
+
+def is_put(code: types.CodeType) -> bool:
+    """Return whether a code puts something into a queue."""
+    if code.co_name != "put" or "queue" not in sys.modules:
+        return False
+    import queue
+
+    return code is queue.Queue.put.__code__
 
 
 class SideEffect(NamedTuple):
@@ -45,23 +65,31 @@ class SideEffects:
         self._once: list[SideEffect] = []
         self._kept: list[tuple[str, Any, Where]] = []
         self._resized: list[tuple[Any, Where]] = []
+        self._printed: list[SideEffect] = []  # into a file
 
     def called(self, frame: types.FrameType, function: Any, argument: Any = None) -> None:
         """Note a call of a function of C that has one of NAMES; its first argument may be what it is a method of."""
         where = frame.f_code.co_filename, frame.f_lineno
         if function is _PRINT:
-            if not any(type(c) is tuple and "file" in c for c in frame.f_code.co_consts):  # keywords of calls
-                self._once.append(SideEffect("calls print()", "print it", where))
+            effect = SideEffect("calls print()", "print it", where)
+            has_file = any(
+                type(c) is tuple and "file" in c for c in frame.f_code.co_consts
+            )  # keywords of calls
+            is_of_process = not has_file or not _STREAMS.isdisjoint(frame.f_code.co_names)
+            (self._once if is_of_process else self._printed).append(effect)
             return
         owner = getattr(function, "__self__", None)
         owner = argument if owner is None else owner
-        if isinstance(owner, _KEEPERS):
+        if isinstance(owner, (*_KEEPERS, *_MEMORIES, io.IOBase)):
             self._kept.append((function.__name__, owner, where))
 
+    def put(self, frame: types.FrameType, where: Where) -> None:
+        """Note that something is put into a queue."""
+        self._kept.append(("put", frame.f_locals.get("self"), where))
+
     def resized(self, container: Any, where: Where) -> None:
-        """Note that a container got traced values and another length, also where no call tells (``h += [loss]``)."""
-        if all(container is not other for _, other, _ in self._kept):
-            self._resized.append((container, where))
+        """Note that a container got or lost elements, also where no call tells (``h += [loss]``)."""
+        self._resized.append((container, where))
 
     def logged(self, frame: types.FrameType, where: Where) -> None:
         """Note that a line is logged."""
@@ -69,7 +97,7 @@ class SideEffects:
         if name != "tracejit":
             self._once.append(SideEffect("writes to the log", "log it", where))
 
-    def first(self, outside: Any, is_traced: Any) -> SideEffect | None:
+    def first(self, outside: Any, is_traced: Any, has_files: bool = False) -> SideEffect | None:
         """Return the first effect that a user will miss, and release the containers that were noted.
 
         One that the function made and nobody has any more must not keep its arrays: the recorder counts who has them.
@@ -78,24 +106,31 @@ class SideEffects:
             outside: tells by the id of an object whether it was there before the function ran, and not only passed to
                 a helper of it.
             is_traced: tells whether an object is a traced value.
+            has_files: whether files were there that the function can write to.
         """
+        self._once += self._printed if has_files else ()
         kept, self._kept = self._kept, []
-        for name, owner, where in kept:
-            if not outside(id(owner)):
-                continue
-            values = [*owner.values()] if isinstance(owner, dict) else [*owner]
-            leaves, _ = tree.flatten([*values[:_MOST_ELEMENTS], *values[-_MOST_ELEMENTS:]])
-            if any(map(is_traced, leaves)):
-                kind = type(owner).__name__
-                instead = "append it" if name == "append" else "keep it"
-                self._once.append(
-                    SideEffect(f"calls {name}() of a {kind} that it did not make", instead, where)
-                )
-                break
         resized, self._resized = self._resized, []
+        for name, owner, where in kept:
+            if not outside(id(owner)) and owner not in (sys.stdout, sys.stderr):
+                continue
+            is_resized = any(owner is other for other, _ in resized)
+            is_certain = name in _WRITERS or isinstance(owner, _MEMORIES) or _holds_traced(owner, is_traced)
+            if is_certain or is_resized:
+                what = f"calls {name}() of a {type(owner).__name__} that it did not make"
+                instead = _INSTEAD.get(name, "keep it")
+                self._once.append(SideEffect(what, instead, where, not is_certain))
+                break
+        called = {id(owner) for _, owner, _ in kept}
         for owner, where in resized:
-            kind = type(owner).__name__
-            self._once.append(
-                SideEffect(f"changes the length of a {kind} that it did not make", "keep it", where, True)
-            )
+            if id(owner) not in called:
+                what = f"changes a {type(owner).__name__} that it did not make"
+                self._once.append(SideEffect(what, "keep it", where, True))
         return min(self._once, key=lambda effect: effect.where or ("", 0), default=None)
+
+
+def _holds_traced(container: Any, is_traced: Any) -> bool:
+    """Return whether a container holds traced values near its ends."""
+    values = [*container.values()] if isinstance(container, dict) else [*container]
+    leaves, _ = tree.flatten([*values[:_MOST_ELEMENTS], *values[-_MOST_ELEMENTS:]])
+    return any(map(is_traced, leaves))

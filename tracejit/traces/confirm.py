@@ -170,7 +170,7 @@ class _Comparison:
         # The outputs of the guards, which come last, are left over.
         arrays = zip(self.first.graph.outputs, self.second.graph.outputs, strict=False)
         names = tree.paths(first.treedef, "result")
-        if self.first.stores is not None:
+        if self.first.stores is not None and self.first.stores.returns:
             names = [_place(name) for name in names]
         for name, a, b in zip(names, first.leaves, second.leaves, strict=True):
             if is_output(a) and type(a) is type(b):

@@ -92,7 +92,7 @@ def record(
             reads.ran()
             stores = Collector(recorder, reads, len(call.arrays)).collect()
         # What is stored is the second part of the result.
-        leaves, treedef = tree.flatten((returned, stores.outputs) if stores.stores else returned)
+        leaves, treedef = tree.flatten((returned, stores.outputs) if stores.returns else returned)
         del returned
         lost = _lost_change((args, kwargs), inputs, leaves)
         results, values = _results(name, recorder, leaves)
@@ -124,7 +124,7 @@ def record(
     own_result = result.assemble(arrays)
     recorded = Recording(trace if _is_kept(recorder) else None, own_result, recorder.needed)
     if stores.stores:
-        own_result, stored = own_result
+        own_result, stored = own_result if stores.returns else (own_result, ())
         recorded = recorded._replace(result=own_result, commit=partial(stores.commit_recorded, stored, call))
     _write(writes, arrays[len(values) :], call)
     return recorded

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
 
+import collections
 import types
 from collections.abc import Sequence
 from functools import partial
@@ -12,9 +13,10 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import Stored
 from tracejit.call.signature import Call
-from tracejit.capture.changes import Assignment, look, put
+from tracejit.capture.changes import Assignment, look, present, put
+from tracejit.capture.increments import Increment
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import arrays_inside, is_atom, is_user_class
+from tracejit.capture.values import MAPPINGS, arrays_inside, is_atom, is_user_class
 from tracejit.errors import TraceJitError
 from tracejit.ir import Where
 from tracejit.ops import Op
@@ -25,13 +27,15 @@ from tracejit.record.number import Number
 from tracejit.util.named_tuples import NamedTuple
 
 # The kinds of leaves of a stored value: an output of the program, an argument, an object that the state locates, an
-# array around an ndarray that it locates, an array that the function makes without the trace, or any other constant.
-OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, CONSTANT = (
+# array around an ndarray that it locates, an array that the function makes without the trace, a number that is added to
+# what is there, or any other constant.
+OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, INCREMENT, CONSTANT = (
     "output",
     "argument",
     "object",
     "memory",
     "array",
+    "increment",
     "constant",
 )
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
@@ -44,7 +48,7 @@ class StoredLeaf(NamedTuple):
     number      among those of its kind
     format      the labels of an array
     views       ops and their parameters, which make a view of it
-    value       of a constant
+    value       of a constant, or what is added
     """
 
     kind: str
@@ -74,6 +78,7 @@ class Stores:
 
     Attributes:
         outputs: arrays of the recording that are stored, and numbers.
+        returns: whether there are outputs: then they are the second part of the result of the trace.
         objects: owners of places, and other objects, that a replay has to find.
         arrays: that the function made without the trace.
         stores: what is stored.
@@ -82,6 +87,7 @@ class Stores:
 
     def __init__(self) -> None:
         self.outputs: list[Any] = []
+        self.returns = False
         self.objects: list[Any] = []
         self.arrays: list[Any] = []
         self.stores: list[StoredValue] = []
@@ -104,27 +110,49 @@ class Stores:
         Args:
             objects: the variables of the objects.
         """
-        names: dict[str, Any] = {"put": put}
+        names: dict[str, Any] = {"put": put, "present": present}
+        given = f"({', '.join(objects)},)"
+        stored = "stored" if self.returns else "()"
         lines, puts = [], []
         for number, store in enumerate(self.stores):
             if any(leaf.kind == ARGUMENT for leaf in store.sources):
                 return None
-            first, change = store.sources[0], store.change
-            value = f"stored[{first.number}]"
-            if store.treedef.structure != tree.LEAF or first.kind != OUTPUT or first.views:
-                given = ", ".join(objects)
-                value = f"value{number}(stored, ({given},))"
+            change = store.change
+            first = store.sources[0] if store.treedef.structure == tree.LEAF else None
+            place = f"{objects[store.owner]}, kind{number}, name{number}"
+            names |= {f"kind{number}": change.kind, f"name{number}": change.name}
+            if first is not None and first.kind == OUTPUT and not first.views:
+                value = f"stored[{first.number}]"
+            elif first is not None and first.kind in (CONSTANT, INCREMENT):
+                value = f"value{number}" if first.kind == CONSTANT else f"present({place}) + value{number}"
+                names[f"value{number}"] = first.value
+            else:
+                value = f"value{number}({stored}, {given})"
                 names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
-            names |= {f"kind{number}": change.kind, f"name{number}": change.name}
-            puts.append(f"put({objects[store.owner]}, kind{number}, name{number}, s{number})")
-        return Stored([*lines, *puts], names)
+            puts.append(f"put({place}, s{number})")
+        return Stored([*lines, *puts], names, self.returns)
 
     def _stored_value(self, store: StoredValue, outputs: Sequence[Any], objects: Sequence[Any]) -> Any:
         """Return a value that is stored."""
+        return self._values((store,), outputs, None, objects)[0]
+
+    def _values(
+        self, stores: Sequence[StoredValue], outputs: Sequence[Any], call: Call | None, objects: Sequence[Any]
+    ) -> list[Any]:
         arrays = [array.copy() for array in self.arrays]
         given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}
-        return tree.unflatten(store.treedef, [_value(leaf, given, None) for leaf in store.sources])
+        values = []
+        for store in stores:
+            first = store.sources[0] if store.sources else None
+            if first is not None and first.kind == INCREMENT:
+                values.append(
+                    present(objects[store.owner], store.change.kind, store.change.name) + first.value
+                )
+            else:
+                leaves = [_value(source, given, call) for source in store.sources]
+                values.append(tree.unflatten(store.treedef, leaves))
+        return values
 
     def values(self, objects: Sequence[Any]) -> list[Any]:
         """Return what is at the places now."""
@@ -143,13 +171,7 @@ class Stores:
             call: of the function.
             objects: those of now.
         """
-        arrays = [array.copy() for array in self.arrays]
-        given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}
-        values = [
-            tree.unflatten(store.treedef, [_value(source, given, call) for source in store.sources])
-            for store in self.stores
-        ]
-        self.put_back(objects, values)
+        self.put_back(objects, self._values(self.stores, outputs, call, objects))
 
     def commit_recorded(self, outputs: Sequence[Any], call: Call) -> None:
         """Put the values of the recording where they belong, and release the objects."""
@@ -249,9 +271,9 @@ class Collector:
             except TraceJitError:  # a container that holds itself
                 continue
             if all(map(self._is_storable, leaves)):
-                # A number or a text is stored while recording only. An array that the function makes is a constant,
-                # unless it reads what was there: then it would be a different one after each call.
-                is_made = not change.is_read and _is_of_user(change.owner) and any(map(_is_array, leaves))
+                # An array, a number or a text that the function makes is a constant, unless it reads what was there:
+                # then it would be a different one after each call.
+                is_made = not change.is_read and _is_of_user(change.owner)
                 if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
@@ -265,6 +287,7 @@ class Collector:
             sources = tuple(map(self._source, leaves))
             kept_place = change._replace(owner=None, before=None, after=None)
             self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
+        self.stores.returns = bool(self.stores.outputs)
         for change, _, _ in reversed(kept):
             change.undo()
         return self.stores
@@ -295,7 +318,7 @@ class Collector:
 
     def _is_storable(self, leaf: Any) -> bool:
         if (
-            isinstance(leaf, _CONSTANTS)
+            isinstance(leaf, (*_CONSTANTS, Increment))
             or type(leaf) is Number
             or is_atom(leaf)
             or id(leaf) in self._reachable
@@ -316,6 +339,8 @@ class Collector:
                 return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects))
             if type(leaf) is np.ndarray:
                 return StoredLeaf(ARRAY, self._number(ARRAY, leaf, self.stores.arrays))
+            if type(leaf) is Increment:
+                return StoredLeaf(INCREMENT, value=leaf.added)
             return StoredLeaf(CONSTANT, value=leaf)
         root, format = root_of(leaf), leaf._format
         if id(root) in self._arguments:
@@ -344,15 +369,12 @@ class Collector:
         return self._numbers[kind, id(value)]
 
 
-def _is_array(leaf: Any) -> bool:
-    return type(leaf) is dlarray or type(leaf) is np.ndarray
-
-
 def _is_of_user(owner: Any) -> bool:
     """Return whether an object is one that only the user's code assigns to."""
     kind = owner if isinstance(owner, type) else type(owner)
     return (
-        kind in (dict, list)
+        kind in MAPPINGS
+        or kind in (list, collections.deque)
         or is_user_class(kind)
         or isinstance(owner, (types.FunctionType, types.ModuleType))
     )

@@ -48,7 +48,7 @@ class Replayable:
         state: the values that are read besides the arguments.
         guard: the number of the output that says whether all guards hold, or None.
         effects: what is written into the inputs.
-        stores: what is put into objects; if there are any, the second part of the result is the arrays for them.
+        stores: what is put into objects; the arrays for it, if there are any, are the second part of the result.
 
     Attributes:
         direct: what direct calls need; None as long as there is no call path, or where there can be none.
@@ -154,7 +154,7 @@ class Replayable:
         """Put what is stored into its place, and return what the function returns."""
         if self.stores is None:
             return result
-        result, outputs = result
+        result, outputs = result if self.stores.returns else (result, ())
         self.stores.commit(outputs, call, objects)
         return result
 

@@ -3,7 +3,9 @@
 
 import io
 import logging
+import queue
 import re
+import sys
 import warnings
 from collections import deque
 
@@ -18,6 +20,10 @@ by_name = {}
 state = {"history": []}
 latest = deque(maxlen=2)
 last = [np.zeros(2)]
+seen = set()
+written = io.StringIO()
+waiting = queue.Queue()
+numbers = bytearray(2)
 logger = logging.getLogger("of.a.user")
 
 
@@ -106,6 +112,67 @@ def keeps_the_latest(x):
     return y
 
 
+def keeps_a_constant(x):
+    history.append(1.0)
+    return x * 2
+
+
+def adds_a_constant(x):
+    state["history"] += ["step"]
+    return x * 2
+
+
+def drops_the_oldest(x):
+    latest.append(1.5)
+    return x * 2
+
+
+def empties(x):
+    seen.clear()
+    return x * 2
+
+
+def writes_to_a_file(x):
+    written.write("step")
+    return x * 2
+
+
+def prints_to_a_file(x):
+    print("step", file=written)
+    return x * 2
+
+
+def prints_to_stderr(x):
+    print("step", file=sys.stderr)
+    return x * 2
+
+
+def writes_to_stdout(x):
+    sys.stdout.write("step")
+    return x * 2
+
+
+def puts_into_a_queue(x):
+    waiting.put(1.0)
+    return x * 2
+
+
+def adds_bytes(x):
+    numbers.append(1)
+    return x * 2
+
+
+def changes_bytes(x):
+    numbers[0] += 1
+    return x * 2
+
+
+def removes_items(x):
+    by_name.update(n=1)
+    by_name.clear()
+    return x * 2
+
+
 def keeps_in_a_helper(x):
     y = x * 2
     helper(y)
@@ -120,7 +187,8 @@ def _empty():
     state["history"] = []
 
 
-OF_LIST = "of a list that it did not make"
+LIST = "a list that it did not make"
+OF_LIST = f"of {LIST}"
 
 
 @pytest.mark.parametrize(
@@ -131,10 +199,21 @@ OF_LIST = "of a list that it did not make"
         (keeps_by_append, f"calls append() {OF_LIST}", "append it", 2),
         (keeps_by_extend, f"calls extend() {OF_LIST}", "keep it", 2),
         (keeps_by_insert, f"calls insert() {OF_LIST}", "keep it", 2),
-        (keeps_by_adding, f"changes the length {OF_LIST}", "keep it", 2),
-        (keeps_in_a_global_name, f"changes the length {OF_LIST}", "keep it", 3),
-        (keeps_at_the_front, f"changes the length {OF_LIST}", "keep it", 2),
+        (keeps_by_adding, f"changes {LIST}", "keep it", 2),
+        (keeps_in_a_global_name, f"changes {LIST}", "keep it", 3),
+        (keeps_at_the_front, f"changes {LIST}", "keep it", 2),
         (keeps_the_latest, "calls appendleft() of a deque that it did not make", "keep it", 2),
+        (keeps_a_constant, f"calls append() {OF_LIST}", "append it", 1),
+        (adds_a_constant, f"changes {LIST}", "keep it", 1),
+        (drops_the_oldest, "calls append() of a deque that it did not make", "append it", 1),
+        (empties, "calls clear() of a set that it did not make", "keep it", 1),
+        (writes_to_a_file, "calls write() of a StringIO that it did not make", "write it", 1),
+        (prints_to_a_file, "calls print()", "print it", 1),
+        (prints_to_stderr, "calls print()", "print it", 1),
+        (puts_into_a_queue, "calls put() of a Queue that it did not make", "keep it", 1),
+        (adds_bytes, "calls append() of a bytearray that it did not make", "append it", 1),
+        (changes_bytes, "changes a bytearray that it did not make", "keep it", 1),
+        (removes_items, "calls clear() of a dict that it did not make", "keep it", 2),
     ],
 )
 def test_what_a_replay_does_not_repeat(function, what, instead, line, capsys, caplog):
@@ -199,14 +278,15 @@ def makes_lists(x):
     return sum(values)
 
 
-def keeps_the_last(x):
-    last[:] = [x * 2]
+def keeps_what_is_there(x):
+    seen.add(x.shape)
+    by_name["shape"] = x.shape
+    by_name.update(steps=1)
     return x * 2
 
 
-def keeps_constants(x):
-    history.append(1)
-    state["history"] += [1]
+def keeps_the_last(x):
+    last[:] = [x * 2]
     return x * 2
 
 
@@ -280,7 +360,7 @@ def passes_its_list_on(x, depth=3, parts=None):
         passes_its_list_on,
         makes_lists,
         keeps_the_last,
-        keeps_constants,
+        keeps_what_is_there,
         is_asked_not_to_print,
         prints_to_a_buffer,
         logs_below_the_level,

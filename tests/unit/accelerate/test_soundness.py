@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from uncompiled import assert_same, follow, plain, vector, warned
 
 import tracejit as tj
@@ -281,6 +282,7 @@ class TestLimits:
 
 
 class TestConfirmation:
+    @counts_runs
     def test_both_calls_run_the_function_once(self):
         runs = []
 
@@ -397,6 +399,7 @@ class TestConfirmation:
             assert accelerated(vector(n)).item() == 2.0 * n
         assert accelerated.stats.traces == 2
 
+    @counts_runs
     def test_within_an_evaluation(self):
         runs = []
 
@@ -486,6 +489,7 @@ class TestConfirmation:
 
 
 class TestAudits:
+    @counts_runs
     def test_at_growing_intervals(self):
         runs = []
         accelerated = dlaccelerate(lambda x: runs.append(accelerated.stats.calls) or x * 2)
@@ -494,6 +498,7 @@ class TestAudits:
         assert runs == [1, 2, 8, 64]
         assert accelerated.stats.hits == 66
 
+    @counts_runs
     def test_off(self):
         runs = []
         accelerated = dlaccelerate(lambda x: runs.append(1) or x * 2, audit=False)
@@ -544,6 +549,7 @@ class TestAudits:
         assert [accelerated(vector(n)).item() for n in range(3)] == [0.0, 2.0, 4.0]
         assert accelerated.stats.traces == 3
 
+    @counts_runs
     def test_within_an_evaluation(self):
         runs = []
         accelerated = dlaccelerate(lambda x: runs.append(1) or x**2)
@@ -553,6 +559,7 @@ class TestAudits:
 
 
 class TestChecks:
+    @counts_runs
     def test_checked_every_few_replays(self):
         runs = []
         accelerated = dlaccelerate(

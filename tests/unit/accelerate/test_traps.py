@@ -18,6 +18,7 @@ import weakref
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from worlds import assert_warned, follow, pick
 
 import tracejit as tj
@@ -51,6 +52,7 @@ class TestErrors:
 
         return dlaccelerate(fun, **options), made
 
+    @counts_runs
     def test_in_the_first_call(self):
         fun, runs = self.failing_at(1)
         with pytest.raises(ValueError, match="run 1"):
@@ -58,6 +60,7 @@ class TestErrors:
         assert (fun.occupancy, fun.stats.traces) == (0.0, 0)
         assert [fun(X * n)[0].item() for n in range(4)] == [0.0, 2.0, 4.0, 6.0] and len(runs) == 3
 
+    @counts_runs
     def test_in_the_confirmation(self):
         fun, runs = self.failing_at(2)
         fun(X)
@@ -65,6 +68,7 @@ class TestErrors:
             fun(X)
         assert [fun(X * n)[0].item() for n in range(4)] == [0.0, 2.0, 4.0, 6.0] and len(runs) == 3
 
+    @counts_runs
     def test_in_an_audit(self):
         fun, _ = self.failing_at(3)
         for n in range(7):
@@ -82,6 +86,7 @@ class TestErrors:
             fun(X, np.array([3]))
         assert fun(X, np.array([1])).item() == -4.0
 
+    @counts_runs
     def test_in_a_function_that_is_recorded_inside(self):
         inner, _ = self.failing_at(2)
         outer = dlaccelerate(lambda x: inner(x) + 1)

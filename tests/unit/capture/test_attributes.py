@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from layers import Layer
 from namespaces import Namespace, follow, setting
 
@@ -269,6 +270,7 @@ class TestAttributes:
         model.w = np.full(3, 2.0)
         assert accelerated(X).tolist() == (2 * X).tolist()
 
+    @counts_runs
     def test_a_counter_that_nothing_reads(self, layer):
         def f(x):
             layer.count += 1

@@ -6,6 +6,7 @@ import types
 import pytest
 
 from tracejit.capture.bytecode import reads_of
+from tracejit.capture.reads import Added, Constant, FreeVariable
 
 
 def code_of(source, name="f"):
@@ -180,7 +181,12 @@ def outer():
     return f
 """
     reads = reads_of(code_of(source))
-    assert reads.free == {"rate": "read", "count": "update", "model": "read"}
+    read = FreeVariable(is_read=True)
+    assert reads.free == {
+        "rate": read,
+        "count": FreeVariable(additions=(Added(1, Constant(1)),)),
+        "model": read,
+    }
     assert {written(use.path) for use in reads_of(code_of(source, "inner")).uses} == {"local model.w"}
 
 

@@ -4,6 +4,7 @@
 import collections
 
 import numpy as np
+from counted_runs import counts_runs
 from namespaces import Namespace, follow
 
 from tracejit import dlaccelerate, dlarray
@@ -98,6 +99,7 @@ class TestContainers:
         module = Namespace("def f(x): return x * loop[1][1][0]", loop=loop)
         follow(module["f"], lambda: loop.__setitem__(0, 4.0))
 
+    @counts_runs
     def test_what_is_only_appended_to(self):
         history, seen, log = [], set(), {}
         source = "def f(x):\n    history.append(1)\n    seen.add(len(text))\n    log[text] = 1\n    return x"

@@ -35,6 +35,7 @@ import warnings
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -643,6 +644,7 @@ class TestKept:
     @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("keep", KEEPERS)
+    @counts_runs
     def test_as_in_plain_python(self, keep, kind):
         mine, theirs = Kept(), Kept()
 
@@ -761,6 +763,7 @@ class TestGenerated:
         ),
         st.sampled_from([float, np.float64, np.float32]),
     )
+    @counts_runs
     def test_random_functions_of_numbers_arrays_and_caches(self, steps, given_numbers, kind):
         """Results are those of plain Python as long as no replay leaves out what the function keeps."""
         body = "\n    ".join(steps)

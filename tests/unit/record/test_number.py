@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -408,6 +409,7 @@ class TestNeeded:
         assert kept[-4:] == [3.0, 2, {3.0: 4.0}, -2]
 
     @pytest.mark.parametrize("kind", [*KINDS, float, int])
+    @counts_runs
     def test_of_each_type(self, kind):
         kept = []
         fun = dlaccelerate(lambda x, k: [kept.append(k), kept.append(+k), x * k][-1])

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 
 import tracejit as tj
 from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, dlaccelerate
@@ -196,6 +197,7 @@ class TestPolicies:
         assert [w.category for w in caught] == [RetraceWarning] * 2
         assert caught[1].filename == __file__ and "x was 1 float64, is 2 float64" in str(caught[1].message)
 
+    @counts_runs
     def test_uncompiled(self):
         runs = []
         fun = dlaccelerate(lambda x: runs.append(1) or x * 2, confirm=0)
@@ -206,6 +208,7 @@ class TestPolicies:
         fun(np.ones(1))
         assert len(runs) == 2
 
+    @counts_runs
     def test_audits_are_left_out(self):
         runs = []
         fun = dlaccelerate(lambda x: runs.append(1) or x * 2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 
 from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, tanh
 from tracejit.aval import Aval
@@ -87,6 +88,7 @@ class TestArrays:
         found = shown(dlarray(np.zeros((0, 3))))
         assert (found.rows, found.rest) == ([], "0x3 dlarray float64 no elements")
 
+    @counts_runs
     def test_a_traced_array_tells_no_values(self) -> None:
         texts = []
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mark of tests whose functions append to a list, so that their runs are counted: replays do not append."""
+
+import pytest
+
+counts_runs = pytest.mark.filterwarnings(
+    "ignore:.*which happens while it is recorded only:tracejit.LostChangeWarning"
+)
