@@ -25,7 +25,7 @@ from tracejit.traces.placing import placed
 from tracejit.traces.record import Recording, record
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
-from tracejit.traces.variants import Variants
+from tracejit.traces.variants import Outcome, Variants
 from tracejit.util import logs
 from tracejit.util.devices import registered
 from tracejit.util.precision import with_precision
@@ -211,11 +211,7 @@ class CallDispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
-        elif (
-            trace.side_effect is not None
-            and variants.refusal is None
-            and not (trace.side_effect.may_end and outcome.kind == "recorded" and options.confirm)
-        ):
+        elif trace.side_effect is not None and variants.refusal is None and _is_lost(trace, outcome, options):
             warn(messages.happens_once(name, trace.side_effect))
         if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)
@@ -278,6 +274,14 @@ class CallDispatcher:
     def _schedule(self, variants: Variants) -> None:
         options = self._options
         variants.schedule(options.audit, options.check_every if options.check_mode == "sample" else 0)
+
+
+def _is_lost(recording: Trace, outcome: Outcome, options: Options) -> bool:
+    """Return whether replays will leave out the side effect of a recording."""
+    if recording.side_effect is None or not recording.side_effect.may_end:
+        return recording.side_effect is not None
+    is_kept = outcome.trace is not None and outcome.trace.side_effect is not None
+    return is_kept and not (outcome.kind == "recorded" and options.confirm)
 
 
 def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:

@@ -16,7 +16,7 @@ of the first time.
 
 import collections
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -77,8 +77,13 @@ class Changes(NamedTuple):
     reachable: set[int]
 
 
-def changes(snapshot: Snapshot) -> Changes:
-    """Return what a run has changed."""
+def changes(snapshot: Snapshot, called: Container[int] = ()) -> Changes:
+    """Return what a run has changed.
+
+    Args:
+        snapshot: what was observed.
+        called: ids of containers that methods were called of which change them.
+    """
     found = Changes([], [], set())
     same: list[tuple[Observed, type[Slot], Any, str]] = []
     for observed, name in _reachable(snapshot):
@@ -86,12 +91,16 @@ def changes(snapshot: Snapshot) -> Changes:
         before, now = snapshot.contents.get(id(observed.value)), observed.contents()
         if before is None or now is None:
             _changed_slots(snapshot, observed, name, found, same)
-        elif isinstance(observed.value, _OF_ELEMENTS):
+            continue
+        if isinstance(observed.value, _OF_ELEMENTS):
             _changed_elements(snapshot, observed, name, before, now, found, same)
         else:
             if before.keys() - now.keys() and observed.held is None:
                 found.resized.append(observed)
             _changed_items(snapshot, observed, name, before, now, found, same)
+        is_written = id(observed.value) in snapshot.changing or id(observed.value) in called
+        if is_written and _ids(before) == _ids(now):  # it holds what is written, which it may not in a replay
+            snapshot.hold(observed.value)
     for observed, kind, key, name in same:
         known = observed.slots.get((kind, key))
         if known is not None and not known.is_read:  # the user's code assigns to it
@@ -101,6 +110,10 @@ def changes(snapshot: Snapshot) -> Changes:
             slot.is_late = True
             snapshot.read(observed, kind, key)
     return found
+
+
+def _ids(contents: dict[Any, Any]) -> list[tuple[int, int]]:
+    return [(id(key), id(value)) for key, value in contents.items()]
 
 
 _Same = list[tuple[Observed, type[Slot], Any, str]]  # slots that hold arrays which other places lead to, too
@@ -187,6 +200,8 @@ def _note_unchanged(snapshot: Snapshot, observed: Observed, slot: Slot) -> None:
     If the assignment was made, it was one of what was there; in a replay something else can be there. So that is
     compared. An addition of a number other than 0 was not made.
     """
+    if slot.additions and type(slot.value) is set:  # an operator added what is in it
+        snapshot.hold(snapshot.read(observed, type(slot), slot.name))
     is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
     is_assigned = slot.is_assigned or not all(is_seen(slot.value, *addition) for addition in slot.additions)
     if is_plain and is_assigned and not slot.is_read:

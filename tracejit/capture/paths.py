@@ -42,7 +42,7 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
+from tracejit.capture.values import MEMORIES, MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -192,7 +192,8 @@ class PathReader:
                 else:
                     observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
-            if number == len(steps) and kind == "item" and use.how in (WRITE, UPDATE):
+            is_item = number == len(steps) and kind == "item" and use.how in (WRITE, UPDATE)
+            if is_item and type(observed.value) in MEMORIES:
                 self._snapshot.change(observed.value)
             if number == len(steps) and use.how == UPDATE:
                 self._snapshot.update(observed, slot_kind, name, self._added(use))

@@ -73,6 +73,7 @@ class Snapshot:
         generators: of random numbers.
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
+        changing: ids of containers whose elements code that ran can assign to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
     """
@@ -86,6 +87,7 @@ class Snapshot:
         self.caches: list[ObservedWrapper] = []
         self.generators = Generators()
         self.ran: set[types.CodeType] = set()
+        self.changing: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
@@ -271,6 +273,8 @@ class Snapshot:
             observed.note_written(self.where)
         elif type(value) in MEMORIES:
             self.read_whole(value)
+        elif isinstance(observed, ObservedContainer):
+            self.changing.add(id(value))
 
     def _read_by_texts(self) -> None:
         """Read the modules, and the loggers, whose names the code has or reads."""

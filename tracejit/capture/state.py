@@ -149,7 +149,7 @@ class CapturedState(State):
         if self._snapshot is None:
             return [], set()
         try:
-            found, resized, self._reachable = changes(self._snapshot)
+            found, resized, self._reachable = changes(self._snapshot, self._effects.owners())
             self._has_files = any(
                 isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
             )

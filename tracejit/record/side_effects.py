@@ -20,9 +20,7 @@ NAMES = frozenset({
 """The names of functions that are looked at."""
 _KEEPERS = (list, dict, deque, set)
 _MEMORIES = (bytearray, array.array)
-_WRITERS = frozenset(
-    {"write", "writelines", "put", "clear"}
-)  # which change something whatever they are given
+_WRITERS = frozenset({"write", "writelines", "put"})  # which change something whatever they are given
 _INSTEAD = {"append": "append it", "write": "write it", "writelines": "write them"}
 _STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})  # of sys
 _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looked for
@@ -82,6 +80,10 @@ class SideEffects:
         owner = argument if owner is None else owner
         if isinstance(owner, (*_KEEPERS, *_MEMORIES, io.IOBase)):
             self._kept.append((function.__name__, owner, where))
+
+    def owners(self) -> set[int]:
+        """Return the ids of the containers that methods were called of."""
+        return {id(owner) for _, owner, _ in self._kept}
 
     def put(self, frame: types.FrameType, where: Where) -> None:
         """Note that something is put into a queue."""

@@ -132,6 +132,12 @@ class Variants:
             self._undecided += 1
             if self._undecided > most:
                 return self._give_up(refusals.undecided(recording.guards[0]))
+        effect = trace.side_effect
+        if effect is not None and effect.may_end and recording.side_effect is None:
+            # It held already what only the first recording put into a container, and compares that.
+            self.traces[self.traces.index(trace)] = recording
+            recording.agreed = trace.agreed
+            trace = recording
         trace.agreed += 1
         return Outcome("audited" if audit else "confirmed", trace)
 

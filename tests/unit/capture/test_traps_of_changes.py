@@ -93,6 +93,7 @@ REPLAYED = (
     "o.n = o.n", "o.a[0] = 3", "o.a[:] = 4", "o.a[...] = 4", "o.a[k:] = 1", "o.a[o.a < 1] = 2", "o.a.fill(2)",
     "np.copyto(o.a, 1)", "o.b |= 3", "ca[:] = 1", "o.big[:] = 1", "o.big[k] = 1", "if not k: o.big += 1",
     "o.s.add(1)", "o.s.add(x.shape)", "o.s |= {1}", "o.a = np.zeros(3)", "o.a = np.ones(3); o.a += 1",
+    "o.l.clear()", "d.clear()", "o.s.clear()", "o.s.discard(1)",
 )  # fmt: skip
 TOLD = (
     "o.n = o.n + 1", "o.flag = not o.flag", "o.name += 'a'", "o.shapes += (1,)", "o.z += 1", "o.n ^= 1",
@@ -106,7 +107,7 @@ TOLD = (
     "o.c[x.shape] += 1", "o.l[k] += 1", "setattr(o, 'n', o.n + 1)", "o.__dict__['n'] += 1", "vars(o)['n'] += 1",
     "globals()['g'] += 1", "o.p += 1", "o.l += [1]", "o.h.append(1.0)", "o.h.append(x.shape)", "o.h.extend([1, 2])",
     "o.h += [1.0]", "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.append(1)", "o.queue.appendleft(k)",
-    "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.l.clear()", "d.clear()", "o.memory[0] += 1",
+    "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",
     "o.memory.append(1)", "o.memory += b'a'", "o.memory[1:2] = b'a'; o.memory[0] += 1", "if o.n < 3: o.n += 1",
 )  # fmt: skip
 

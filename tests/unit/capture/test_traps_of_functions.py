@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 import pytest
-from state_traps import CHANGES, OWN_CHANGE, Traps, rates, setting
+from state_traps import CHANGES, Traps, rates, setting
 from worlds import pick
 
 import tracejit as tj
@@ -519,7 +519,7 @@ def singledispatch_attr():
     return lambda x: x * h(1) * h.k, setting(h, "k")
 
 
-@trap(warns=OWN_CHANGE)
+@trap
 def cached_property_reset():
     st = [1.0]
 
