@@ -236,7 +236,7 @@ class ArrayGuards:
                 self._guards.refuse(name, where)
                 continue
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)
-            self._guards.add_content(site, ContentGuard(array, branches))
+            self._guards.add_content(site, ContentGuard(array, branches, is_written))
             if array.nbytes >= _MANY_BYTES:
                 self.compared = (name, array.nbytes >> 20, where)
 

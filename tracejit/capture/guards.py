@@ -84,6 +84,7 @@ class ContentGuard:
         "_branches",
         "_changed",
         "_expected",
+        "_is_written",
         "_latest",
         "_times",
         "content",
@@ -91,8 +92,9 @@ class ContentGuard:
         "is_compared",
     )
 
-    def __init__(self, array: np.ndarray, branches: bool) -> None:
+    def __init__(self, array: np.ndarray, branches: bool, is_written: bool = False) -> None:
         self._branches = branches
+        self._is_written = is_written
         self._expected = self._latest = array.copy()
         self._changed = np.zeros(array.shape, bool)  # elements that have changed without effect
         self._times = 0
@@ -127,7 +129,8 @@ class ContentGuard:
     def note_harmless_change(self, moved: bool) -> None:
         """Note that the change which has_changed() saw last made no difference to a recording.
 
-        A change of few elements does not tell, nor does any where values decide: the new contents are then compared.
+        A change of few elements does not tell, nor does any where values decide: the new contents are then compared. No
+        number of changes tells of an array that plain NumPy writes: those elements may have been what it writes.
 
         Args:
             moved: whether arrays have only changed places, which does not tell either.
@@ -136,7 +139,7 @@ class ContentGuard:
         self._changed |= self._expected != self._latest
         tells = int(self._changed.sum()) >= _CHANGED_SHARE * self._changed.size
         is_compared = self._times < _HARMLESS_CHANGES and (self._branches or moved or not tells)
-        self.is_compared = self.is_asked = is_compared
+        self.is_compared = self.is_asked = is_compared or self._is_written
         self._expected = self._latest
         if self.content is not None:
             self.content = self._latest.tobytes()
