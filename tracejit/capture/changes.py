@@ -11,7 +11,8 @@ say, and how the objects remain if an error is raised. Then the new values are p
 An assignment of what is there already (``self.best = self.u`` for the second time) changes nothing. So a place that
 holds an array which the recording also found elsewhere counts as read: a replay is right only where both are still the
 same. If the user's code assigns to the place, the array is stored again, so that the recording is the same as the one
-of the first time.
+of the first time. A number at a place that the code can assign to counts as read too, if it is what it was: either it
+was assigned, or another run would leave whatever is there. The same holds for the elements of a container.
 """
 
 import collections
@@ -84,129 +85,129 @@ def changes(snapshot: Snapshot, called: Container[int] = ()) -> Changes:
         snapshot: what was observed.
         called: ids of containers that methods were called of which change them.
     """
-    found = Changes([], [], set())
-    same: list[tuple[Observed, type[Slot], Any, str]] = []
-    for observed, name in _reachable(snapshot):
-        found.reachable.add(id(observed.value))
-        before, now = snapshot.contents.get(id(observed.value)), observed.contents()
-        if before is None or now is None:
-            _changed_slots(snapshot, observed, name, found, same)
-            continue
-        if isinstance(observed.value, _OF_ELEMENTS):
-            _changed_elements(snapshot, observed, name, before, now, found, same)
-        else:
-            if before.keys() - now.keys() and observed.held is None:
-                found.resized.append(observed)
-            _changed_items(snapshot, observed, name, before, now, found, same)
-        is_written = id(observed.value) in snapshot.changing or id(observed.value) in called
+    return _Search(snapshot, called).run()
+
+
+class _Search:
+    """The search for what a run has changed in the objects that a replay can find."""
+
+    def __init__(self, snapshot: Snapshot, called: Container[int]) -> None:
+        self._snapshot = snapshot
+        self._called = called
+        self._found = Changes([], [], set())
+        # Slots that hold arrays which other places lead to, too, with the names of their owners.
+        self._same: list[tuple[Observed, type[Slot], Any, str]] = []
+
+    def run(self) -> Changes:
+        """Return what has changed."""
+        snapshot, found = self._snapshot, self._found
+        for observed, name in _reachable(snapshot):
+            found.reachable.add(id(observed.value))
+            before, now = snapshot.contents.get(id(observed.value)), observed.contents()
+            if before is None or now is None:
+                self._slots(observed, name)
+            else:
+                self._contents(observed, name, before, now)
+        for observed, kind, key, name in self._same:
+            known = observed.slots.get((kind, key))
+            if known is not None and not known.is_read:  # the user's code assigns to it
+                found.assignments.append(_change(observed, known, name, known.value, known.value, False))
+            slot = snapshot.slot(observed, kind, key)
+            if slot is not None and not slot.is_read:
+                slot.is_late = True
+                snapshot.read(observed, kind, key)
+        return found
+
+    def _slots(self, observed: Observed, name: str) -> None:
+        """Find the assignments to the slots of an object whose contents were not kept."""
+        for slot in [*observed.slots.values()]:
+            if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
+                value = slot.look(observed, slot.name)
+                if value is slot.value and _is_elsewhere(self._snapshot, value):
+                    self._same.append((observed, type(slot), slot.name, name))
+                elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                    after = self._settled(observed, slot, value)
+                    before = _own_value(observed, slot)
+                    self._found.assignments.append(_change(observed, slot, name, before, after, slot.is_read))
+                else:
+                    self._note_unchanged(observed, slot)
+
+    def _contents(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
+        """Find what has changed in an object of whose contents there is a copy."""
+        snapshot, kind = self._snapshot, type(observed.value)
+        if not _is_resized(observed, before, now):
+            if kind not in SETS and kind not in MEMORIES:
+                self._items(observed, name, before, now)
+        elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
+            self._found.resized.append(observed)
+            if not isinstance(observed.value, _OF_ELEMENTS):
+                self._items(observed, name, before, now)
+        is_written = id(observed.value) in snapshot.changing or id(observed.value) in self._called
         if is_written and _ids(before) == _ids(now):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
-    for observed, kind, key, name in same:
-        known = observed.slots.get((kind, key))
-        if known is not None and not known.is_read:  # the user's code assigns to it
-            found.assignments.append(_change(observed, known, name, known.value, known.value, False))
-        slot = snapshot.slot(observed, kind, key)
-        if slot is not None and not slot.is_read:
+
+    def _items(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
+        """Find the assignments to items, or to attributes of an instance."""
+        kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+        for key, value in now.items():
+            slot = observed.slots.get((kind, key))
+            if before.get(key, MISSING) is value:
+                if _is_elsewhere(self._snapshot, value):
+                    self._same.append((observed, kind, key, name))
+                elif slot is not None:
+                    self._note_unchanged(observed, slot)
+            elif not getattr(type(value), "evaluates_itself", False):
+                slot = slot or kind(key, MISSING, observed.where)
+                after = self._settled(observed, slot, value)
+                is_read = slot.is_read or observed.held is not None
+                self._found.assignments.append(
+                    _change(observed, slot, name, before.get(key, MISSING), after, is_read)
+                )
+
+    def _settled(self, observed: Observed, slot: Slot, value: Any) -> Any:
+        """Return what a replay puts into a slot that has changed; note that it was read if that decides about it."""
+        if slot.is_read or not slot.additions:
+            return value
+        increment = increment_of(slot, value)
+        if increment is not None:
+            slot.is_counted = True
+            return increment
+        self._snapshot.where = slot.where
+        before = self._snapshot.read(observed, type(slot), slot.name)
+        if type(before) is tuple:
+            self._snapshot.read_whole(before)
+        return value
+
+    def _note_unchanged(self, observed: Observed, slot: Slot) -> None:
+        """Note that a slot was read which the code assigns to, and which still holds what it held."""
+        if slot.additions and type(slot.value) is set:  # an operator added what is in it
+            self._snapshot.hold(self._snapshot.read(observed, type(slot), slot.name))
+        is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
+        is_assigned = slot.is_assigned or not all(
+            is_seen(slot.value, *addition) for addition in slot.additions
+        )
+        if is_plain and is_assigned and not slot.is_read:
             slot.is_late = True
-            snapshot.read(observed, kind, key)
-    return found
+            self._snapshot.read(observed, type(slot), slot.name)
+
+
+def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any]) -> bool:
+    """Return whether an object got or lost elements in a way that no assignment to a place repeats."""
+    kind = type(observed.value)
+    if kind in SETS:
+        return {*map(id, before.values())} != {*map(id, now.values())}
+    if kind in MEMORIES:
+        return before != now
+    if not isinstance(observed.value, _OF_ELEMENTS):  # new items and attributes are assigned
+        return bool(before.keys() - now.keys())
+    if kind is collections.deque:  # a full one drops elements
+        moved = [key for key, value in now.items() if before.get(key) is not value]
+        return len(before) != len(now) or any((ItemSlot, key) not in observed.slots for key in moved)
+    return len(before) != len(now)
 
 
 def _ids(contents: dict[Any, Any]) -> list[tuple[int, int]]:
     return [(id(key), id(value)) for key, value in contents.items()]
-
-
-_Same = list[tuple[Observed, type[Slot], Any, str]]  # slots that hold arrays which other places lead to, too
-
-
-def _changed_slots(snapshot: Snapshot, observed: Observed, name: str, found: Changes, same: _Same) -> None:
-    """Find the assignments to the slots of an object whose contents were not kept."""
-    for slot in [*observed.slots.values()]:
-        if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
-            value = slot.look(observed, slot.name)
-            if value is slot.value and _is_elsewhere(snapshot, value):
-                same.append((observed, type(slot), slot.name, name))
-            elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
-                after = _settled(snapshot, observed, slot, value)
-                found.assignments.append(
-                    _change(observed, slot, name, _own_value(observed, slot), after, slot.is_read)
-                )
-            else:
-                _note_unchanged(snapshot, observed, slot)
-
-
-def _changed_elements(
-    snapshot: Snapshot, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any], found: Changes,
-    same: _Same,
-) -> None:  # fmt: skip
-    """Find the assignments to the items of a list, if it has as many as before."""
-    kind = type(observed.value)
-    is_changed = len(before) != len(now)
-    if kind in SETS:
-        is_changed = {*map(id, before.values())} != {*map(id, now.values())}
-    elif kind in MEMORIES:
-        is_changed = before != now
-    elif kind is collections.deque:  # a full one drops elements
-        is_moved = [
-            before.get(key) is not value and (ItemSlot, key) not in observed.slots
-            for key, value in now.items()
-        ]
-        is_changed = is_changed or any(is_moved)
-    if is_changed:
-        if observed.held is None:  # otherwise the recording is refused: it changes what it reads
-            found.resized.append(observed)
-    elif kind not in SETS and kind not in MEMORIES:
-        _changed_items(snapshot, observed, name, before, now, found, same)
-
-
-def _changed_items(
-    snapshot: Snapshot, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any], found: Changes,
-    same: _Same,
-) -> None:  # fmt: skip
-    """Find the assignments to items, or to attributes of an instance."""
-    kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
-    for key, value in now.items():
-        slot = observed.slots.get((kind, key))
-        if before.get(key, MISSING) is value:
-            if _is_elsewhere(snapshot, value):
-                same.append((observed, kind, key, name))
-            elif slot is not None:
-                _note_unchanged(snapshot, observed, slot)
-        elif not getattr(type(value), "evaluates_itself", False):
-            slot = slot or kind(key, MISSING, observed.where)
-            after = _settled(snapshot, observed, slot, value)
-            is_read = slot.is_read or observed.held is not None
-            found.assignments.append(_change(observed, slot, name, before.get(key, MISSING), after, is_read))
-
-
-def _settled(snapshot: Snapshot, observed: Observed, slot: Slot, value: Any) -> Any:
-    """Return what a replay puts into a slot that has changed, and note that it was read if that decides about it."""
-    if slot.is_read or not slot.additions:
-        return value
-    increment = increment_of(slot, value)
-    if increment is not None:
-        slot.is_counted = True
-        return increment
-    snapshot.where = slot.where
-    before = snapshot.read(observed, type(slot), slot.name)
-    if type(before) is tuple:
-        snapshot.read_whole(before)
-    return value
-
-
-def _note_unchanged(snapshot: Snapshot, observed: Observed, slot: Slot) -> None:
-    """Note that a slot was read which the code assigns to, and which still holds what it held.
-
-    If the assignment was made, it was one of what was there; in a replay something else can be there. So that is
-    compared. An addition of a number other than 0 was not made.
-    """
-    if slot.additions and type(slot.value) is set:  # an operator added what is in it
-        snapshot.hold(snapshot.read(observed, type(slot), slot.name))
-    is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
-    is_assigned = slot.is_assigned or not all(is_seen(slot.value, *addition) for addition in slot.additions)
-    if is_plain and is_assigned and not slot.is_read:
-        slot.is_late = True
-        snapshot.read(observed, type(slot), slot.name)
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
