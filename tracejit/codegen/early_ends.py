@@ -7,9 +7,10 @@ one. So the row is folded block by block, each in vectors, and a test follows ea
 the last block begins early and is a whole block too.
 """
 
+from tracejit.codegen.long_sums import LongSumsEmitter
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT
-from tracejit.codegen.nest import Hoisted, NestEmitter, loop_lines
+from tracejit.codegen.nest import Hoisted, loop_lines
 from tracejit.passes.loops.nest import Compute, Line, Load, Nest, RowFold
 
 _ENDS_AT = {"any": "{}", "all": "not {}"}
@@ -29,7 +30,7 @@ def _end(lines: list[Line]) -> RowFold | None:
     return folds[0]
 
 
-class EarlyEndEmitter(NestEmitter):
+class EarlyEndEmitter(LongSumsEmitter):
     """The writer of the kernel of a nest whose passes can end early."""
 
     def pass_loops(self, lines: list[Line], within: Hoisted, inner: list[str]) -> list[str]:

@@ -246,17 +246,17 @@ class NestEmitter:
     def emit_pass(self, lines: list[Line], rows: list[str], hoisted: Hoisted) -> None:
         """Append to `rows` the loops of one pass over the axes after the split."""
         depth, split, values = self.order.depth, self.order.row_depth, self.values
-        starts: dict[str, tuple[str, np.dtype]] = {}
+        starts: dict[str, tuple[Node, str]] = {}
         for line in lines:
             if isinstance(line, RowFold):
                 name = values.in_row[line.result] = values.fresh()
                 values.levels[name] = split
                 values.origins[name] = line.node
-                starts[name] = (self.initial(line.node), line.node.output.dtype)
+                starts[name] = line.node, self.initial(line.node)
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
-        for name, (start, dtype) in starts.items():
-            rows.append(f"{name} = {self.widened(start, dtype) if name in values.vectors else start}")
+        for name, (node, start) in starts.items():
+            rows.append(self.start_line(name, node, start))
         if split == depth or not inner:
             rows += inner
             return
@@ -264,6 +264,11 @@ class NestEmitter:
         within = {level: hoisted.pop(level) for level in range(split + 1, depth) if level in hoisted}
         rows += self.pass_loops(lines, within, inner)
         values.in_pass.clear()  # the next pass loads and computes anew
+
+    def start_line(self, name: str, node: Node, start: str) -> str:
+        """Return the line before the loops of a pass that gives a fold its initial number."""
+        differs = name in self.values.vectors
+        return f"{name} = {self.widened(start, node.output.dtype) if differs else start}"
 
     def pass_loops(self, lines: list[Line], within: Hoisted, inner: list[str]) -> list[str]:
         """Return the loops of one pass around the text of its lines; within[k] stands just outside of loop k."""

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 
 from tracejit.codegen.early_ends import EarlyEndEmitter, ends_early
 from tracejit.codegen.expressions import combine
+from tracejit.codegen.long_sums import LongSumsEmitter
 from tracejit.codegen.loop_order import LoopOrder, loop_order
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Emitted, Frame, Hoisted, NestEmitter
@@ -45,7 +46,7 @@ def emit_nest(nest: Nest) -> Emitted:
     if ends_early(nest, order):
         return EarlyEndEmitter(nest, order, Frame(order)).run()
     frame = StreamFrame(order) if is_stream(nest, order) else Frame(order)
-    return NestEmitter(nest, order, frame).run()
+    return LongSumsEmitter(nest, order, frame).run()
 
 
 def sums_rows(nest: Nest, order: LoopOrder) -> bool:
