@@ -30,6 +30,9 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
+    ClosureSlot,
+    GlobalSlot,
+    ItemSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
@@ -380,6 +383,30 @@ class Snapshot:
             for owner in [*self._read_by_names]:
                 self._read_named(owner, new)
 
+    # Changes that replays repeat by themselves
+
+    def held_now(self) -> dict[int, dict[Any, Any]]:
+        """Return what the observed objects hold now, by their ids."""
+        return {ident: _held(observed) for ident, observed in self.objects.items()}
+
+    def leave_out(self, before: dict[int, dict[Any, Any]]) -> None:
+        """Take what has changed since held_now() for something that was there when the call began."""
+        for ident, then in before.items():
+            observed = self.objects[ident]
+            for place, value in _held(observed).items():
+                if value is then.get(place, MISSING):
+                    continue
+                slot = observed.slots.get(place)
+                kept = self.contents.get(ident)
+                first = kept.get(place[1], MISSING) if kept is not None else getattr(slot, "value", MISSING)
+                if first is not then.get(place, MISSING):
+                    self.unseen = self.unseen or ("what replays change in two ways", observed.where)
+                elif slot is None or not slot.is_read:  # otherwise it changes what it reads
+                    if kept is not None:
+                        kept[place[1]] = value
+                    if slot is not None:
+                        slot.value = value
+
     # Code that may run later
 
     def when_run(self, code: types.CodeType, action: Callable[[], object]) -> None:
@@ -411,6 +438,20 @@ class Snapshot:
         self.read(observed, AttributeSlot, name)
         if base is not observed.value:  # where super() finds it
             self.read(self.root(base, base.__name__), AttributeSlot, name)
+
+
+def _held(observed: Observed) -> dict[Any, Any]:
+    """Return what an object holds now, by kind and name of a slot."""
+    contents = observed.contents()
+    if contents is None:
+        names = {
+            key: slot.look(observed, slot.name)
+            for key, slot in observed.slots.items()
+            if key[0] in (GlobalSlot, ClosureSlot, AttributeSlot)
+        }
+        return {key: value for key, value in names.items() if key[0] is not AttributeSlot or is_atom(value)}
+    kind = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+    return {(kind, name): value for name, value in contents.items()}
 
 
 def _function_in(raw: Any) -> types.FunctionType | None:

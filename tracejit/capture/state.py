@@ -3,7 +3,8 @@
 
 import io
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -143,6 +144,14 @@ class CapturedState(State):
         """Stop watching a function that raised an error."""
         self._stop()
         self._forget()
+
+    @contextmanager
+    def repeated(self) -> Iterator[None]:
+        """Run user's code that replays run too: they repeat what it changes."""
+        before = None if self._snapshot is None else self._snapshot.held_now()
+        yield
+        if self._snapshot is not None and before is not None:
+            self._snapshot.leave_out(before)
 
     def changes(self) -> tuple[list[Assignment], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""

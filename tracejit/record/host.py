@@ -22,15 +22,18 @@ from tracejit.ops.op import HANDLED
 from tracejit.record import monitor, recorder
 from tracejit.record.ended import refuse_other_thread
 from tracejit.record.places import user_location
+from tracejit.record.state import NOTHING
 from tracejit.util.frames import user_frame
 from tracejit.util.quiet import call_quietly
 
 
 def run(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
     """Return the result of the user's function on ndarrays; it is not recorded, and NumPy gives no warnings."""
-    if recorder.thread.recorder is None and monitor.current.started is None:
+    current = recorder.thread.recorder
+    if current is None and monitor.current.started is None:
         return call_quietly(function, arrays)
-    with recorder.suspended(), monitor.unwatched():
+    state = NOTHING if current is None else current.state
+    with recorder.suspended(), monitor.unwatched(), state.repeated():
         return call_quietly(function, arrays)
 
 

@@ -15,6 +15,7 @@ This class itself stands for a trace that captures nothing; its replays ask noth
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, MappingProxyType
 from typing import Any
 
@@ -95,6 +96,10 @@ class State:
 
     def ran(self) -> None:
         """Note that the function has ended: what follows is the package's own code."""
+
+    def repeated(self) -> AbstractContextManager[None]:
+        """Return the context of the user's code that replays run too: they repeat what it changes."""
+        return nullcontext()
 
     def changes(self) -> tuple[list[Any], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""

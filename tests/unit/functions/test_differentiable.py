@@ -312,3 +312,49 @@ def test_complex_numbers():
 def test_derivatives_of_other_kinds_are_refused(derive):
     with pytest.raises(GradientError, match="Plain: backward is Python code"):
         derive(Plain(), np.ones(3))
+
+
+def test_what_forward_changes_is_changed_once_by_replays():
+    """A replay calls it, so that what it counts is no assignment of the recording."""
+    counts = {"forward": 0, "step": 0}
+
+    class Twice(tj.DifferentiableFunction):
+        last = 0.0
+
+        def forward(self, x):
+            counts["forward"] += 1
+            self.last = float(x[0])
+            return 2 * x
+
+    twice = Twice()
+
+    @tj.dlaccelerate
+    def step(x):
+        counts["step"] += 1
+        return twice(x) + 1
+
+    for call in range(1, 8):
+        assert step(np.full(2, float(call))).tolist() == [2.0 * call + 1] * 2
+        assert counts == {"forward": call, "step": call} and twice.last == call
+    assert step.stats.hits == 5
+
+
+def test_a_number_that_forward_and_the_recorded_code_change_is_not_replayed():
+    counts = {"calls": 0}
+
+    class Twice(tj.DifferentiableFunction):
+        def forward(self, x):
+            counts["calls"] += 1
+            return 2 * x
+
+    twice = Twice()
+
+    @tj.dlaccelerate
+    def step(x):
+        counts["calls"] += 10
+        return twice(x)
+
+    with pytest.warns(tj.NotAcceleratedWarning, match="what replays change in two ways"):
+        for call in range(1, 6):
+            step(np.ones(2))
+            assert counts["calls"] == 11 * call

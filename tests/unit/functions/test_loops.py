@@ -7,6 +7,7 @@ from typing import Any
 import complex_loops
 import numpy as np
 import pytest
+from counted_runs import counts_runs
 from loops import agree, array, check_functions_of_python, loops_of
 from random_loops import check
 
@@ -100,6 +101,7 @@ def test_short_loops_are_unrolled(length: int) -> None:
     agree(lambda xs: tj.dlscan(decay, np.zeros((3, 2)), xs), array(length, 3, 2), loops=0)
 
 
+@counts_runs
 def test_a_long_loop_is_recorded_as_two_steps() -> None:
     """A program for 1,000 steps is that for 10, but for a number; nothing else depends on it."""
     steps, texts, counts = [], [], []
