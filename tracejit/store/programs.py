@@ -140,17 +140,21 @@ class Programs:
             except OSError as error:
                 yield name, f"it cannot be read ({error.strerror or error})"
 
-    def remove(self, name: str) -> bool:
+    def remove(self, name: str, *, must: bool = False) -> bool:
         """Remove a program; return whether it existed.
+
+        Args:
+            name: of the program.
+            must: whether a file that stays, as in a read-only folder, is an error.
 
         Raises:
             RefusedError: if the folder cannot be trusted.
-            OSError: if it cannot be opened.
+            OSError: if it cannot be opened, or with `must` if a file cannot be removed.
         """
         if not re.fullmatch(_NAME, name + PROGRAM):
             return False
-        self._folder.remove(name + USES)
-        return self._folder.remove(name + PROGRAM)
+        self._folder.remove(name + USES, must=must)
+        return self._folder.remove(name + PROGRAM, must=must)
 
     def files(self) -> list[CacheFile]:
         """Return the files of the programs.
