@@ -80,10 +80,16 @@ class Programs:
             head = _json(_head(program))
             content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
             name = _hash(content)
-            if self._folder.read(name + PROGRAM) != content:  # there is none, or it is damaged
+            if not self._has(name, content):
                 self._make_room()
                 self._folder.write(name + PROGRAM, content)
             self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
+
+    def _has(self, name: str, content: bytes) -> bool:
+        """Return whether a program is there, whole and readable; its last use is now."""
+        with suppress(OSError, CacheError):
+            return self._folder.read(name + PROGRAM) == content
+        return False
 
     def all(self) -> list[StoredProgram]:
         """Return all programs that can be read, the last used first.
