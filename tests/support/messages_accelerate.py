@@ -135,7 +135,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         replay_out_of_range,
         BoundsError,
         "an index is out of range in a replay of take at <place>; valid indices are -n to n - 1 for an "
-        "axis of size n. Call the function with enabled = False to see which.",
+        "axis of size n. Call the accelerated function with enabled = False to see which.",
     ),
     # accelerate/checks
     (

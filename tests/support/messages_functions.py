@@ -9,6 +9,7 @@ from messages_shared import M, V, X
 import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     DimsError,
     DTypeError,
 )
@@ -200,7 +201,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.norm(V, 3),
-        ArgumentError,
+        ArgumentValueError,
         "norm: ord must be None, 1, 2, inf or 'fro', not 3.",
     ),
     (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError, DTypeError
 
 ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
 
@@ -111,12 +111,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.linalg.multi_dot([ONE]),
-        ArgumentError,
+        ArgumentValueError,
         "multi_dot: there are 1 arrays, expected 2 or more.",
     ),
     (
         lambda: np.linalg.multi_dot([ONE, np.ones(3)]),
-        ArgumentError,
+        ArgumentValueError,
         "multi_dot: array 1 has shape (3, 1), which does not continue the product.",
     ),
     (

@@ -134,7 +134,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.crossentropy(X, V),
         DimsError,
         "crossentropy: y is of size 2(B) x 3(C), but targets are of size 3; they must have the same sizes "
-        "and labels. For classes as numbers use onehotencode.",
+        "and labels. For classes as numbers use indexcrossentropy, or onehotencode.",
     ),
     (
         lambda: tj.l1loss(X, M, reduction="mean"),

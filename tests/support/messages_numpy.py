@@ -43,12 +43,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # functions/numpy_api/full_forms
     (
         lambda: np.ravel(X, "B"),
-        ArgumentError,
+        ArgumentValueError,
         "np.ravel: order must be 'C', 'F', 'A' or 'K', not 'B'.",
     ),
     (
         lambda: np.reshape(X.T, 6, copy=False),
-        ArgumentError,
+        ArgumentValueError,
         "np.reshape: copy=False cannot be met, as elements move in memory; leave copy= out.",
     ),
     # functions/numpy_api/seen
@@ -121,7 +121,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # functions/numpy_api/counting
     (
         lambda: np.histogram(tj.dlarray(V), "most"),
-        ArgumentError,
+        ArgumentValueError,
         "np.histogram: bins='most' is no rule for the number of bins; pass 'auto', a number, or edges.",
     ),
     # functions/halves
@@ -192,22 +192,22 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.dlfeval(np.vectorize(np.add), V, V[:2]),
-        ArgumentError,
+        ArgumentValueError,
         "np.vectorize: the sizes (3,), (2,) do not broadcast; they must be equal, or 1.",
     ),
     (
         lambda: tj.dlfeval(np.vectorize(np.dot, signature="(n),(n)->()"), V),
-        ArgumentError,
+        ArgumentValueError,
         "np.vectorize: there are 1 arguments, expected 2 by the signature '(n),(n)->()'.",
     ),
     (
         lambda: tj.dlfeval(np.vectorize(np.sum, signature="(n,n)->()"), V),
-        ArgumentError,
+        ArgumentValueError,
         "np.vectorize: argument 0 has fewer axes than the signature gives an element.",
     ),
     (
         lambda: tj.dlfeval(np.vectorize(np.sum, signature="(n)->(),()"), V),
-        ArgumentError,
+        ArgumentValueError,
         "np.vectorize: the function does not have as many results as its signature, 2.",
     ),
     # functions/numpy_api/dispatch
@@ -311,8 +311,23 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "'dlarray' object has no attribute 'byteswap': x.byteswap() is tj.extractdata(x).byteswap().",
     ),
     (
-        lambda: tj.where(X > 0, X),
+        lambda: np.cov(tj.dlarray([1.0, 2.0]), ddof=0.5),  # type: ignore[arg-type]
+        ArgumentValueError,
+        "np.cov: ddof must be an integer, not 0.5.",
+    ),
+    (
+        lambda: np.cov(tj.dlarray([1.0, 2.0]), fweights=[0.5, 2.0]),  # type: ignore[arg-type]
         ArgumentError,
+        "np.cov: fweights must be integers, as they count observations; aweights need not be.",
+    ),
+    (
+        lambda: np.cov(tj.dlarray([1.0, 2.0]), aweights=[-1.0, 2.0]),
+        ArgumentValueError,
+        "np.cov: aweights must not be negative.",
+    ),
+    (
+        lambda: tj.where(X > 0, X),
+        ArgumentValueError,
         "where: one of x and y is missing; pass both, or neither for the places where the condition holds.",
     ),
     (
@@ -349,7 +364,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.fill_diagonal(tj.dlarray([1.0]), 0),  # type: ignore[arg-type]
-        ArgumentError,
+        ArgumentValueError,
         "np.fill_diagonal: a has size (1,), expected a matrix, or more axes of one size; use a[i, i] = val.",
     ),
     (
@@ -387,7 +402,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.select([X > 0], [X, X]),
-        ArgumentError,
+        ArgumentValueError,
         "np.select: there are 1 conditions and 2 choices, expected as many of both, and one at least.",
     ),
     (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The second part of the table of messages: errors about files, and how to provoke them in a folder of one's own."""
 
+import errno
 import os
 import re
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import damaged_exports
 import numpy as np
@@ -226,6 +228,14 @@ def look_up_kernel(prepare: Callable[[Path], object]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", CacheWarning)
         KernelStore(str(root), 1 << 30).load(kernel(1).key)
+
+
+def in_read_only_folder(call: Callable[[], object]) -> None:
+    """Call something where no file of a cache can be removed."""
+    filled()
+    refused = OSError(errno.EROFS, os.strerror(errno.EROFS))
+    with mock.patch.object(os, "unlink", side_effect=refused):
+        call()
 
 
 def show_compiled(
@@ -588,6 +598,16 @@ ROWS: tuple[FolderRow, ...] = (
         lambda folder: (open_to_all(filled()), unpack(folder, one(NAME, GOOD))),
         CacheError,
         "the cache in <cache> cannot be written: other users may write to the folder <cache> (mode 777)",
+    ),
+    FolderRow(
+        lambda folder: in_read_only_folder(tj.cache.purge),
+        CacheError,
+        "files of the cache in <cache> cannot be removed: Read-only file system; some may have been",
+    ),
+    FolderRow(
+        lambda folder: in_read_only_folder(lambda: run("cache remove alone")),
+        CacheError,
+        "files of the cache in <cache> cannot be removed: Read-only file system; some may have been",
     ),
     FolderRow(
         lambda folder: show_compiled(lambda x: (x * 7 + 3) / 5, "--kernel multiply"),

@@ -2,6 +2,8 @@
 """Settings from the environment."""
 
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,14 @@ def test_defaults():
         == config.Settings()
         == config.Settings("cpu", False, True, config.cpus(), "private", None, 1024)
     )
+
+
+def test_the_page_about_settings_names_them_all():
+    page = (Path(__file__).parents[2] / "docs" / "cache.md").read_text(encoding="utf-8")
+    source = Path(config.__file__).read_text(encoding="utf-8")
+    assert {*re.findall(r"^\| `(TRACEJIT_\w+)` \|", page, re.MULTILINE)} == {
+        *re.findall(r'"(TRACEJIT_\w+)"', source)
+    }
 
 
 @pytest.mark.parametrize(

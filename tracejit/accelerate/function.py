@@ -279,10 +279,11 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         Raises:
             OSError: if the file cannot be written.
         """
+        from tracejit.util.files import write_text
         from tracejit.view import live, page
 
         file = Path(f"tracejit-{page.file_name(self._name)}.html" if path is None else path)
-        file.write_text(page.render(live.page(self._running())), encoding="utf-8")
+        write_text(file, page.render(live.page(self._running())))
         return file
 
     def _counted(self) -> TraceCache:

@@ -190,7 +190,7 @@ def remove(pattern: str) -> "Removed":
         Removed: the numbers of programs and kernels, and their bytes.
 
     Raises:
-        CacheError: if the folder cannot be read.
+        CacheError: if the folder cannot be read, or a file cannot be removed.
 
     Examples:
         >>> import tracejit as tj
@@ -209,7 +209,7 @@ def purge() -> "Removed":
         Removed: the numbers of programs and kernels, and their bytes.
 
     Raises:
-        CacheError: if the folder cannot be read.
+        CacheError: if the folder cannot be read, or a file cannot be removed.
 
     Examples:
         >>> import tracejit as tj

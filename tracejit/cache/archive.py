@@ -37,7 +37,7 @@ from tracejit.store.entry import KernelKey, decode
 from tracejit.store.folder import LARGEST, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, check
-from tracejit.util.files import READ, rename
+from tracejit.util.files import READ, written_whole
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size
 
@@ -276,21 +276,13 @@ def _append(stream: IO[bytes], name: str, content: bytes) -> None:
 @contextmanager
 def _written(file: str) -> Iterator[BufferedRandom]:
     """Yield a stream whose content becomes the file when the block ends without an error."""
-    temporary = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
     with suppress(OSError):
         mode = os.stat(file).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # an administrator could replace a device
             raise CacheError(f"{file} is not an ordinary file; give the path of one")
     try:
-        try:
-            with open(temporary, "x+b") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            rename(temporary, file, replace=True)
-        finally:
-            with suppress(OSError):
-                os.unlink(temporary)
+        with written_whole(file) as stream:
+            yield stream
     except OSError as error:
         raise CacheError(f"{file} cannot be written ({error.strerror or error})") from error
 

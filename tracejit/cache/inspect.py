@@ -3,8 +3,8 @@
 
 import fnmatch
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tracejit.cache.contents import (
     meant,
     programs,
     reading,
+    reason_of,
     store,
 )
 from tracejit.cache.program_text import UNREADABLE, ProgramText
@@ -306,7 +307,7 @@ def remove(pattern: str) -> Removed:
     """Remove the programs whose function or key matches a pattern, and the kernels that only they use.
 
     Raises:
-        CacheError: if the folder cannot be read.
+        CacheError: if the folder cannot be read, or a file cannot be removed.
     """
     doomed = matching(pattern)
     names = {program.name for program in doomed}
@@ -318,7 +319,7 @@ def purge() -> Removed:
     """Remove all programs and kernels.
 
     Raises:
-        CacheError: if the folder cannot be read.
+        CacheError: if the folder cannot be read, or a file cannot be removed.
     """
     kept = {file.name.removesuffix(PROGRAM) for file in reading(programs().files)}
     removed = _remove(kept, set(kernel_names()))
@@ -326,19 +327,36 @@ def purge() -> Removed:
         folder = _folder(name)
         for file in reading(folder.files):  # left by processes that were killed
             if file.is_temporary or file.name.endswith(USES):
-                folder.remove(file.name)
+                with _removing():
+                    folder.remove(file.name, must=True)
     return removed
 
 
 def _remove(names: set[str], kernels: set[str]) -> Removed:
     folder = _folder("kernels")
-    sizes = {file.name: file.bytes for file in store().entries()}
-    gone = [name + SUFFIX for name in kernels if name + SUFFIX in sizes and folder.remove(name + SUFFIX)]
+    sizes = {file.name: file.bytes for file in kernel_files()}
     kept = programs()
-    sizes |= {file.name: file.bytes for file in kept.files()}
-    programs_gone = [name + PROGRAM for name in names if kept.remove(name)]
+    sizes |= {file.name: file.bytes for file in reading(kept.files)}
+    with _removing():
+        gone = [
+            name + SUFFIX
+            for name in kernels
+            if name + SUFFIX in sizes and folder.remove(name + SUFFIX, must=True)
+        ]
+        programs_gone = [name + PROGRAM for name in names if kept.remove(name, must=True)]
     total = sum(sizes.get(name, 0) for name in (*gone, *programs_gone))
     return Removed(len(programs_gone), len(gone), total)
+
+
+@contextmanager
+def _removing() -> Iterator[None]:
+    """Turn the error of a file that cannot be removed, as in a read-only folder, into a CacheError."""
+    try:
+        yield
+    except (RefusedError, OSError) as error:
+        raise CacheError(
+            f"files of the cache in {root()} cannot be removed: {reason_of(error)}; some may have been"
+        ) from error
 
 
 def _folder(name: str) -> Folder:

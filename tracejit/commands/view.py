@@ -11,6 +11,7 @@ from tracejit.commands import cache_list
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError
+from tracejit.util.files import write_text
 from tracejit.util.text import count, printable
 
 _MOST = 12  # programs on one page
@@ -62,7 +63,7 @@ def _view(arguments: argparse.Namespace) -> Result:
     data = stored.page(shown)
     out = arguments.out or Path(f"tracejit-cache-{page.file_name(data['title'])}.html")
     try:
-        out.write_text(page.render(data), encoding="utf-8")
+        write_text(out, page.render(data))
     except OSError as error:
         raise CommandError("OSError", f"cannot write to {out}: {error.strerror}") from error
     note = "; ".join(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.formats import describe_sizes, in_dtype
 from tracejit.functions.movement import permuted, relabel, reshaped
@@ -112,7 +112,7 @@ def _parse(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
     for letter in result.replace("...", ""):
         if result.count(letter) > 1 or letter not in left:
             problem = "occurs twice in the result" if letter in left else "is in no operand"
-            raise ArgumentError(f"einsum: the letter {letter!r} of subscripts {subscripts!r} {problem}.")
+            raise ArgumentValueError(f"einsum: the letter {letter!r} of subscripts {subscripts!r} {problem}.")
     return expanded, result.replace("...", ellipsis)
 
 

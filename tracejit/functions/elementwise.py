@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, signed
 from tracejit.aval import BOOL, wanted_dtype
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, ArgumentValueError
 from tracejit.functions.formats import operand
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.taking import nonzero
@@ -300,7 +300,7 @@ def where(condition: Any, x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN) -> dlarray |
     condition = as_array(condition, "where", "condition")
     if x is _NOT_GIVEN or y is _NOT_GIVEN:
         if x is not y:
-            raise ArgumentError(
+            raise ArgumentValueError(
                 "where: one of x and y is missing; pass both, or neither for the places where the condition holds."
             )
         return nonzero(condition)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
-from tracejit.errors import DimsError, DTypeError
+from tracejit.errors import ArgumentValueError, DimsError, DTypeError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.expansions import expanded, multiplied, splits
@@ -412,7 +412,7 @@ def multi_dot(arrays: Any) -> dlarray:
     """Return the product of several matrices, multiplied in the order that takes the fewest multiplications."""
     given = [movement.relabel(as_array(x, "multi_dot"), None) for x in arrays]
     if len(given) < 2:
-        refuse("multi_dot", f"there are {len(given)} arrays, expected 2 or more")
+        refuse("multi_dot", f"there are {len(given)} arrays, expected 2 or more", ArgumentValueError)
     ends = (given[0].ndim == 1, given[-1].ndim == 1)
     if ends[0]:
         given[0] = movement.expand_dims(given[0], 0)
@@ -420,7 +420,11 @@ def multi_dot(arrays: Any) -> dlarray:
         given[-1] = movement.expand_dims(given[-1], 1)
     for number, x in enumerate(given):
         if x.ndim != 2 or (number and given[number - 1].shape[1] != x.shape[0]):
-            refuse("multi_dot", f"array {number} has shape {x.shape}, which does not continue the product")
+            refuse(
+                "multi_dot",
+                f"array {number} has shape {x.shape}, which does not continue the product",
+                ArgumentValueError,
+            )
     result = multiplied(given, splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
     if ends[0]:
         result = movement.reshape(result, result.shape[1:])

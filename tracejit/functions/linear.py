@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, BoundsError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.functions.contraction import sum_of_products
 from tracejit.functions.diagonals import diagonal_view
@@ -224,7 +224,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> dlarray:
                 f"tensordot: axes must be a number or a pair (axes of x, axes of y), not {brief(axes)}."
             )
         if not 0 <= count <= min(first._data.ndim, second._data.ndim):
-            raise DimsError(
+            raise BoundsError(
                 f"tensordot: axes={brief(count)}, but the operands of {describe_sizes(first)} and "
                 f"{describe_sizes(second)} have {first._data.ndim} and {second._data.ndim} axes; give a number "
                 "from 0 to the smaller."

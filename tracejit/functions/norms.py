@@ -6,7 +6,7 @@ from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes
 from tracejit.functions.halves import in_single
 from tracejit.functions.reductions import as_float, number_of, root, square_magnitude
@@ -76,7 +76,7 @@ def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str
     if ord is None:
         return "root"
     if not (is_option(ord, ("fro",)) or (is_real(ord) and ord in (1, 2, math.inf))):
-        raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {brief(ord)}.")
+        raise ArgumentValueError(f"norm: ord must be None, 1, 2, inf or 'fro', not {brief(ord)}.")
     if len(axes) == 1 and ord != "fro":
         return {1: "sum", 2: "root"}.get(ord, "largest")
     if len(axes) != 2:

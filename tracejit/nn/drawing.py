@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tracejit.util.files import write_text
 from tracejit.util.named_tuples import NamedTuple
 
 _WIDTH, _HEIGHT, _GAP, _MARGIN = 190, 40, 26, 12
@@ -32,7 +33,7 @@ class Drawing(NamedTuple):
             OSError: if the file cannot be written.
         """
         file = Path(path)
-        file.write_text(self.dot if file.suffix in (".dot", ".gv") else self.svg, encoding="utf-8")
+        write_text(file, self.dot if file.suffix in (".dot", ".gv") else self.svg)
         return file
 
     def _repr_svg_(self) -> str:

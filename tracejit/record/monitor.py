@@ -22,7 +22,7 @@ import numpy as np
 
 from tracejit.record import stack
 from tracejit.record.side_effects import NAMES, SideEffects, is_log, is_put
-from tracejit.util.frames import PACKAGE
+from tracejit.util.frames import PACKAGE, absolute
 from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
@@ -130,7 +130,7 @@ def is_library(file: str) -> bool:
     """Return whether code of a file is assumed to read nothing that changes: NumPy's, tracejit's, Python's own."""
     is_of_library = _is_library.get(file)
     if is_of_library is None:
-        path = file if file.startswith("<") else os.path.abspath(file)
+        path = absolute(file)
         standard = path.startswith(_STANDARD) and "-packages" + os.sep not in path
         is_of_library = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
         _is_library[file] = is_of_library

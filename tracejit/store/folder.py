@@ -173,19 +173,27 @@ class Folder:
                             files.append(CacheFile(name, status.st_size, status.st_mtime))
             return files
 
-    def remove(self, name: str) -> bool:
+    def remove(self, name: str, *, must: bool = False) -> bool:
         """Remove a file; return whether it was removed.
+
+        Args:
+            name: of the file.
+            must: whether a file that stays, as in a read-only folder, is an error.
 
         Raises:
             RefusedError: if the folder cannot be trusted.
-            OSError: if it cannot be opened.
+            OSError: if it cannot be opened, or with `must` if the file cannot be removed.
         """
         with self._opened(make=False) as folder:
             if folder is None:
                 return False
             try:
                 folder.remove(name)
+            except FileNotFoundError:  # removed meanwhile
+                return False
             except OSError:
+                if must:
+                    raise
                 return False
             return True
 

@@ -80,10 +80,16 @@ class Programs:
             head = _json(_head(program))
             content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
             name = _hash(content)
-            if self._folder.read(name + PROGRAM) != content:  # there is none, or it is damaged
+            if not self._has(name, content):
                 self._make_room()
                 self._folder.write(name + PROGRAM, content)
             self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
+
+    def _has(self, name: str, content: bytes) -> bool:
+        """Return whether a program is there, whole and readable; its last use is now."""
+        with suppress(OSError, CacheError):
+            return self._folder.read(name + PROGRAM) == content
+        return False
 
     def all(self) -> list[StoredProgram]:
         """Return all programs that can be read, the last used first.
@@ -140,17 +146,21 @@ class Programs:
             except OSError as error:
                 yield name, f"it cannot be read ({error.strerror or error})"
 
-    def remove(self, name: str) -> bool:
+    def remove(self, name: str, *, must: bool = False) -> bool:
         """Remove a program; return whether it existed.
+
+        Args:
+            name: of the program.
+            must: whether a file that stays, as in a read-only folder, is an error.
 
         Raises:
             RefusedError: if the folder cannot be trusted.
-            OSError: if it cannot be opened.
+            OSError: if it cannot be opened, or with `must` if a file cannot be removed.
         """
         if not re.fullmatch(_NAME, name + PROGRAM):
             return False
-        self._folder.remove(name + USES)
-        return self._folder.remove(name + PROGRAM)
+        self._folder.remove(name + USES, must=must)
+        return self._folder.remove(name + PROGRAM, must=must)
 
     def files(self) -> list[CacheFile]:
         """Return the files of the programs.

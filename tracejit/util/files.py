@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files on different systems: opening them, and renaming them while somebody reads them."""
+"""Files on different systems: opening them, renaming them while somebody reads them, and writing them whole."""
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
+from pathlib import Path
 
 IS_WINDOWS = os.name == "nt"
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -34,3 +38,42 @@ def rename(source: str, target: str, replace: bool = False) -> None:
             if not IS_WINDOWS or time.monotonic() >= deadline:
                 raise
         time.sleep(_LOOK_S)
+
+
+@contextmanager
+def written_whole(path: str) -> Iterator[BufferedRandom]:
+    """Yield a stream whose content becomes the file when the block ends without an error.
+
+    Otherwise, as on a full disk, the file is what it was, or there is none.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    temporary = f"{path}.new-{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        with open(temporary, "x+b") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        rename(temporary, path, replace=True)
+    except OSError as error:
+        if error.filename == temporary:  # users know nothing of it
+            error.filename, error.filename2 = path, None
+        raise
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file that a user named, whole or not at all. A link stays one; devices and pipes are written as they are.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    content = text.encode()
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
+    with written_whole(os.path.realpath(file)) as stream:
+        stream.write(content)

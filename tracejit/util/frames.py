@@ -31,13 +31,26 @@ def _outside(frame: Any) -> Any:
         file = frame.f_code.co_filename
         internal = _is_internal.get(file)
         if internal is None:
-            path = os.path.abspath(file)
+            path = absolute(file)
             internal = path.startswith((PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
             _is_internal[file] = internal
         if not internal:
             return frame
         frame = frame.f_back
     return None
+
+
+def absolute(file: str) -> str:
+    """Return the absolute path of a file of source, as far as it has one.
+
+    Source without a file has a name such as ``<stdin>``, and the current folder may have been removed.
+    """
+    if file.startswith("<"):
+        return file
+    try:
+        return os.path.abspath(file)
+    except FileNotFoundError:
+        return file
 
 
 def called_by(package: str) -> bool:

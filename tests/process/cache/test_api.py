@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tracejit.cache: the verbs of `tracejit cache` from code."""
 
+import errno
 import inspect
 import json
+import os
 import re
 import subprocess
 import sys
@@ -109,6 +111,51 @@ def test_results_are_data(root) -> None:
     assert tj.cache.dir() == str(root)
     removed = tj.cache.remove("nothing")
     assert (removed.programs, removed.kernels, removed.bytes) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("verb", ["remove", "purge"])
+class TestWhatCannotBeRemoved:
+    """The tests may run as root, who may remove what he likes; so a file that stays is one that unlink refuses."""
+
+    @pytest.fixture
+    def call(self, root, verb):
+        stepped(4, 5)
+        KernelStore(str(root), 1 << 20).save(
+            StoredKernel(KernelKey((("kind", "kernel"),)), "f", (), 1, "", b"")
+        )
+        return (lambda: tj.cache.remove(NAME)) if verb == "remove" else tj.cache.purge
+
+    def test_in_a_read_only_folder(self, root, call, monkeypatch) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", refuse)
+            with pytest.raises(
+                CacheError, match=r"^files of the cache in .* cannot be removed: Read-only file system"
+            ):
+                call()
+        assert tj.cache.info().programs == 2
+        assert call().programs == 2
+
+    def test_removed_by_another_process_meanwhile(self, root, call, monkeypatch) -> None:
+        unlink = os.unlink
+
+        def remove_first(*arguments: object, **options: object) -> None:
+            unlink(*arguments, **options)  # type: ignore[arg-type]
+            unlink(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(os, "unlink", remove_first)
+        assert call().programs == 0
+        assert tj.cache.info().programs == 0
+
+    def test_in_a_folder_that_is_not_trusted(self, root, call) -> None:
+        (root / "kernels").chmod(0o777)
+        with pytest.raises(
+            CacheError, match=r"cannot be used: other users may write to the folder .*kernels"
+        ):
+            call()
+        assert len([*(root / "programs").glob("*.program")]) == 2
 
 
 def test_verified_in_words() -> None:

@@ -168,6 +168,23 @@ def test_damaged_files_are_written_again(root: Path) -> None:
     assert ([each.program for each in kept.all()], list(kept.bad())) == ([found.program], [])
 
 
+@pytest.mark.parametrize("spoil", ["link", "mode"])
+def test_files_that_cannot_be_trusted_are_written_again(root: Path, tmp_path: Path, spoil: str) -> None:
+    kept = Programs(str(root))
+    kept.keep({"function": "f"}, use_of(1.0))
+    (found,) = kept.all()
+    (path,) = (root / "programs").glob("*.program")
+    if spoil == "link":
+        moved = path.rename(tmp_path / "elsewhere")
+        path.symlink_to(moved)
+    else:
+        path.chmod(0o666)
+    assert kept.all() == []
+    kept.keep({"function": "f"}, use_of(2.0))
+    assert ([each.program for each in kept.all()], list(kept.bad())) == ([found.program], [])
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+
+
 def test_a_program_that_cannot_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Programs(str(root))
     kept.keep({"function": "f"}, use_of(1.0))

@@ -9,7 +9,7 @@ from tracejit.kernels.loops import gemm
 
 from tracejit.array import dlarray
 from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions import contraction, linear, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
@@ -391,7 +391,7 @@ B = dlarray(np.ones((4, 8)), "CB")
          "tensordot: axes must be a number or a pair (axes of x, axes of y), not (0, 1, 2)."),
         (lambda: linear.tensordot(W, W, "C"), ArgumentError,
          "tensordot: axes must be a number or a pair (axes of x, axes of y), not 'C'."),
-        (lambda: linear.tensordot(W, W, 3), DimsError,
+        (lambda: linear.tensordot(W, W, 3), BoundsError,
          "tensordot: axes=3, but the operands of 4x3 and 4x3 have 2 and 2 axes; give a number from 0 to the "
          "smaller."),
         (lambda: linear.tensordot(W, W, ((0, 0), (0, 1))), DimsError,

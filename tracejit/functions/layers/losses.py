@@ -357,7 +357,7 @@ def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | N
         other_format = format
     if array._data.shape != other._data.shape or other_format not in (None, format):
         advice = (
-            " For classes as numbers use onehotencode."
+            " For classes as numbers use indexcrossentropy, or onehotencode."
             if function == "crossentropy"
             else _broadcast_differences(array._data.shape, other._data.shape)
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentValueError, BoundsError
+from tracejit.errors import ArgumentValueError, BoundsError, KeyTypeError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -68,7 +68,11 @@ def _depth(nested: Any) -> int:
         return 0
     depths = {_depth(part) for part in nested}
     if len(depths) != 1:
-        refuse("np.block", "arrays must be nested equally deep everywhere, and no list may be empty")
+        refuse(
+            "np.block",
+            "arrays must be nested equally deep everywhere, and no list may be empty",
+            ArgumentValueError,
+        )
     return 1 + depths.pop()
 
 
@@ -104,12 +108,12 @@ def _places(name: str, obj: Any, n: int, is_whole: bool = False) -> tuple[np.nda
     found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
         if found.size > n or (is_whole and found.size < n):
-            refuse(name, f"the mask has {found.size} elements for an axis of {n}")
+            refuse(name, f"the mask has {found.size} elements for an axis of {n}", ArgumentValueError)
         return np.flatnonzero(found), False
     if not found.size:
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu" or found.ndim > 1:
-        refuse(name, "obj must be an integer, a slice, or a vector of integers or bools")
+        refuse(name, "obj must be an integer, a slice, or a vector of integers or bools", KeyTypeError)
     return found, found.ndim == 0
 
 
@@ -159,7 +163,7 @@ def resize(a: Any, new_shape: Any) -> dlarray:
     """Return an array of another size that repeats the elements in C order."""
     shape = integers("np.resize", "new_shape", new_shape)
     if any(extent < 0 for extent in shape):
-        refuse("np.resize", f"new_shape is {shape}, whose sizes must not be negative")
+        refuse("np.resize", f"new_shape is {shape}, whose sizes must not be negative", ArgumentValueError)
     flat = flattened("np.resize", a)
     size = int(np.prod(shape, dtype=np.int64))
     if not flat.size:
@@ -175,7 +179,7 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> dlarray:
     pair = integers("np.rot90", "axes", tuple(axes))
     numbers = [normalize_axis("np.rot90", array, axis) for axis in pair]
     if len(numbers) != 2 or numbers[0] == numbers[1]:
-        refuse("np.rot90", f"axes is {pair}, expected two different axes")
+        refuse("np.rot90", f"axes is {pair}, expected two different axes", ArgumentValueError)
     first, second = numbers
     turns = integer("np.rot90", "k", k) % 4
     if turns == 0:

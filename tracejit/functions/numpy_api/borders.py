@@ -60,7 +60,9 @@ def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options
     n = x.shape[axis]
     if not n:
         refuse(
-            "np.pad", f"axis {axis} is empty, so that mode={brief(mode)} has no values; use mode='constant'"
+            "np.pad",
+            f"axis {axis} is empty, so that mode={brief(mode)} has no values; use mode='constant'",
+            ArgumentValueError,
         )
     parts = [x]
     for side, (width, option) in enumerate(zip(widths, options, strict=True)):

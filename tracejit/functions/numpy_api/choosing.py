@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, indexing, joining, movement, taking
 from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
@@ -39,6 +40,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> dlarray:
             "np.select",
             f"there are {len(condlist)} conditions and {len(choicelist)} choices, expected as many of both, and one "
             "at least",
+            ArgumentValueError,
         )
     dtype = _common([*choicelist, default])
     for number in [part for part in choicelist if type(part) is int]:
@@ -94,6 +96,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
         refuse(
             "np.piecewise",
             f"there are {len(masks)} conditions and {len(funclist)} functions, expected as many",
+            ArgumentValueError,
         )
     result: Any = movement.relabel(as_array(np.zeros(array.shape, array.dtype)), array._format)
     for mask, function in zip(masks, funclist, strict=True):
@@ -177,7 +180,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
     array, number = line("np.compress", a, axis)
     mask = movement.relabel(as_array(condition, "np.compress"), None)
     if mask.ndim != 1:
-        refuse("np.compress", f"condition has size {mask.shape}, expected a vector")
+        refuse("np.compress", f"condition has size {mask.shape}, expected a vector", ArgumentValueError)
     return apply("take", array, taking.nonzero(mask)[0], axis=number)
 
 
@@ -210,7 +213,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     n = array.shape[normalize_axis("np.take", array, axis)]
     places = as_array(indices, "np.take", "indices")
     if not is_option(mode, ("raise", "wrap", "clip")):
-        refuse("np.take", f"mode must be 'raise', 'wrap' or 'clip', not {brief(mode)}")
+        refuse("np.take", f"mode must be 'raise', 'wrap' or 'clip', not {brief(mode)}", ArgumentValueError)
     if mode == "wrap":
         places = places % n
     elif mode == "clip":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import TraceJitError
+from tracejit.errors import ArgumentValueError, TraceJitError
 from tracejit.functions import joining, movement
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.refusals import refuse
@@ -112,7 +112,11 @@ def vectorized(original: Callable[..., Any], self: Any, *args: Any, **kwargs: An
     results = _of_all(of_one, arrays, prod(shape), self.otypes)
     several = isinstance(results, tuple)
     if outputs is not None and outputs != (len(results) if several else 1):
-        refuse("np.vectorize", f"the function does not have as many results as its signature, {outputs}")
+        refuse(
+            "np.vectorize",
+            f"the function does not have as many results as its signature, {outputs}",
+            ArgumentValueError,
+        )
     found = []
     for number, result in enumerate(results if several else (results,)):
         array = movement.reshape(result, (*shape, *result.shape[1:]))
@@ -171,6 +175,7 @@ def _core_axes(signature: Any, count: int) -> tuple[list[int], int | None]:
         refuse(
             "np.vectorize",
             f"there are {count} arguments, expected {len(axes)} by the signature {signature!r}",
+            ArgumentValueError,
         )
     return axes, len(sides[1])
 
@@ -179,13 +184,19 @@ def _spread(arrays: Sequence[dlarray], axes: Sequence[int]) -> tuple[tuple[int, 
     """Return the common shape beside the axes of elements, and arrays with its elements along the first axis."""
     short = [i for i, (x, n) in enumerate(zip(arrays, axes, strict=True)) if x.ndim < n]
     if short:
-        refuse("np.vectorize", f"argument {short[0]} has fewer axes than the signature gives an element")
+        refuse(
+            "np.vectorize",
+            f"argument {short[0]} has fewer axes than the signature gives an element",
+            ArgumentValueError,
+        )
     own = [x.shape[: x.ndim - n] for x, n in zip(arrays, axes, strict=True)]
     try:
         shape = np.broadcast_shapes(*own)
     except ValueError:
         refuse(
-            "np.vectorize", f"the sizes {', '.join(map(str, own))} do not broadcast; they must be equal, or 1"
+            "np.vectorize",
+            f"the sizes {', '.join(map(str, own))} do not broadcast; they must be equal, or 1",
+            ArgumentValueError,
         )
     found = []
     for x, n in zip(arrays, axes, strict=True):

@@ -45,7 +45,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
     check_room("np.bincount", check_sizes("np.bincount", "minlength", (max(least, 0),)), INT64)
     given = None if weights is None else movement.relabel(as_array(weights, "np.bincount", "weights"), None)
     if given is not None and given.shape != array.shape:
-        refuse("np.bincount", f"weights have size {given.shape}, expected {array.shape}")
+        refuse("np.bincount", f"weights have size {given.shape}, expected {array.shape}", ArgumentValueError)
     places = in_dtype(array, INT64)
     size = least
     if array.size:
@@ -86,7 +86,11 @@ def _estimated(x: np.ndarray, rule: str, range: Any) -> np.ndarray:
 def _number_of_bins(name: str, a: dlarray, rule: str, range: Any) -> int:
     """Return how many bins NumPy's rule of a name takes, such as "auto", which is a guard."""
     if rule not in ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"):
-        refuse(name, f"bins={brief(rule)} is no rule for the number of bins; pass 'auto', a number, or edges")
+        refuse(
+            name,
+            f"bins={brief(rule)} is no rule for the number of bins; pass 'auto', a number, or edges",
+            ArgumentValueError,
+        )
     number = in_python.call(name, _estimated, (a, rule, range), {})
     return int(recorder.need_value(number, name))
 
@@ -99,7 +103,7 @@ def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple
     if given.ndim == 1:
         edges = movement.relabel(given, None)
         if edges.size < 2:
-            refuse(name, f"bins has {edges.size} elements, expected two edges or more")
+            refuse(name, f"bins has {edges.size} elements, expected two edges or more", ArgumentValueError)
         check_monotonic(name, "bins", bins, False)
         return edges, None
     count = integer(name, "bins", bins)
@@ -128,7 +132,11 @@ def histogram(
     array = flattened("np.histogram", a)
     given = None if weights is None else flattened("np.histogram", weights)
     if given is not None and given.size != array.size:
-        refuse("np.histogram", f"weights have {given.size} elements, expected {array.size}, as a has")
+        refuse(
+            "np.histogram",
+            f"weights have {given.size} elements, expected {array.size}, as a has",
+            ArgumentValueError,
+        )
     if array.dtype == bool:
         array = in_dtype(array, np.dtype(np.uint8))
     edges, _ = _edges("np.histogram", array, bins, range)
@@ -177,6 +185,7 @@ def histogramdd(
         refuse(
             name,
             f"bins and range have {len(listed)} and {len(ranges)} entries, expected {d}, one for each axis",
+            ArgumentValueError,
         )
     edges = []
     for column, n, ends in zip(columns, listed, ranges, strict=True):

@@ -96,6 +96,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
             "np.gradient",
             f"edge_order must be 1 or 2 (it is {order}), and spacings none, one number, or one for each of "
             f"{len(axes)} axes ({len(varargs)} were given)",
+            ArgumentValueError,
         )
     results = []
     for number, spacing in zip(axes, varargs or (1.0,) * len(axes), strict=True):
@@ -128,6 +129,7 @@ def _derivative(f: dlarray, axis: int, spacing: Any, order: int) -> dlarray:
             refuse(
                 "np.gradient",
                 f"places have size {steps.shape}, expected ({f.shape[axis]},), that of the axis",
+                ArgumentValueError,
             )
         shape = tuple(-1 if i == axis else 1 for i in range(f.ndim))
         d = movement.reshape(diff(_floating(movement.relabel(steps, None))), shape)
@@ -259,7 +261,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def _part_of(name: str, n: int, m: int, mode: Any) -> tuple[int, int]:
     """Return where the part of a full convolution of n and m elements begins that a mode is, and its size; n >= m."""
     if not is_option(mode, ("full", "same", "valid")):
-        refuse(name, f"mode must be 'full', 'same' or 'valid', not {brief(mode)}")
+        refuse(name, f"mode must be 'full', 'same' or 'valid', not {brief(mode)}", ArgumentValueError)
     return {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[mode]
 
 
@@ -354,7 +356,11 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> dlarray:
         refuse("np.trim_zeros", f"filt has {array.ndim} axes, expected 1; slice it")
     chosen = trim.lower() if isinstance(trim, str) else ""
     if not is_option(chosen, ("f", "b", "fb", "bf")):
-        refuse("np.trim_zeros", f"trim must be made of 'f' (front) and 'b' (back), not {brief(trim)}")
+        refuse(
+            "np.trim_zeros",
+            f"trim must be made of 'f' (front) and 'b' (back), not {brief(trim)}",
+            ArgumentValueError,
+        )
     n = array.size
     if not n:
         return array

@@ -39,7 +39,7 @@ def _operand(name: str, a: Any, n: Any, axis: Any, norm: Any) -> tuple[dlarray, 
     """Return an array, the number of elements to transform, and the axis."""
     array = as_array(a, name)
     if norm is not None and not is_option(norm, ("backward", "ortho", "forward")):
-        refuse(name, f"norm must be 'backward', 'ortho' or 'forward', not {brief(norm)}")
+        refuse(name, f"norm must be 'backward', 'ortho' or 'forward', not {brief(norm)}", ArgumentValueError)
     if not array.ndim:
         refuse(name, "a has no axis to transform; pass an array with one")
     return array, None if n is None else integer(name, "n", n), normalize_axis(name, array, axis)
@@ -125,7 +125,9 @@ def _axes(
     given = range(-len(sizes), 0) if axes is None else integers(name, "axes", axes)
     if len(sizes) != len(given):
         refuse(
-            name, f"s and axes have {len(sizes)} and {len(given)} elements, expected one size for each axis"
+            name,
+            f"s and axes have {len(sizes)} and {len(given)} elements, expected one size for each axis",
+            ArgumentValueError,
         )
     numbers = tuple([normalize_axis(name, array, axis) for axis in given])
     known: list[int | None] = [array.shape[i] if n == -1 else n for n, i in zip(sizes, numbers, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import wanted_dtype
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import contraction, elementwise, joining, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
@@ -30,7 +31,11 @@ def reshape(
     else:
         result = movement.reshape(array, wanted)
     if copy is False and not np.may_share_memory(result._data, array._data):
-        refuse("np.reshape", "copy=False cannot be met, as elements move in memory; leave copy= out")
+        refuse(
+            "np.reshape",
+            "copy=False cannot be met, as elements move in memory; leave copy= out",
+            ArgumentValueError,
+        )
     return result.copy() if copy else result
 
 
@@ -38,7 +43,7 @@ def _order(name: str, order: Any, known: tuple[str, ...], array: dlarray) -> Any
     """Return an order that is asked for, as C or F where it depends on how the array lies in memory."""
     if not is_option(order, known):
         names = ", ".join(map(repr, known[:-1]))
-        refuse(name, f"order must be {names} or {known[-1]!r}, not {brief(order)}")
+        refuse(name, f"order must be {names} or {known[-1]!r}, not {brief(order)}", ArgumentValueError)
     if order != "A":
         return order
     flags = array._data.flags

@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT32, FLOAT64, is_half, is_inexact, part_dtype, wanted_dtype
-from tracejit.errors import ArgumentValueError, RangeError
+from tracejit.errors import ArgumentError, ArgumentValueError, RangeError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_asked_dtype, in_dtype
@@ -331,6 +331,10 @@ nanstd: Reduction = partial(_deviation, "np.nanstd", True, True)
 # Averages
 
 
+class _ZeroWeightsError(ArgumentError, ZeroDivisionError):
+    """Weights sum to zero: NumPy's error, and ours."""
+
+
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False
 ) -> Any:
@@ -348,6 +352,7 @@ def average(
             refuse(
                 "np.average",
                 f"weights have size {given.shape}, expected that of a, {array.shape}, or of its axes {axis}",
+                ArgumentValueError,
             )
         given = movement.permuted(movement.relabel(given, None), tuple(int(i) for i in np.argsort(axes)))
         shape = tuple(extent if i in axes else 1 for i, extent in enumerate(array.shape))
@@ -360,6 +365,7 @@ def average(
         refuse(
             "np.average",
             "weights sum to zero, so that there is no average; add to them, or leave such rows out",
+            _ZeroWeightsError,
         )
     result = in_dtype(sum(array * given, axes, None, keepdims) / scale, dtype)
     scale = in_dtype(scale, dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.errors import ArgumentValueError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.diagonals import diagonal_view
@@ -21,7 +21,9 @@ from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.numpy_api.ufuncs import vecdot
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
-from tracejit.util.arguments import check_room, check_sizes, integer
+from tracejit.record.guards import Decides
+from tracejit.util.arguments import check_room, check_sizes, integer, real
+from tracejit.util.text import brief
 
 
 def kron(a: Any, b: Any) -> dlarray:
@@ -76,7 +78,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> dlarray:  # noqa: 
     """Return the powers of the elements of a vector as columns, the highest first unless `increasing`."""
     array = movement.relabel(as_array(x, "np.vander"), None)
     if array.ndim != 1:
-        refuse("np.vander", f"x has {array.ndim} axes, expected 1")
+        refuse("np.vander", f"x has {array.ndim} axes, expected 1", ArgumentValueError)
     count = array.size if N is None else integer("np.vander", "N", N)
     if count < 0:
         refuse("np.vander", f"N is {count}, expected a number that is not negative", ArgumentValueError)
@@ -96,7 +98,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray
     array = as_array(a, "np.diagonal")
     first, second = (normalize_axis("np.diagonal", array, axis) for axis in (axis1, axis2))
     if first == second:
-        refuse("np.diagonal", f"axis1 and axis2 are the same axis, {first}; name two")
+        refuse("np.diagonal", f"axis1 and axis2 are the same axis, {first}; name two", ArgumentValueError)
     format = array._format
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     labels = None if format is None else "".join(format[i] for i in kept) + "U"
@@ -122,17 +124,42 @@ def _rows(name: str, x: Any, rowvar: Any, dtype: np.dtype, only: bool) -> dlarra
     """Return variables as the rows of a matrix."""
     array = movement.relabel(as_array(x, name), None)
     if array.ndim > 2:
-        refuse(name, f"an operand has {array.ndim} axes, expected at most 2")
+        refuse(name, f"an operand has {array.ndim} axes, expected at most 2", ArgumentValueError)
     matrix = in_dtype(movement.atleast_2d(array), dtype)
     turned = not rowvar and (array.ndim != 1 if only else matrix.shape[0] != 1)
     return movement.transpose(matrix) if turned else matrix
 
 
+class _WeightsError(ArgumentError, RuntimeError):
+    """Weights of wrong sizes: NumPy's error, and ours."""
+
+
 def _weights(name: str, argument: str, weights: Any, count: int) -> dlarray:
+    """Return a weight for each observation; those of frequency have to be whole numbers."""
     array = in_dtype(movement.relabel(as_array(weights, name, argument), None), FLOAT64)
     if array.shape != (count,):
-        refuse(name, f"{argument} has size {array.shape}, expected ({count},), one for each observation")
+        refuse(
+            name,
+            f"{argument} has size {array.shape}, expected ({count},), one for each observation",
+            _WeightsError,
+        )
+    if argument == "fweights" and _is_true(masked.any(array != elementwise.round(array))):
+        refuse(name, "fweights must be integers, as they count observations; aweights need not be")
+    if _is_true(masked.any(array < 0)):
+        refuse(name, f"{argument} must not be negative", ArgumentValueError)
     return array
+
+
+def _is_true(array: dlarray) -> bool:
+    return bool(recorder.need_value(array, "np.cov", Decides.TRUTH))
+
+
+def _freedom(ddof: Any) -> Any:
+    """Return how many degrees of freedom are lost: an integer, which may be a float as in NumPy."""
+    given = real("np.cov", "ddof", ddof)
+    if given % 1 != 0:  # true of NaN and infinity, too
+        refuse("np.cov", f"ddof must be an integer, not {brief(ddof)}", ArgumentValueError)
+    return given
 
 
 def cov(
@@ -157,7 +184,7 @@ def cov(
     if not x.shape[0]:
         return as_array(np.zeros((0, 0)))
     n = x.shape[1]
-    free = integer("np.cov", "ddof", ddof) if ddof is not None else (0 if bias else 1)
+    free = _freedom(ddof) if ddof is not None else (0 if bias else 1)
     of_frequency = None if fweights is None else _weights("np.cov", "fweights", fweights, n)
     of_importance = None if aweights is None else _weights("np.cov", "aweights", aweights, n)
     w: Any = of_frequency if of_importance is None else of_importance

@@ -59,7 +59,11 @@ def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
 def _check_kind(name: str, kind: Any) -> None:
     """Refuse a kind of sort that NumPy does not know; of those that it knows all are stable here."""
     if not (kind is None or (isinstance(kind, str) and kind.lower()[:1] in ("q", "h", "m", "s"))):
-        refuse(name, f"kind must be 'quicksort', 'heapsort', 'mergesort' or 'stable', not {brief(kind)}")
+        refuse(
+            name,
+            f"kind must be 'quicksort', 'heapsort', 'mergesort' or 'stable', not {brief(kind)}",
+            ArgumentValueError,
+        )
 
 
 def sort(
@@ -147,7 +151,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> dlarray:
     """Return the number of the bin of each element, for bins that increase or decrease."""
     edges = movement.relabel(as_array(bins, "np.digitize"), None)
     if edges.ndim != 1:
-        refuse("np.digitize", f"bins have {edges.ndim} axes, expected 1")
+        refuse("np.digitize", f"bins have {edges.ndim} axes, expected 1", ArgumentValueError)
     side = "left" if right else "right"
     if edges.size < 2:
         return searchsorted(edges, x, side)

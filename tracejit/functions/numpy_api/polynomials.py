@@ -108,7 +108,11 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> dlarray:
     order = integer("np.polyint", "m", m)
     constants = _coefficients("np.polyint", np.zeros(max(order, 1)) if k is None else k)
     if order < 0 or (constants.size < order and constants.size != 1):
-        refuse("np.polyint", f"m is {order} and k has {constants.size} elements, expected one or m")
+        refuse(
+            "np.polyint",
+            f"m is {order} and k has {constants.size} elements, expected one or m",
+            ArgumentValueError,
+        )
     for i in range(order):
         end = constants[:1] if constants.size == 1 else constants[i : i + 1]
         array = joining.concatenate([array / np.arange(array.size, 0, -1), end])

@@ -236,7 +236,9 @@ def _weighted(
     elif given.shape == tuple(array.shape[i] for i in axes):
         given = movement.expanded(movement.ravel(given), rows.shape)
     else:
-        refuse(name, f"weights have size {given.shape}, expected that of a, {array.shape}")
+        refuse(
+            name, f"weights have size {given.shape}, expected that of a, {array.shape}", ArgumentValueError
+        )
     last = rows.ndim - 1
     order = places_in_order(rows, last)
     ordered = apply("take_along_axis", rows, order, axis=last)

@@ -106,7 +106,7 @@ def geomspace(
 def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[dlarray, ...]:
     """Return, for each vector, its elements at all points of the grid that the vectors span."""
     if not is_option(indexing, ("xy", "ij")):
-        refuse("np.meshgrid", f"indexing must be 'xy' or 'ij', not {brief(indexing)}")
+        refuse("np.meshgrid", f"indexing must be 'xy' or 'ij', not {brief(indexing)}", ArgumentValueError)
     n = len(xi)
     axes = list(range(n))
     if indexing == "xy" and n > 1:
@@ -129,7 +129,7 @@ def ix_(*args: Any) -> tuple[dlarray, ...]:
     for k, x in enumerate(args):
         array = movement.relabel(as_array(x, "np.ix_"), None)
         if array.ndim != 1:
-            refuse("np.ix_", f"argument {k} has {array.ndim} axes, expected 1")
+            refuse("np.ix_", f"argument {k} has {array.ndim} axes, expected 1", ArgumentValueError)
         if array.dtype == bool:
             array = taking.nonzero(array)[0]
         results.append(movement.reshape(array, tuple(-1 if i == k else 1 for i in range(len(args)))))
@@ -146,6 +146,7 @@ def broadcast_arrays(*args: Any, subok: Any = False) -> tuple[dlarray, ...]:
         refuse(
             "np.broadcast_arrays",
             f"sizes {sizes} do not align; each must be 1 or equal, from the last axis on",
+            ArgumentValueError,
         )
     return tuple(movement.broadcast_to(x, shape) if x.shape != shape else x for x in arrays)
 
@@ -156,7 +157,7 @@ def indices_from(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def places(arr: Any, k: Any = 0) -> Any:
         array = as_array(arr, name)
         if array.ndim != 2:
-            refuse(name, f"arr has {array.ndim} axes, expected 2")
+            refuse(name, f"arr has {array.ndim} axes, expected 2", ArgumentValueError)
         return function(array.shape[0], k, array.shape[1])
 
     return places
@@ -166,7 +167,11 @@ def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
     """Return the places on the diagonal of an array whose axes are equally long."""
     array = as_array(arr, "np.diag_indices_from")
     if array.ndim < 2 or len(set(array.shape)) != 1:
-        refuse("np.diag_indices_from", f"arr has size {array.shape}, expected two or more axes of one size")
+        refuse(
+            "np.diag_indices_from",
+            f"arr has size {array.shape}, expected two or more axes of one size",
+            ArgumentValueError,
+        )
     return np.diag_indices(array.shape[0], array.ndim)
 
 

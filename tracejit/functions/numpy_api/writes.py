@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.array import BUFFERS, as_array, dlarray
 from tracejit.aval import INT64, UINT64
-from tracejit.errors import ArgumentError, DTypeError
+from tracejit.errors import ArgumentError, ArgumentValueError, DTypeError
 from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -90,7 +90,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     target = _destination("np.fill_diagonal", "a", a, (val,))
     shape = target.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) != 1):
-        raise ArgumentError(
+        raise ArgumentValueError(
             f"np.fill_diagonal: a has size {shape}, expected a matrix, or more axes of one size; use a[i, i] = val."
         )
     step = shape[1] + 1 if len(shape) == 2 else 1 + sum(np.cumprod(shape[:0:-1]).tolist())
