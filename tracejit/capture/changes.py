@@ -16,8 +16,9 @@ was assigned, or another run would leave whatever is there. The same holds for t
 """
 
 import collections
+import operator
 import types
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +28,8 @@ from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
-from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.objects import CHANGING
+from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MEMORIES, MISSING, SETS, UNKNOWN, is_atom, static
@@ -35,6 +37,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)
+_ARRAYS = frozenset({dlarray, np.ndarray})
 _OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
 
 
@@ -106,6 +109,10 @@ class _Search:
             before, now = snapshot.contents.get(id(observed.value)), observed.contents()
             if before is None or now is None:
                 self._slots(observed, name)
+                if type(observed.value) in CHANGING and self._is_written(
+                    observed
+                ):  # too large to be looked at again
+                    found.resized.append(observed)
             else:
                 self._contents(observed, name, before, now)
         for observed, kind, key, name in self._same:
@@ -121,7 +128,8 @@ class _Search:
     def _slots(self, observed: Observed, name: str) -> None:
         """Find the assignments to the slots of an object whose contents were not kept."""
         for slot in [*observed.slots.values()]:
-            if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
+            is_item = type(slot) is ItemSlot and type(observed.value) in CHANGING
+            if is_item or type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
                 value = slot.look(observed, slot.name)
                 if value is slot.value and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, type(slot), slot.name, name))
@@ -132,32 +140,45 @@ class _Search:
                 else:
                     self._note_unchanged(observed, slot)
 
-    def _contents(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
+    def _contents(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Find what has changed in an object of whose contents there is a copy."""
         snapshot, kind = self._snapshot, type(observed.value)
-        if not _is_resized(observed, before, now):
-            if kind not in SETS and kind not in MEMORIES:
-                self._items(observed, name, before, now)
-        elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
-            self._found.resized.append(observed)
-            if not isinstance(observed.value, _OF_ELEMENTS):
-                self._items(observed, name, before, now)
-        is_written = id(observed.value) in snapshot.changing or id(observed.value) in self._called
-        if is_written and _ids(before) == _ids(now):  # it holds what is written, which it may not in a replay
+        is_same = _are_same(was, is_now)
+        has_items = kind not in SETS and kind not in MEMORIES
+        if is_same and _ARRAYS.isdisjoint(map(type, _values(was))):  # fast, for large containers
+            for slot in [*observed.slots.values()] if has_items else ():
+                if type(slot) in (AttributeSlot, ItemSlot) and slot.value is not MISSING:
+                    self._note_unchanged(observed, slot)
+        else:
+            before, now = _by_key(was), _by_key(is_now)
+            if not _is_resized(observed, before, now):
+                if has_items:
+                    self._items(observed, name, before, now)
+            elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
+                self._found.resized.append(observed)
+                if not isinstance(observed.value, _OF_ELEMENTS):
+                    self._items(observed, name, before, now)
+        if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
+
+    def _is_written(self, observed: Observed) -> bool:
+        """Return whether code that ran can have put something into a container."""
+        return id(observed.value) in self._snapshot.changing or id(observed.value) in self._called
 
     def _items(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
         """Find the assignments to items, or to attributes of an instance."""
         kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+        for slot in [*observed.slots.values()]:
+            value = now.get(slot.name, MISSING) if type(slot) is kind else MISSING
+            is_same = value is not MISSING and before.get(slot.name, MISSING) is value
+            if is_same and not _is_elsewhere(self._snapshot, value):
+                self._note_unchanged(observed, slot)
         for key, value in now.items():
-            slot = observed.slots.get((kind, key))
             if before.get(key, MISSING) is value:
-                if _is_elsewhere(self._snapshot, value):
+                if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
-                elif slot is not None:
-                    self._note_unchanged(observed, slot)
             elif not getattr(type(value), "evaluates_itself", False):
-                slot = slot or kind(key, MISSING, observed.where)
+                slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
                 is_read = slot.is_read or observed.held is not None
                 self._found.assignments.append(
@@ -206,8 +227,19 @@ def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any])
     return len(before) != len(now)
 
 
-def _ids(contents: dict[Any, Any]) -> list[tuple[int, int]]:
-    return [(id(key), id(value)) for key, value in contents.items()]
+def _values(contents: Contents) -> Collection[Any]:
+    return contents.values() if type(contents) is dict else contents
+
+
+def _by_key(contents: Contents) -> dict[Any, Any]:
+    return contents if type(contents) is dict else dict(enumerate(contents))
+
+
+def _are_same(before: Contents, now: Contents) -> bool:
+    """Return whether an object held the same objects, in the same order."""
+    if len(before) != len(now) or not all(map(operator.is_, _values(before), _values(now))):
+        return False
+    return type(before) is not dict or all(map(operator.is_, before, now))
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import library
-from tracejit.capture.observed import Notes, Observed
+from tracejit.capture.observed import Contents, Notes, Observed
 from tracejit.capture.slots import (
     AttributeSlot,
     BuiltinSlot,
@@ -238,7 +238,7 @@ class ObservedInstance(ObservedNames):
     def attribute(self, name: str) -> Any:
         return instance_attribute(self.value, name)
 
-    def contents(self) -> dict[Any, Any] | None:
+    def contents(self) -> Contents | None:
         own = dict(getattr(self.value, "__dict__", ()))
         for kind in type(self.value).__mro__:
             for name, raw in vars(kind).items() if "__slots__" in vars(kind) else ():

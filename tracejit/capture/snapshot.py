@@ -26,18 +26,21 @@ from tracejit.capture.objects import (
     kind_in_library,
     kind_of,
 )
-from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
+    ItemSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
     NamesSlot,
     RegisteredSlot,
     SuperSlot,
+    holder_of,
 )
 from tracejit.capture.values import (
+    MAPPINGS,
     MEMORIES,
     MISSING,
     UNKNOWN,
@@ -46,6 +49,7 @@ from tracejit.capture.values import (
     is_library_module,
     is_user_class,
     is_written_in_place,
+    static,
 )
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -81,7 +85,7 @@ class Snapshot:
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
-        self.contents: dict[int, dict[Any, Any]] = {}
+        self.contents: dict[int, Contents] = {}
         self.unseen: tuple[str, tuple[str, int]] | None = None
         self.where = ("", 0)
         self.caches: list[ObservedWrapper] = []
@@ -89,6 +93,7 @@ class Snapshot:
         self.ran: set[types.CodeType] = set()
         self.changing: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
+        self._firsts: dict[tuple[int, str], tuple[Any, Any]] = {}  # cells and namespaces, and values in them
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
         self._texts: set[str] = set()
@@ -135,7 +140,7 @@ class Snapshot:
     def keep_only(self, idents: Container[int]) -> None:
         """Release all objects except those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
-        for notes in (self.contents, self.caches, self.apart, self.inherited):
+        for notes in (self.contents, self.caches, self.apart, self.inherited, self._firsts):
             notes.clear()
         self._read_by_names.clear()
         self.made = MadeClasses()
@@ -174,7 +179,7 @@ class Snapshot:
         observed = self.objects[id(value)] = kind(value)(value, self.where)
         contents = observed.contents()
         if contents is not None:
-            self.contents[id(value)] = contents
+            self.contents[id(value)] = self._first_contents(value, contents)
         if value is os.getenv:
             self.add_root(os.environ)
         if len(self.objects) > _MOST_OBJECTS:
@@ -182,6 +187,14 @@ class Snapshot:
         else:
             observed.note(self)
         return observed
+
+    def _first_contents(self, value: Any, contents: Contents) -> Contents:
+        """Return what an object held, which holds the given contents now, or a dict of attributes (``vars(a)``)."""
+        own = value if type(value) is dict else getattr(value, "__dict__", None)
+        if type(own) is not dict or type(contents) is not dict:
+            return contents
+        first = self._firsts.setdefault((id(own), ""), (own, contents))[1]
+        return contents if first is contents else {**contents, **first}
 
     def add_argument(self, value: Any) -> None:
         """Observe what reads more than the key of a trace says of it."""
@@ -227,8 +240,27 @@ class Snapshot:
             value = kind.look(owner, name)
             if value is UNKNOWN:
                 return None
+            value = self._first(owner, kind, name, value)
             slot = owner.slots[kind, name] = kind(name, value, self.where)
         return slot
+
+    def _first(self, owner: Observed, kind: type[Slot], name: Any, value: Any) -> Any:
+        """Return what a slot held that holds a value now: what ran may have changed it since its owner was observed."""
+        place = holder_of(owner, kind, name)
+        if place is not None:
+            holder, key = place
+            return self._firsts.setdefault((id(holder), key), (holder, value))[1]
+        contents = self.contents.get(id(owner.value))
+        if contents is None or not (kind is ItemSlot or kind is AttributeSlot):
+            return value
+        if kind is AttributeSlot and name not in contents:
+            is_new = (
+                name in getattr(owner.value, "__dict__", ()) and static(type(owner.value), name) is MISSING
+            )
+            return MISSING if is_new else value
+        if type(contents) is dict:
+            return contents.get(name, MISSING if type(owner.value) in MAPPINGS else value)
+        return contents[name] if type(name) is int and -len(contents) <= name < len(contents) else MISSING
 
     def read(self, owner: Observed, kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return what it held when it was first observed."""

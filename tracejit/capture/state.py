@@ -170,7 +170,7 @@ class CapturedState(State):
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results, selected)
-        writer = GuardWriter(snapshot, guards, arrays)
+        writer = GuardWriter(snapshot, guards, arrays, self.located)
         writer.write()
         self._locate(guards, writer)
         for entry in self._seen:
