@@ -106,6 +106,7 @@ class _Search:
         snapshot, found = self._snapshot, self._found
         for observed, name in _reachable(snapshot):
             found.reachable.add(id(observed.value))
+            self._note_stored(observed)
             before, now = snapshot.contents.get(id(observed.value)), observed.contents()
             if before is None or now is None:
                 self._slots(observed, name)
@@ -124,6 +125,18 @@ class _Search:
                 slot.is_late = True
                 snapshot.read(observed, kind, key)
         return found
+
+    def _note_stored(self, observed: Observed) -> None:
+        """Note the slots to which the code can assign where no path leads, as in ``for p in parts: p.on = True``."""
+        value, snapshot = observed.value, self._snapshot
+        is_class = isinstance(value, type)
+        held: Any = vars(value) if is_class else snapshot.contents.get(id(value), ())
+        kind = AttributeSlot if is_class or isinstance(observed, ObservedInstance) else ItemSlot
+        for key in snapshot.stored:
+            if key in held if type(held) is not tuple else type(key) is int and key < len(held):
+                slot = snapshot.slot(observed, kind, key)
+                if slot is not None:
+                    slot.is_assigned = True
 
     def _slots(self, observed: Observed, name: str) -> None:
         """Find the assignments to the slots of an object whose contents were not kept."""
@@ -204,6 +217,7 @@ class _Search:
         if slot.additions and type(slot.value) is set:  # an operator added what is in it
             self._snapshot.hold(self._snapshot.read(observed, type(slot), slot.name))
         is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
+        is_plain |= id(slot.value) in self._snapshot.objects  # another path led to it
         is_assigned = slot.is_assigned or not all(
             is_seen(slot.value, *addition) for addition in slot.additions
         )

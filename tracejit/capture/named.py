@@ -277,7 +277,7 @@ class ObservedInstance(ObservedNames):
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is a method of the class, or computed."""
-        own = snapshot.slot(self, OwnSlot, name)
+        own = snapshot.slot(self, OwnSlot, name) if hasattr(self.value, "__dict__") else None
         if own is not None:
             own.is_read = True
         raw = static(type(self.value), name)

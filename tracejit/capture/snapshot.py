@@ -78,6 +78,7 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         changing: ids of containers whose elements code that ran can assign to.
+        stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
     """
@@ -94,6 +95,7 @@ class Snapshot:
         self.changing: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._firsts: dict[tuple[int, str], tuple[Any, Any]] = {}  # cells and namespaces, and values in them
+        self.stored: set[Any] = set()
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
         self._texts: set[str] = set()
@@ -382,6 +384,7 @@ class Snapshot:
 
     def _add_names_of(self, reads: Reads) -> None:
         self._texts |= reads.texts
+        self.stored |= reads.stored
         if reads.is_dynamic:
             self.read_dynamically()
         self.add_names({*reads.names, *(self._texts if self._is_dynamic else ())})

@@ -234,9 +234,9 @@ def _effects(
     ]
     targets = tuple([number for number, _ in kept])
     replayable = state.changed is None and state.unguarded is None
-    read = (state.fetch_within() if replayable else None) or ()
-    memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read]]
-    aliases = (aliases_of(targets, memory) if replayable else None) or frozenset()
+    read = state.fetch_within() if replayable else None
+    memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read or ()]]
+    aliases = (aliases_of(targets, memory) if read is not None else None) or frozenset()
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 

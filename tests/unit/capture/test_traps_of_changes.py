@@ -222,3 +222,84 @@ def test_large_lists(kind: str, size: int) -> None:
                 assert box[7] == -1
     assert [warning.category for warning in told] == [tj.LostChangeWarning] * is_told
     assert step.stats.hits >= 6
+
+
+class Part:
+    total = 0
+
+    def __init__(self) -> None:
+        self.on, self.d, self.row = False, {"k": 0}, [0, 0]
+
+
+@pytest.mark.parametrize("what", ["attribute", "item", "element", "attribute of a class", "object"])
+def test_an_assignment_of_what_is_there_to_what_no_path_leads_to(what: str) -> None:
+    def make(accelerated: Any) -> Any:
+        kind = type("Kind", (Part,), {})
+        parts = [kind(), kind()]
+        clocks = [Box(), Box()]
+
+        def attribute(x: Any) -> Any:
+            for part in parts:
+                part.on = True
+            return x
+
+        def item(x: Any) -> Any:
+            for part in parts:
+                part.d["k"] = 1
+            return x
+
+        def element(x: Any) -> Any:
+            for part in parts:
+                part.row[1] = 1
+            return x
+
+        def of_class(x: Any) -> Any:
+            type(parts[0]).total = 6
+            return x
+
+        def reference(x: Any) -> Any:
+            parts[0].clock = parts[1].clock
+            return x
+
+        functions = {"attribute": attribute, "item": item, "element": element, "object": reference}
+        parts[0].clock = parts[1].clock = clocks[0]
+
+        def change(number: int) -> None:
+            if number == 6:
+                parts[0].on, parts[0].d["k"], parts[1].row[1], kind.total = False, 0, 0, 9
+                parts[0].clock = clocks[1]
+            if number == 12:
+                parts[1].clock = clocks[1]
+
+        def outside() -> Any:
+            return [kind.total, *[[part.on, part.d, part.row, clocks.index(part.clock)] for part in parts]]
+
+        return [accelerated(functions.get(what, of_class))], outside, change
+
+    (step,) = same_as_plain(make)
+    assert step.stats.hits > 5
+
+
+class Clock:
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def tick(self) -> None:
+        self.n += 1
+
+
+def test_a_method_of_an_object_with_slots() -> None:
+    def make(accelerated: Any) -> Any:
+        clock, total = Clock(), tj.dlarray(np.zeros(2))
+
+        def step(x: Any) -> Any:
+            clock.tick()
+            total[0] = 3
+            return x
+
+        return [accelerated(step)], lambda: [clock.n, total], lambda _: None
+
+    (step,) = same_as_plain(make)
+    assert step.stats.hits > 10
