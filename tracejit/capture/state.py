@@ -71,6 +71,7 @@ class CapturedState(State):
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()
+        self._acts = False  # whether it has effects
         self._reachable: set[int] = set()  # ids of the objects that a replay can find
         self._has_files = False  # whether any of them is a file
 
@@ -133,7 +134,9 @@ class CapturedState(State):
 
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
-        return self._effects.first(self._reachable.__contains__, _is_traced, self._has_files)
+        effect = self._effects.first(self._reachable.__contains__, _is_traced, self._has_files)
+        self._acts = effect is not None
+        return effect
 
     def handles_errors(self) -> bool:
         """Return whether the function may handle an error, as long as the recording goes on."""
@@ -170,7 +173,7 @@ class CapturedState(State):
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results, selected)
-        writer = GuardWriter(snapshot, guards, arrays, self.located)
+        writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
         self._locate(guards, writer)
         for entry in self._seen:

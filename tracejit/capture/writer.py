@@ -51,15 +51,22 @@ class GuardWriter:
         guards: to add to.
         arrays: guards of arrays.
         located: objects that a replay stores to, and others that it stores.
+        acts: whether the function has effects that a replay does not repeat.
     """
 
     def __init__(
-        self, snapshot: Snapshot, guards: GuardList, arrays: ArrayGuards, located: Sequence[Any] = ()
+        self,
+        snapshot: Snapshot,
+        guards: GuardList,
+        arrays: ArrayGuards,
+        located: Sequence[Any] = (),
+        acts: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._guards = guards
         self._arrays = arrays
         self._located = located
+        self._acts = acts
         self._variables = (f"v{i}" for i in count())
         self._reached: dict[
             int, tuple[str, str]
@@ -231,9 +238,7 @@ class GuardWriter:
 
     def _remembered(self, observed: ObservedWrapper, name: str) -> None:
         """Compare what a function with a cache remembers, and what is read of it."""
-        if (
-            self._located and observed.has_run
-        ):  # it may have assigned what it does not assign when it is not run
+        if (self._located or self._acts) and observed.has_run:  # without it a call may do less
             self._guards.note_change(f"what {name} remembers", observed.where)
         remembered = observed.remembered() if observed.memory else []
         keys, entries, results = zip(*remembered, strict=True) if remembered else ((), (), ())

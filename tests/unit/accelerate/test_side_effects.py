@@ -2,6 +2,7 @@
 """Functions that print, log, or keep values: one warning where a replay does not do it again, none elsewhere."""
 
 import dataclasses
+import functools
 import io
 import logging
 import queue
@@ -440,3 +441,25 @@ def test_no_alarm_where_a_number_in_an_argument_is_returned_or_stays():
         step = tj.dlaccelerate(function)
         for _ in range(4):
             step({"n": 1, "x": np.ones(2)}, np.ones(2))
+
+
+@pytest.mark.parametrize("kind", ["attribute", "cache"])
+def test_no_alarm_for_what_happens_once_where_something_is_made(kind, capsys):
+    kept = {"table": None}
+
+    def made():
+        print("made")
+        return np.ones(2)
+
+    remembered = functools.lru_cache(made)
+
+    def of_attribute(x):
+        if kept["table"] is None:
+            kept["table"] = made()
+        return x * kept["table"]
+
+    step = tj.dlaccelerate(of_attribute if kind == "attribute" else lambda x: x * remembered())
+    for _ in range(6):
+        step(X)
+    assert capsys.readouterr().out == "made\n"
+    assert step.stats.hits == 3
