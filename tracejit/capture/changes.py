@@ -148,7 +148,7 @@ class _Search:
                     self._same.append((observed, type(slot), slot.name, name))
                 elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
                     after = self._settled(observed, slot, value)
-                    before = _own_value(observed, slot)
+                    before = MISSING if self._is_inherited(observed, slot) else slot.value
                     self._found.assignments.append(_change(observed, slot, name, before, after, slot.is_read))
                 else:
                     self._note_unchanged(observed, slot)
@@ -203,6 +203,8 @@ class _Search:
         if slot.is_read or not slot.additions:
             return value
         increment = increment_of(slot, value)
+        if self._has_changed_above(observed, slot):
+            increment = None  # where it is inherited from
         if increment is not None:
             slot.is_counted = True
             return increment
@@ -211,6 +213,27 @@ class _Search:
         if type(before) is tuple:
             self._snapshot.read_whole(before)
         return value
+
+    def _is_inherited(self, observed: Observed, slot: Slot) -> bool:
+        """Return whether an instance or a class had a slot's value from a class above."""
+        value = observed.value
+        if isinstance(value, type):
+            return (id(value), slot.name) not in self._snapshot.owned
+        return isinstance(observed, ObservedInstance) and slot.name not in self._snapshot.contents.get(
+            id(value), (slot.name,)
+        )
+
+    def _has_changed_above(self, observed: Observed, slot: Slot) -> bool:
+        """Return whether the run has changed an attribute in the class, too, from which the object had inherited it."""
+        if type(slot) is not AttributeSlot or not self._is_inherited(observed, slot):
+            return False
+        value = observed.value
+        for base in value.__mro__[1:] if isinstance(value, type) else type(value).__mro__:
+            above = self._snapshot.objects.get(id(base))
+            known = above and above.slots.get((AttributeSlot, slot.name))
+            if above and known and known.value is slot.value and known.has_changed(above):
+                return True
+        return False
 
     def _note_unchanged(self, observed: Observed, slot: Slot) -> None:
         """Note that a slot was read which the code assigns to, and which still holds what it held."""
@@ -272,13 +295,6 @@ def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, 
 
 def _is_attribute(observed: Observed, slot: Slot) -> bool:
     return type(slot) is AttributeSlot and isinstance(observed, _WITH_ATTRIBUTES)
-
-
-def _own_value(observed: Observed, slot: Slot) -> Any:
-    """Return what an object had itself in a slot; a class can have inherited it."""
-    bases = observed.value.__mro__[1:] if isinstance(observed.value, type) else ()
-    inherited = any(vars(base).get(slot.name, MISSING) is slot.value for base in bases)
-    return MISSING if inherited else slot.value
 
 
 def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:

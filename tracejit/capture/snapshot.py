@@ -78,6 +78,7 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         changing: ids of containers whose elements code that ran can assign to.
+        owned: ids of classes with names of attributes that they had themselves when these were first looked at.
         stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
@@ -95,6 +96,7 @@ class Snapshot:
         self.changing: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._firsts: dict[tuple[int, str], tuple[Any, Any]] = {}  # cells and namespaces, and values in them
+        self.owned: set[tuple[int, Any]] = set()
         self.stored: set[Any] = set()
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
@@ -243,6 +245,8 @@ class Snapshot:
             if value is UNKNOWN:
                 return None
             value = self._first(owner, kind, name, value)
+            if isinstance(owner.value, type) and name in vars(owner.value):
+                self.owned.add((id(owner.value), name))
             slot = owner.slots[kind, name] = kind(name, value, self.where)
         return slot
 

@@ -62,6 +62,7 @@ class Box:
 
 def same_as_plain(
     make: Callable[[Any], tuple[list[Callable[[Any], Any]], Callable[[], Any], Callable[[int], Any]]],
+    confirm: int = 1,
 ) -> Any:
     """Call functions as plain ones and accelerated, and compare results and state; return the accelerated ones.
 
@@ -69,7 +70,7 @@ def same_as_plain(
     """
     found: list[Any] = []
     made: list[Any] = []
-    for accelerated in (tj.dlaccelerate(audit=False), lambda fun: fun):
+    for accelerated in (tj.dlaccelerate(audit=False, confirm=confirm), lambda fun: fun):
         functions, outside, change = make(accelerated)
         found.append([])
         for number in range(18):
@@ -182,7 +183,7 @@ def test_what_a_function_with_a_cache_assigns_when_it_runs(confirm: int) -> None
 
         return [accelerated(step)], lambda: box.n, change
 
-    (step,) = same_as_plain(make)
+    (step,) = same_as_plain(make, confirm)
     assert step.stats.hits > 10
 
 
@@ -303,3 +304,24 @@ def test_a_method_of_an_object_with_slots() -> None:
 
     (step,) = same_as_plain(make)
     assert step.stats.hits > 10
+
+
+@pytest.mark.parametrize("confirm", [0, 1])
+def test_a_count_that_is_inherited_from_one_that_counts_too(confirm: int) -> None:
+    kind = type("Kind", (Part,), {})
+    part = kind()
+
+    inner = type("Inner", (kind,), {})
+
+    @tj.dlaccelerate(audit=False, confirm=confirm)
+    def step(x: Any) -> Any:
+        kind.total += 1
+        part.total += 1
+        inner.total += 1
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for call in range(8):
+            step(np.ones(2))
+            assert (kind.total, part.total, inner.total) == (call + 1, call + 2, call + 2)
