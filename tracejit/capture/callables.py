@@ -213,7 +213,7 @@ class ObservedWrapper(ObservedCode):
 
     @property
     def has_run(self) -> bool:
-        """Whether the function that a cache is around has run since it was first observed."""
+        """True if the function that a cache is around has run since it was first observed."""
         return self.memory is not None and self.value.cache_info().misses != self._misses
 
     def remembered(self) -> list[tuple[Any, Any, Any]]:
