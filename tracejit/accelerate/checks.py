@@ -67,13 +67,27 @@ class Before(NamedTuple):
     values: tuple[Any, ...] = ()
 
 
-def before(call: Call, trace: Trace) -> Before:
-    """Return copies of what a replay of a trace may write."""
+def before(call: Call, trace: Trace, within: bool = False) -> Before | None:
+    """Return copies of what a replay of a trace may write, or None if it cannot be checked.
+
+    An array of the evaluation around the call that the function reads besides its arguments, or writes, has no value
+    outside of that evaluation, so that the function cannot run beside it.
+
+    Args:
+        call: of the function.
+        trace: that may be replayed.
+        within: whether an evaluation goes on around the call, on whose tape captured arrays may be.
+    """
     arguments = len(call.arrays)
     targets = [number - arguments for number in trace.effects.targets if number >= arguments]
-    read = (trace.state.fetch_checked() or ()) if targets else ()
+    fetched: tuple[Any, ...] = ()
+    if within or targets:
+        fetched = (trace.state.fetch_within() if within else trace.state.fetch_checked()) or ()
+    if within and (targets or any(type(part) is dlarray and part._value is not None for part in fetched)):
+        return None
+    read = [part._data if type(part) is dlarray else part for part in fetched]
     captured = [(read[number], read[number].copy()) for number in targets if read]
-    located = None if trace.stores is None else trace.state.fetch_located()
+    located = None if trace.stores is None else trace.state.fetch_located(within)
     if trace.stores is None or located is None:
         return Before(copied(given(call)), captured)
     return Before(copied(given(call)), captured, located[1], tuple(trace.stores.values(located[1])))

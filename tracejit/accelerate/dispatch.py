@@ -103,7 +103,7 @@ class CallDispatcher:
             self._options.check_mode == "sample" and variants.calls % self._options.check_every == 0
         )
         for trace in variants.replayable(self._options.confirm):
-            were = before(call, trace) if is_checked else None
+            were = before(call, trace, recorder is not None) if is_checked else None
             try:
                 result = trace.run(call) if recorder is None else trace.run_within(call)
             except GradientError as error:  # what it differentiates has no second derivative
@@ -200,7 +200,7 @@ class CallDispatcher:
             churning = cache.numbers.churning(call, options.max_variants, cache.hits)
         self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
         warn = self.reporter.warn
-        if outcome.refusal is not None and not may_vary(call.key):
+        if outcome.refusal is not None and (variants.calls >= _TOLD_AT or not may_vary(call.key)):
             warn(messages.not_accelerated(name, outcome.refusal))
         if outcome.difference is not None:
             warn(messages.trace_replaced(name, outcome.difference))
@@ -278,6 +278,8 @@ class CallDispatcher:
 
 def _is_lost(recording: Trace, outcome: Outcome, options: Options) -> bool:
     """Return whether replays will leave out the side effect of a recording."""
+    if outcome.kind == "unsettled":  # never replayed: it made what later calls find (a table, once)
+        return False
     if recording.side_effect is None or not recording.side_effect.may_end:
         return recording.side_effect is not None
     is_kept = outcome.trace is not None and outcome.trace.side_effect is not None

@@ -47,6 +47,7 @@ def reads_of(code: types.CodeType) -> Reads:
         tuple(scanner.identities),
         frozenset(names | probes),
         frozenset(probes),
+        frozenset(scanner.stored),
         frozenset(texts),
         frozenset(text for text in _strings(code) if _is_dotted(text)),
         MARKS.intersection(code.co_names),

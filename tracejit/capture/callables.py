@@ -173,13 +173,14 @@ class ObservedWrapper(ObservedCode):
         inside: arrays that it holds where no name leads to, kept until the recording ends.
     """
 
-    __slots__ = ("inside", "is_fixed", "memory")
+    __slots__ = ("_misses", "inside", "is_fixed", "memory")
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
         super().__init__(value, where)
         self.is_fixed = False  # until it turns out to have a cache
         self.memory: dict[Any, Any] | None = None
         self.inside: list[Any] = []
+        self._misses = 0
 
     def note(self, snapshot: Notes) -> None:
         snapshot.read(self, AttributeSlot, "__wrapped__")
@@ -188,6 +189,7 @@ class ObservedWrapper(ObservedCode):
             parts = gc.get_referents(self.value)
             self.memory = next((part for part in parts if type(part) is dict and part is not own), None)
             self.is_fixed = self.memory is not None
+            self._misses = self.value.cache_info().misses
             snapshot.caches.append(self)
             self.note_results(snapshot)
         self.inside = arrays_inside(self.value)
@@ -208,6 +210,11 @@ class ObservedWrapper(ObservedCode):
                 snapshot.read_whole(result)
             else:
                 snapshot.observe(result)
+
+    @property
+    def has_run(self) -> bool:
+        """True if the function that a cache is around has run since it was first observed."""
+        return self.memory is not None and self.value.cache_info().misses != self._misses
 
     def remembered(self) -> list[tuple[Any, Any, Any]]:
         """Return the latest results that the cache remembers: keys, the cache's entries, results."""

@@ -16,8 +16,9 @@ was assigned, or another run would leave whatever is there. The same holds for t
 """
 
 import collections
+import operator
 import types
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -27,7 +28,8 @@ from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
-from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.objects import CHANGING
+from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MEMORIES, MISSING, SETS, UNKNOWN, is_atom, static
@@ -35,6 +37,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)
+_ARRAYS = frozenset({dlarray, np.ndarray})
 _OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
 
 
@@ -103,9 +106,13 @@ class _Search:
         snapshot, found = self._snapshot, self._found
         for observed, name in _reachable(snapshot):
             found.reachable.add(id(observed.value))
+            self._note_stored(observed)
             before, now = snapshot.contents.get(id(observed.value)), observed.contents()
             if before is None or now is None:
                 self._slots(observed, name)
+                is_large = type(observed.value) in CHANGING  # too large to be looked at again
+                if is_large and self._is_written(observed):
+                    found.resized.append(observed)
             else:
                 self._contents(observed, name, before, now)
         for observed, kind, key, name in self._same:
@@ -118,46 +125,72 @@ class _Search:
                 snapshot.read(observed, kind, key)
         return found
 
+    def _note_stored(self, observed: Observed) -> None:
+        """Note the slots to which the code can assign where no path leads, as in ``for p in parts: p.on = True``."""
+        value, snapshot = observed.value, self._snapshot
+        is_class = isinstance(value, type)
+        held: Any = vars(value) if is_class else snapshot.contents.get(id(value), ())
+        kind = AttributeSlot if is_class or isinstance(observed, ObservedInstance) else ItemSlot
+        for key in snapshot.stored:
+            if key in held if type(held) is not tuple else type(key) is int and key < len(held):
+                slot = snapshot.slot(observed, kind, key)
+                if slot is not None:
+                    slot.is_assigned = True
+
     def _slots(self, observed: Observed, name: str) -> None:
         """Find the assignments to the slots of an object whose contents were not kept."""
         for slot in [*observed.slots.values()]:
-            if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
+            is_item = type(slot) is ItemSlot and type(observed.value) in CHANGING
+            if is_item or type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
                 value = slot.look(observed, slot.name)
                 if value is slot.value and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, type(slot), slot.name, name))
                 elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
                     after = self._settled(observed, slot, value)
-                    before = _own_value(observed, slot)
+                    before = MISSING if self._is_inherited(observed, slot) else slot.value
                     self._found.assignments.append(_change(observed, slot, name, before, after, slot.is_read))
                 else:
                     self._note_unchanged(observed, slot)
 
-    def _contents(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
+    def _contents(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Find what has changed in an object of whose contents there is a copy."""
         snapshot, kind = self._snapshot, type(observed.value)
-        if not _is_resized(observed, before, now):
-            if kind not in SETS and kind not in MEMORIES:
-                self._items(observed, name, before, now)
-        elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
-            self._found.resized.append(observed)
-            if not isinstance(observed.value, _OF_ELEMENTS):
-                self._items(observed, name, before, now)
-        is_written = id(observed.value) in snapshot.changing or id(observed.value) in self._called
-        if is_written and _ids(before) == _ids(now):  # it holds what is written, which it may not in a replay
+        is_same = _are_same(was, is_now)
+        has_items = kind not in SETS and kind not in MEMORIES
+        if is_same and _ARRAYS.isdisjoint(map(type, _values(was))):  # fast, for large containers
+            for slot in [*observed.slots.values()] if has_items else ():
+                if type(slot) in (AttributeSlot, ItemSlot) and slot.value is not MISSING:
+                    self._note_unchanged(observed, slot)
+        else:
+            before, now = _by_key(was), _by_key(is_now)
+            if not _is_resized(observed, before, now):
+                if has_items:
+                    self._items(observed, name, before, now)
+            elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
+                self._found.resized.append(observed)
+                if not isinstance(observed.value, _OF_ELEMENTS):
+                    self._items(observed, name, before, now)
+        if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
+
+    def _is_written(self, observed: Observed) -> bool:
+        """Return whether code that ran can have put something into a container."""
+        return id(observed.value) in self._snapshot.changing or id(observed.value) in self._called
 
     def _items(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
         """Find the assignments to items, or to attributes of an instance."""
         kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+        for slot in [*observed.slots.values()]:
+            value = now.get(slot.name, MISSING) if type(slot) is kind else MISSING
+            is_same = value is not MISSING and before.get(slot.name, MISSING) is value
+            if is_same and not _is_elsewhere(self._snapshot, value):
+                self._note_unchanged(observed, slot)
         for key, value in now.items():
-            slot = observed.slots.get((kind, key))
             if before.get(key, MISSING) is value:
-                if _is_elsewhere(self._snapshot, value):
+                if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
-                elif slot is not None:
-                    self._note_unchanged(observed, slot)
             elif not getattr(type(value), "evaluates_itself", False):
-                slot = slot or kind(key, MISSING, observed.where)
+                slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
                 is_read = slot.is_read or observed.held is not None
                 self._found.assignments.append(
@@ -169,6 +202,8 @@ class _Search:
         if slot.is_read or not slot.additions:
             return value
         increment = increment_of(slot, value)
+        if self._has_changed_above(observed, slot):
+            increment = None  # where it is inherited from
         if increment is not None:
             slot.is_counted = True
             return increment
@@ -178,11 +213,33 @@ class _Search:
             self._snapshot.read_whole(before)
         return value
 
+    def _is_inherited(self, observed: Observed, slot: Slot) -> bool:
+        """Return whether an instance or a class had a slot's value from a class above."""
+        value = observed.value
+        if isinstance(value, type):
+            return (id(value), slot.name) not in self._snapshot.owned
+        return isinstance(observed, ObservedInstance) and slot.name not in self._snapshot.contents.get(
+            id(value), (slot.name,)
+        )
+
+    def _has_changed_above(self, observed: Observed, slot: Slot) -> bool:
+        """Return whether the run has changed an attribute in the class, too, from which the object had inherited it."""
+        if type(slot) is not AttributeSlot or not self._is_inherited(observed, slot):
+            return False
+        value = observed.value
+        for base in value.__mro__[1:] if isinstance(value, type) else type(value).__mro__:
+            above = self._snapshot.objects.get(id(base))
+            known = above and above.slots.get((AttributeSlot, slot.name))
+            if above and known and known.value is slot.value and known.has_changed(above):
+                return True
+        return False
+
     def _note_unchanged(self, observed: Observed, slot: Slot) -> None:
         """Note that a slot was read which the code assigns to, and which still holds what it held."""
         if slot.additions and type(slot.value) is set:  # an operator added what is in it
             self._snapshot.hold(self._snapshot.read(observed, type(slot), slot.name))
         is_plain = is_atom(slot.value) or (type(slot.value) is tuple and all(map(is_atom, slot.value)))
+        is_plain |= id(slot.value) in self._snapshot.objects  # another path led to it
         is_assigned = slot.is_assigned or not all(
             is_seen(slot.value, *addition) for addition in slot.additions
         )
@@ -206,8 +263,19 @@ def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any])
     return len(before) != len(now)
 
 
-def _ids(contents: dict[Any, Any]) -> list[tuple[int, int]]:
-    return [(id(key), id(value)) for key, value in contents.items()]
+def _values(contents: Contents) -> Collection[Any]:
+    return contents.values() if type(contents) is dict else contents
+
+
+def _by_key(contents: Contents) -> dict[Any, Any]:
+    return contents if type(contents) is dict else dict(enumerate(contents))
+
+
+def _are_same(before: Contents, now: Contents) -> bool:
+    """Return whether an object held the same objects, in the same order."""
+    if len(before) != len(now) or not all(map(operator.is_, _values(before), _values(now))):
+        return False
+    return type(before) is not dict or all(map(operator.is_, before, now))
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
@@ -226,13 +294,6 @@ def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, 
 
 def _is_attribute(observed: Observed, slot: Slot) -> bool:
     return type(slot) is AttributeSlot and isinstance(observed, _WITH_ATTRIBUTES)
-
-
-def _own_value(observed: Observed, slot: Slot) -> Any:
-    """Return what an object had itself in a slot; a class can have inherited it."""
-    bases = observed.value.__mro__[1:] if isinstance(observed.value, type) else ()
-    inherited = any(vars(base).get(slot.name, MISSING) is slot.value for base in bases)
-    return MISSING if inherited else slot.value
 
 
 def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import library
-from tracejit.capture.observed import Notes, Observed
+from tracejit.capture.observed import Contents, Notes, Observed
 from tracejit.capture.slots import (
     AttributeSlot,
     BuiltinSlot,
@@ -238,7 +238,7 @@ class ObservedInstance(ObservedNames):
     def attribute(self, name: str) -> Any:
         return instance_attribute(self.value, name)
 
-    def contents(self) -> dict[Any, Any] | None:
+    def contents(self) -> Contents | None:
         own = dict(getattr(self.value, "__dict__", ()))
         for kind in type(self.value).__mro__:
             for name, raw in vars(kind).items() if "__slots__" in vars(kind) else ():
@@ -277,7 +277,7 @@ class ObservedInstance(ObservedNames):
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is a method of the class, or computed."""
-        own = snapshot.slot(self, OwnSlot, name)
+        own = snapshot.slot(self, OwnSlot, name) if hasattr(self.value, "__dict__") else None
         if own is not None:
             own.is_read = True
         raw = static(type(self.value), name)

@@ -37,7 +37,7 @@ from tracejit.capture.named import (
     ObservedSubarray,
     note_state,
 )
-from tracejit.capture.observed import Notes, Observed
+from tracejit.capture.observed import Contents, Notes, Observed
 from tracejit.capture.slots import DrawsSlot, FixedSlot, HeldSlot, LeavesSlot
 from tracejit.capture.values import (
     MAPPINGS,
@@ -60,12 +60,9 @@ TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
-_CHANGING = MAPPINGS | {
-    list,
-    collections.deque,
-    set,
-}  # containers that are looked at again when the call is over
-_MOST_KEPT = 1 << 14  # items of one of them
+CHANGING = MAPPINGS | {list, collections.deque, set}
+"""Containers that are looked at again when the call is over, unless they have more items than:"""
+_MOST_KEPT = 1 << 20
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 _HOLDERS = frozenset({
@@ -201,11 +198,11 @@ class ObservedContainer(Observed):
         is_kept = name in ("maxlen", "default_factory")
         return getattr(self.value, name, MISSING) if is_kept else UNKNOWN
 
-    def contents(self) -> dict[Any, Any] | None:
+    def contents(self) -> Contents | None:
         value = self.value
-        if type(value) not in _CHANGING or len(value) > _MOST_KEPT:
+        if type(value) not in CHANGING or len(value) > _MOST_KEPT:
             return None
-        return dict(value) if type(value) in MAPPINGS else dict(enumerate(value))
+        return dict(value) if type(value) in MAPPINGS else tuple(value)
 
     def note_contents(self, snapshot: Notes) -> None:
         self.hold(snapshot)
@@ -290,7 +287,7 @@ class ObservedMemory(ObservedOpaque):
 
     __slots__ = ()
 
-    def contents(self) -> dict[Any, Any] | None:
+    def contents(self) -> Contents | None:
         return {"bytes": bytes(self.value)} if len(self.value) <= _MOST_KEPT else None
 
 

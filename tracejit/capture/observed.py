@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from tracejit.capture.generators import Generators
 from tracejit.capture.values import MISSING, UNKNOWN, differs, elements, is_atom, values_in
 
+Contents = dict[Any, Any] | tuple[Any, ...]
 Source = Callable[[Any], str]  # the text by which generated source refers to a value
 
 
@@ -151,8 +152,8 @@ class Observed:
         """Return an attribute without running the user's code, MISSING, or UNKNOWN."""
         return UNKNOWN
 
-    def contents(self) -> dict[Any, Any] | None:
-        """Return a copy of what the object holds, by attribute or key, if it holds anything."""
+    def contents(self) -> Contents | None:
+        """Return a copy of what the object holds, by attribute or key, or of its elements, if it holds anything."""
         return None
 
     def note(self, snapshot: Notes) -> None:

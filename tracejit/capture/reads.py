@@ -124,6 +124,7 @@ class Reads(NamedTuple):
     identities  comparisons by ``is``
     names       attributes of untracked values
     probes      those of the names that an object may lack
+    stored      attributes and items of untracked values that are assigned
     texts       constants that can be names of attributes
     modules     constants that can be names of modules
     marks       names of the functions and attributes that tell more than the values which they are used with
@@ -141,6 +142,7 @@ class Reads(NamedTuple):
     identities: tuple[Comparison, ...]
     names: frozenset[str]
     probes: frozenset[str]
+    stored: frozenset[Any]
     texts: frozenset[str]
     modules: frozenset[str]
     marks: frozenset[str]

@@ -81,6 +81,7 @@ class Scanner:
         self.identities: list[Comparison] = []
         self.names: set[str] = set()
         self.probes: set[str] = set()
+        self.stored: set[Any] = set()  # attributes and items of untracked values
         self.computes_names = False  # of attributes
         self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
@@ -323,6 +324,8 @@ class Scanner:
         self._pop()
         if type(owner) is AccessPath:
             self._write(owner.then("attr", instruction.argval))
+        else:
+            self.stored.add(instruction.argval)
 
     def visit_binary_subscr(self, instruction: dis.Instruction) -> None:
         key = self._pop()
@@ -343,6 +346,8 @@ class Scanner:
             self._write(owner.then("item", key.value))
         else:
             self._use(owner, CHANGE)
+            if type(key) is Constant and type(owner) is not AccessPath:
+                self.stored.add(key.value)
 
     def visit_store_slice(self, instruction: dis.Instruction) -> None:
         self._pop()

@@ -376,6 +376,18 @@ class ClosureSlot(Slot):
         return f"closure {self.name[1]}"
 
 
+def holder_of(owner: Observed, kind: type[Slot], name: Any) -> tuple[Any, str] | None:
+    """Return the cell or the namespace that holds the value of a slot, which other objects have too, and the name."""
+    if kind is ClosureSlot:
+        cells = owner.value.__closure__ or ()
+        return (cells[name[0]], "") if name[0] < len(cells) else None
+    if kind is GlobalSlot:
+        return owner.value, name
+    if kind is AttributeSlot and isinstance(owner.value, types.ModuleType):
+        return vars(owner.value), name
+    return None
+
+
 class HeldSlot(Slot):
     """The value of a context variable, the object of a weak reference, the dict of a view of one."""
 

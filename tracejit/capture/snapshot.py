@@ -26,12 +26,10 @@ from tracejit.capture.objects import (
     kind_in_library,
     kind_of,
 )
-from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
-    ClosureSlot,
-    GlobalSlot,
     ItemSlot,
     LibrarySlot,
     ModuleSlot,
@@ -39,8 +37,10 @@ from tracejit.capture.slots import (
     NamesSlot,
     RegisteredSlot,
     SuperSlot,
+    holder_of,
 )
 from tracejit.capture.values import (
+    MAPPINGS,
     MEMORIES,
     MISSING,
     UNKNOWN,
@@ -49,6 +49,7 @@ from tracejit.capture.values import (
     is_library_module,
     is_user_class,
     is_written_in_place,
+    static,
 )
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -77,6 +78,9 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         changing: ids of containers whose elements code that ran can assign to.
+        firsts: cells and namespaces, and what they held at first, by their ids and the names of slots.
+        owned: ids of classes with names of attributes that they had themselves when these were first looked at.
+        stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
     """
@@ -84,7 +88,7 @@ class Snapshot:
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
-        self.contents: dict[int, dict[Any, Any]] = {}
+        self.contents: dict[int, Contents] = {}
         self.unseen: tuple[str, tuple[str, int]] | None = None
         self.where = ("", 0)
         self.caches: list[ObservedWrapper] = []
@@ -92,6 +96,9 @@ class Snapshot:
         self.ran: set[types.CodeType] = set()
         self.changing: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
+        self.firsts: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self.owned: set[tuple[int, Any]] = set()
+        self.stored: set[Any] = set()
         self._names: set[str] = set()
         self._probes: set[str] = set()  # those of the names that an object may lack
         self._texts: set[str] = set()
@@ -138,7 +145,7 @@ class Snapshot:
     def keep_only(self, idents: Container[int]) -> None:
         """Release all objects except those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
-        for notes in (self.contents, self.caches, self.apart, self.inherited):
+        for notes in (self.contents, self.caches, self.apart, self.inherited, self.firsts):
             notes.clear()
         self._read_by_names.clear()
         self.made = MadeClasses()
@@ -177,7 +184,7 @@ class Snapshot:
         observed = self.objects[id(value)] = kind(value)(value, self.where)
         contents = observed.contents()
         if contents is not None:
-            self.contents[id(value)] = contents
+            self.contents[id(value)] = self._first_contents(value, contents)
         if value is os.getenv:
             self.add_root(os.environ)
         if len(self.objects) > _MOST_OBJECTS:
@@ -185,6 +192,14 @@ class Snapshot:
         else:
             observed.note(self)
         return observed
+
+    def _first_contents(self, value: Any, contents: Contents) -> Contents:
+        """Return what an object held, which holds the given contents now, or a dict of attributes (``vars(a)``)."""
+        own = value if type(value) is dict else getattr(value, "__dict__", None)
+        if type(own) is not dict or type(contents) is not dict:
+            return contents
+        first = self.firsts.setdefault((id(own), ""), (own, contents))[1]
+        return contents if first is contents else {**contents, **first}
 
     def add_argument(self, value: Any) -> None:
         """Observe what reads more than the key of a trace says of it."""
@@ -230,8 +245,29 @@ class Snapshot:
             value = kind.look(owner, name)
             if value is UNKNOWN:
                 return None
+            value = self._first(owner, kind, name, value)
+            if isinstance(owner.value, type) and name in vars(owner.value):
+                self.owned.add((id(owner.value), name))
             slot = owner.slots[kind, name] = kind(name, value, self.where)
         return slot
+
+    def _first(self, owner: Observed, kind: type[Slot], name: Any, value: Any) -> Any:
+        """Return what a slot held that holds a value now: what ran may have changed it since its owner was observed."""
+        place = holder_of(owner, kind, name)
+        if place is not None:
+            holder, key = place
+            return self.firsts.setdefault((id(holder), key), (holder, value))[1]
+        contents = self.contents.get(id(owner.value))
+        if contents is None or not (kind is ItemSlot or kind is AttributeSlot):
+            return value
+        if kind is AttributeSlot and name not in contents:
+            is_new = (
+                name in getattr(owner.value, "__dict__", ()) and static(type(owner.value), name) is MISSING
+            )
+            return MISSING if is_new else value
+        if type(contents) is dict:
+            return contents.get(name, MISSING if type(owner.value) in MAPPINGS else value)
+        return contents[name] if type(name) is int and -len(contents) <= name < len(contents) else MISSING
 
     def read(self, owner: Observed, kind: type[Slot], name: Any) -> Any:
         """Note that a slot is read, and return what it held when it was first observed."""
@@ -353,6 +389,7 @@ class Snapshot:
 
     def _add_names_of(self, reads: Reads) -> None:
         self._texts |= reads.texts
+        self.stored |= reads.stored
         if reads.is_dynamic:
             self.read_dynamically()
         self.add_names({*reads.names, *(self._texts if self._is_dynamic else ())})
@@ -382,30 +419,6 @@ class Snapshot:
                 self._probes |= new
             for owner in [*self._read_by_names]:
                 self._read_named(owner, new)
-
-    # Changes that replays repeat by themselves
-
-    def held_now(self) -> dict[int, dict[Any, Any]]:
-        """Return what the observed objects hold now, by their ids."""
-        return {ident: _held(observed) for ident, observed in self.objects.items()}
-
-    def leave_out(self, before: dict[int, dict[Any, Any]]) -> None:
-        """Take what has changed since held_now() for something that was there when the call began."""
-        for ident, then in before.items():
-            observed = self.objects[ident]
-            for place, value in _held(observed).items():
-                if value is then.get(place, MISSING):
-                    continue
-                slot = observed.slots.get(place)
-                kept = self.contents.get(ident)
-                first = kept.get(place[1], MISSING) if kept is not None else getattr(slot, "value", MISSING)
-                if first is not then.get(place, MISSING):
-                    self.unseen = self.unseen or ("what replays change in two ways", observed.where)
-                elif slot is None or not slot.is_read:  # otherwise it changes what it reads
-                    if kept is not None:
-                        kept[place[1]] = value
-                    if slot is not None:
-                        slot.value = value
 
     # Code that may run later
 
@@ -438,20 +451,6 @@ class Snapshot:
         self.read(observed, AttributeSlot, name)
         if base is not observed.value:  # where super() finds it
             self.read(self.root(base, base.__name__), AttributeSlot, name)
-
-
-def _held(observed: Observed) -> dict[Any, Any]:
-    """Return what an object holds now, by kind and name of a slot."""
-    contents = observed.contents()
-    if contents is None:
-        names = {
-            key: slot.look(observed, slot.name)
-            for key, slot in observed.slots.items()
-            if key[0] in (GlobalSlot, ClosureSlot, AttributeSlot)
-        }
-        return {key: value for key, value in names.items() if key[0] is not AttributeSlot or is_atom(value)}
-    kind = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
-    return {(kind, name): value for name, value in contents.items()}
 
 
 def _function_in(raw: Any) -> types.FunctionType | None:

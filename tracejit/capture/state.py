@@ -19,6 +19,7 @@ from tracejit.capture.arrays import SeenArray
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
 from tracejit.capture.paths import PathReader
+from tracejit.capture.repeated import held_now, leave_out
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.ir import Builder, Value, Where
@@ -72,6 +73,7 @@ class CapturedState(State):
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()
+        self._acts = False  # whether it has effects
         self._reachable: set[int] = set()  # ids of the objects that a replay can find
         self._has_files = False  # whether any of them is a file
 
@@ -134,7 +136,9 @@ class CapturedState(State):
 
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
-        return self._effects.first(self._reachable.__contains__, _is_traced, self._has_files)
+        effect = self._effects.first(self._reachable.__contains__, _is_traced, self._has_files)
+        self._acts = effect is not None
+        return effect
 
     def handles_errors(self) -> bool:
         """Return whether the function may handle an error, as long as the recording goes on."""
@@ -148,10 +152,10 @@ class CapturedState(State):
     @contextmanager
     def repeated(self) -> Iterator[None]:
         """Run user's code that replays run too: they repeat what it changes."""
-        before = None if self._snapshot is None else self._snapshot.held_now()
+        before = None if self._snapshot is None else held_now(self._snapshot)
         yield
         if self._snapshot is not None and before is not None:
-            self._snapshot.leave_out(before)
+            leave_out(self._snapshot, before)
 
     def changes(self) -> tuple[list[Assignment], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""
@@ -179,7 +183,7 @@ class CapturedState(State):
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results, selected)
-        writer = GuardWriter(snapshot, guards, arrays)
+        writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
         self._locate(guards, writer)
         for entry in self._seen:

@@ -39,16 +39,34 @@ from tracejit.record import patches, recorder
 from tracejit.util import text
 
 _NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
+_ARRAYS = (ObservedArray, ForeignArray)
 _SHOWN = 60  # characters of a value
 
 
 class GuardWriter:
-    """The walk from the roots of a snapshot along the slots that were read, which adds a guard for each."""
+    """The walk from the roots of a snapshot along the slots that were read, which adds a guard for each.
 
-    def __init__(self, snapshot: Snapshot, guards: GuardList, arrays: ArrayGuards) -> None:
+    Args:
+        snapshot: what was observed.
+        guards: to add to.
+        arrays: guards of arrays.
+        located: objects that a replay stores to, and others that it stores.
+        acts: whether the function has effects that a replay does not repeat.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        guards: GuardList,
+        arrays: ArrayGuards,
+        located: Sequence[Any] = (),
+        acts: bool = False,
+    ) -> None:
         self._snapshot = snapshot
         self._guards = guards
         self._arrays = arrays
+        self._located = located
+        self._acts = acts
         self._variables = (f"v{i}" for i in count())
         self._reached: dict[
             int, tuple[str, str]
@@ -74,6 +92,7 @@ class GuardWriter:
                 self._queue.append(kind)
                 self._walk()
         self._identities()
+        self._owners()
         self._arrays.fresh(self._reached)
         self._arrays.loose()
 
@@ -92,6 +111,31 @@ class GuardWriter:
                 (one, name), (other, of_other) = self._reached[id(first)], self._reached[id(second)]
                 site = Site("", "", name or "the function", where)
                 self._guards.add(site, f"another object than {of_other}", f"{one} is {other}")
+
+    def _owners(self) -> None:
+        """Compare that objects which a replay stores to are still apart from others of their class that are read."""
+        kinds = {type(value): value for value in self._located if id(value) in self._reached}
+        alike: dict[type, list[Observed]] = {kind: [] for kind in kinds}
+        for ident in self._reached:
+            observed = self._snapshot.objects.get(ident)
+            if observed is not None and type(observed.value) in alike and not isinstance(observed, _ARRAYS):
+                alike[type(observed.value)].append(observed)
+        for kind, group in alike.items():
+            if any(
+                not observed.is_fixed and id(observed.value) not in self._snapshot.roots for observed in group
+            ):
+                owner = kinds[kind]
+                others = [observed.value for observed in group if observed.value is not owner]
+                name = self._reached[id(owner)][1]
+                site = Site("", "", name, self._snapshot.objects[id(owner)].where)
+                variables = [self._reached[id(value)][0] for value in (owner, *others)]
+                if len(others) == 1:
+                    of_other = self._reached[id(others[0])][1]
+                    shown = f"another object than {of_other}"
+                    self._guards.add(site, shown, " is ".join(variables))
+                elif others:
+                    distinct = ", ".join(f"id({variable})" for variable in variables)
+                    self._guards.add(site, "an object of its own", f"len({{{distinct}}}) != {len(variables)}")
 
     def _slots(self, observed: Observed) -> None:
         owner, name = self._reached[id(observed.value)]
@@ -194,6 +238,8 @@ class GuardWriter:
 
     def _remembered(self, observed: ObservedWrapper, name: str) -> None:
         """Compare what a function with a cache remembers, and what is read of it."""
+        if (self._located or self._acts) and observed.has_run:  # without it a call may do less
+            self._guards.note_change(f"what {name} remembers", observed.where)
         remembered = observed.remembered() if observed.memory else []
         keys, entries, results = zip(*remembered, strict=True) if remembered else ((), (), ())
         arguments = ", ".join(map(self._guards.constant, (observed, observed.memory, keys, entries, results)))

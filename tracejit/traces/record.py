@@ -15,7 +15,7 @@ from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Call, NumberPart, layouts, packed
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import data_of
+from tracejit.capture.values import data_of, differs, is_atom
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Node, Value, Where, live
@@ -94,7 +94,7 @@ def record(
         # What is stored is the second part of the result.
         leaves, treedef = tree.flatten((returned, stores.outputs) if stores.returns else returned)
         del returned
-        lost = _lost_change((args, kwargs), inputs, leaves)
+        lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
@@ -234,9 +234,9 @@ def _effects(
     ]
     targets = tuple([number for number, _ in kept])
     replayable = state.changed is None and state.unguarded is None
-    read = (state.fetch_within() if replayable else None) or ()
-    memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read]]
-    aliases = (aliases_of(targets, memory) if replayable else None) or frozenset()
+    read = state.fetch_within() if replayable else None
+    memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read or ()]]
+    aliases = (aliases_of(targets, memory) if read is not None else None) or frozenset()
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
@@ -288,12 +288,20 @@ def _results(
     return results, values
 
 
-def _lost_change(arguments: Any, inputs: list[Any], results: list[Any]) -> tuple[int, tree.TreeDef] | None:
-    """Return where among the leaves of its arguments the function put an array that it did not return, or None."""
+def _lost_change(
+    arguments: Any, before: tree.TreeDef, inputs: list[Any], results: list[Any]
+) -> tuple[int, tree.TreeDef] | None:
+    """Return where among the leaves of its arguments the function put a value that it did not return, or None."""
     after, treedef = tree.flatten(arguments)
-    seen = {id(leaf) for leaf in (*inputs, *results)}
+    returned = {*map(id, results)}
+    seen = returned | {*map(id, inputs)}
+    is_alike = treedef.structure == before.structure
     for place, leaf in enumerate(after):
-        if id(leaf) not in seen and isinstance(leaf, (dlarray, np.ndarray, Number)):
+        if is_atom(leaf):
+            is_new = differs(leaf, inputs[place]) if is_alike else id(leaf) not in seen
+            if is_new and id(leaf) not in returned:
+                return place, treedef
+        elif id(leaf) not in seen and isinstance(leaf, (dlarray, np.ndarray, Number)):
             return place, treedef
     return None
 

@@ -170,3 +170,31 @@ def test_an_argument_of_dlfeval_is_written_through_an_accelerated_function() -> 
         want[1:] += x[1:] ** 2
         assert p.tolist() == want.tolist()
         assert slope.tolist() == (4 * want * x * [0, 1, 1]).tolist()
+
+
+@pytest.mark.parametrize("is_accelerated", [False, True])
+def test_a_replay_inside_an_evaluation_that_has_what_it_reads_on_its_tape(is_accelerated: bool) -> None:
+    written, kept = tj.dlarray(np.zeros(2)), {"n": 0, "last": tj.dlarray(np.zeros(2))}
+
+    @dlaccelerate(check_mode="tolerance")
+    def inner(x: Any) -> Any:
+        written[:] = written + x
+        kept["n"] += 1
+        kept["last"] = kept["last"] + 2 * x
+        return written * 3
+
+    def outer(x: Any) -> Any:
+        return inner(x) + inner(2 * x) + kept["last"]
+
+    step = dlaccelerate(outer, check_mode="tolerance") if is_accelerated else lambda x: tj.dlfeval(outer, x)
+    total, count, last = 0.0, 0, 0.0
+    for call in range(12):
+        if call % 3 == 2:  # alone: the same trace
+            total, count, last = total + call, count + 1, last + 2 * call
+            want = 3 * total
+        else:
+            want = 3 * (total + call) + 3 * (total + 3 * call) + last + 6 * call
+            total, count, last = total + 3 * call, count + 2, last + 6 * call
+        have = (inner if call % 3 == 2 else step)(np.full(2, float(call)))
+        assert have.tolist() == [want] * 2
+        assert (written.tolist(), kept["n"], kept["last"].tolist()) == ([total] * 2, count, [last] * 2)

@@ -643,3 +643,12 @@ def test_a_place_where_numpy_selects_too_is_compared():
         table[0] += i % 3
         found = np.array(fun(np.ones(10), i))
         np.testing.assert_array_equal(found, (table[0] * 2.0) @ np.ones(10) + table[i] @ np.ones(10))
+
+
+def test_a_refusal_is_told_where_numbers_take_turns():
+    rng = np.random.default_rng(0)
+    noisy = dlaccelerate(lambda x, k: x + k * rng.normal())
+    with pytest.warns(NotAcceleratedWarning, match="runs uncompiled for these arguments"):
+        for call in range(8):
+            noisy(np.ones(2), call % 2)
+    assert noisy.stats.uncompiled > 0

@@ -5,6 +5,8 @@ After each call everything outside is as after the plain function, or a warning 
 """
 
 import collections
+import functools
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -51,3 +53,275 @@ def test_what_replays_do_not_repeat_is_told(body: str) -> None:
     else:
         assert issubclass(warning.category, tj.LostChangeWarning)
         assert program.stats.hits == 10
+
+
+class Box:
+    def __init__(self) -> None:
+        self.n, self.t, self.x = 0, 0.0, tj.dlarray(np.zeros(2))
+
+
+def same_as_plain(
+    make: Callable[[Any], tuple[list[Callable[[Any], Any]], Callable[[], Any], Callable[[int], Any]]],
+    confirm: int = 1,
+) -> Any:
+    """Call functions as plain ones and accelerated, and compare results and state; return the accelerated ones.
+
+    `make` gives functions, one that returns the state, and one that changes it before a call.
+    """
+    found: list[Any] = []
+    made: list[Any] = []
+    for accelerated in (tj.dlaccelerate(audit=False, confirm=confirm), lambda fun: fun):
+        functions, outside, change = make(accelerated)
+        found.append([])
+        for number in range(18):
+            change(number)
+            results = [frozen(function(np.full(2, float(number)))) for function in functions]
+            found[-1].append((results, frozen(outside())))
+        made = made or functions
+    assert found[0] == found[1]
+    return made
+
+
+@pytest.mark.parametrize("kind", ["counts", "floats", "arrays", "read"])
+def test_objects_that_were_apart_become_one(kind: str) -> None:
+    def make(accelerated: Any) -> Any:
+        boxes = [Box(), Box()]
+
+        def counts(x: Any) -> Any:
+            boxes[0].n += 1
+            boxes[1].n += 2
+            return x
+
+        def floats(x: Any) -> Any:
+            boxes[0].t += 0.5
+            boxes[1].t += 0.25
+            return x
+
+        def arrays(x: Any) -> Any:
+            boxes[0].x = boxes[0].x + x
+            boxes[1].x = boxes[1].x * 2 + x
+            return x
+
+        def read(x: Any) -> Any:
+            boxes[0].n += 1
+            return x * boxes[1].n
+
+        step = {"counts": counts, "floats": floats, "arrays": arrays, "read": read}[kind]
+
+        def change(number: int) -> None:
+            if number == 6:
+                boxes[1] = boxes[0]
+                boxes[0].n = 0
+            if number == 12:
+                boxes[1] = Box()
+
+        def outside() -> Any:
+            return [[box.n, box.t, box.x] for box in boxes]
+
+        return [accelerated(step)], outside, change
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        (step,) = same_as_plain(make)
+    assert step.stats.hits > 0
+
+
+@pytest.mark.parametrize("kind", ["cell", "namespace", "attributes"])
+def test_two_paths_to_one_number(kind: str) -> None:
+    def make(accelerated: Any) -> Any:
+        c = 0
+        module = types.ModuleType("of_a_test")
+        exec("n = 0\ndef bump():\n    global n\n    n += 1", vars(module))
+        box = Box()
+
+        def first() -> None:
+            nonlocal c
+            if kind == "cell":
+                c += 1
+            elif kind == "namespace":
+                module.n += 1
+            else:
+                box.n += 1
+
+        def second() -> None:
+            nonlocal c
+            if kind == "cell":
+                c += 10
+            elif kind == "namespace":
+                module.bump()
+            else:
+                box.__dict__["n"] += 10
+
+        def step(x: Any) -> Any:
+            first()
+            second()
+            first()
+            return x * 2
+
+        return [accelerated(step)], lambda: [c, module.n, box.n], lambda _: None
+
+    (step,) = same_as_plain(make)
+    assert step.stats.hits > 10
+
+
+@pytest.mark.parametrize("confirm", [0, 1])
+def test_what_a_function_with_a_cache_assigns_when_it_runs(confirm: int) -> None:
+    def make(accelerated: Any) -> Any:
+        box = Box()
+
+        @functools.lru_cache
+        def table(k: int) -> Any:
+            box.n += 1
+            return np.arange(2.0) * k
+
+        def step(x: Any) -> Any:
+            return x * table(3)
+
+        def change(number: int) -> None:
+            if number == 9:
+                table.cache_clear()
+
+        return [accelerated(step)], lambda: box.n, change
+
+    (step,) = same_as_plain(make, confirm)
+    assert step.stats.hits > 10
+
+
+@pytest.mark.parametrize("size", [300, 20_000, (1 << 20) + 1])
+@pytest.mark.parametrize("kind", ["adds", "assigns", "assigns by a name", "appends"])
+def test_large_lists(kind: str, size: int) -> None:
+    box, k = [*range(size)], 7
+
+    def adds(x: Any) -> Any:
+        box[7] += 1
+        return x
+
+    def assigns(x: Any) -> Any:
+        box[7] = -1
+        return x
+
+    def assigns_by_a_name(x: Any) -> Any:
+        box[k] = -1
+        return x
+
+    def appends(x: Any) -> Any:
+        box.append(1)
+        return x
+
+    functions = {"adds": adds, "assigns": assigns, "assigns by a name": assigns_by_a_name, "appends": appends}
+    step = tj.dlaccelerate(functions[kind], audit=False)
+    is_told = kind == "appends" or (kind == "assigns by a name" and size > 1 << 20)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for call in range(10):
+            if call == 5:
+                box[7] = 7
+            step(np.ones(2))
+            if kind == "adds":
+                assert box[7] == (8 + call if call < 5 else 3 + call)
+            elif not is_told:
+                assert box[7] == -1
+    assert [warning.category for warning in told] == [tj.LostChangeWarning] * is_told
+    assert step.stats.hits >= 6
+
+
+class Part:
+    total = 0
+
+    def __init__(self) -> None:
+        self.on, self.d, self.row = False, {"k": 0}, [0, 0]
+
+
+@pytest.mark.parametrize("what", ["attribute", "item", "element", "attribute of a class", "object"])
+def test_an_assignment_of_what_is_there_to_what_no_path_leads_to(what: str) -> None:
+    def make(accelerated: Any) -> Any:
+        kind = type("Kind", (Part,), {})
+        parts = [kind(), kind()]
+        clocks = [Box(), Box()]
+
+        def attribute(x: Any) -> Any:
+            for part in parts:
+                part.on = True
+            return x
+
+        def item(x: Any) -> Any:
+            for part in parts:
+                part.d["k"] = 1
+            return x
+
+        def element(x: Any) -> Any:
+            for part in parts:
+                part.row[1] = 1
+            return x
+
+        def of_class(x: Any) -> Any:
+            type(parts[0]).total = 6
+            return x
+
+        def reference(x: Any) -> Any:
+            parts[0].clock = parts[1].clock
+            return x
+
+        functions = {"attribute": attribute, "item": item, "element": element, "object": reference}
+        parts[0].clock = parts[1].clock = clocks[0]
+
+        def change(number: int) -> None:
+            if number == 6:
+                parts[0].on, parts[0].d["k"], parts[1].row[1], kind.total = False, 0, 0, 9
+                parts[0].clock = clocks[1]
+            if number == 12:
+                parts[1].clock = clocks[1]
+
+        def outside() -> Any:
+            return [kind.total, *[[part.on, part.d, part.row, clocks.index(part.clock)] for part in parts]]
+
+        return [accelerated(functions.get(what, of_class))], outside, change
+
+    (step,) = same_as_plain(make)
+    assert step.stats.hits > 5
+
+
+class Clock:
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def tick(self) -> None:
+        self.n += 1
+
+
+def test_a_method_of_an_object_with_slots() -> None:
+    def make(accelerated: Any) -> Any:
+        clock, total = Clock(), tj.dlarray(np.zeros(2))
+
+        def step(x: Any) -> Any:
+            clock.tick()
+            total[0] = 3
+            return x
+
+        return [accelerated(step)], lambda: [clock.n, total], lambda _: None
+
+    (step,) = same_as_plain(make)
+    assert step.stats.hits > 10
+
+
+@pytest.mark.parametrize("confirm", [0, 1])
+def test_a_count_that_is_inherited_from_one_that_counts_too(confirm: int) -> None:
+    kind = type("Kind", (Part,), {})
+    part = kind()
+
+    inner = type("Inner", (kind,), {})
+
+    @tj.dlaccelerate(audit=False, confirm=confirm)
+    def step(x: Any) -> Any:
+        kind.total += 1
+        part.total += 1
+        inner.total += 1
+        return x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for call in range(8):
+            step(np.ones(2))
+            assert (kind.total, part.total, inner.total) == (call + 1, call + 2, call + 2)

@@ -829,7 +829,7 @@ def m_hash_user():
     return lambda x: x * hash(a), setting(a, "k")
 
 
-@trap(warns=OWN_CHANGE)
+@trap
 def m_contextmanager_state():
     st = []
 
@@ -846,9 +846,10 @@ def m_contextmanager_state():
 
     def fun(x):
         with scaled(2.0):
-            return h(x)
+            y = h(x)
+        return y + h(x)
 
-    return (fun, lambda n: None)
+    return (fun, lambda n: st.__setitem__(slice(None), [rates(n)] if n % 7 > 2 else []))
 
 
 @trap
