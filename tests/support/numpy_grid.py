@@ -47,7 +47,8 @@ np.matvec(T, x[:4]) | np.vecmat(x[:3], A) | np.vecmat(x[:3], T) | np.clip(x, -0.
 np.clip(n, 1, 3) | np.clip(x, min=0.1) | np.round(x, 1) | np.round(n, -1) | np.round(f) | np.around(x, 2)
 np.isclose(x, y) | np.isclose(x, x + 1e-9) | np.isclose(z, z, equal_nan=True) | np.isclose(n, 2) | np.isclose(z, z)
 np.allclose(x, x + 1e-9) | np.allclose(x, y) | np.array_equal(x, x) | np.array_equal(x, y) | np.array_equiv(x, A[0])
-np.array_equiv(C[0] * 0 + 1, C * 0 + 1) | np.astype(x, np.float32) | np.astype(n, np.float64)
+np.array_equiv(C[0] * 0 + 1, C * 0 + 1) | np.astype(x, np.float32) | np.astype(n, np.float64) | np.astype(x, np.float64)
+np.angle(x * (1 + 2j) + 1j) | np.imag(x * (2 + 3j))
 
 np.sum(A) | np.sum(T, axis=(0, -1)) | np.sum(A, axis=0, keepdims=True) | np.sum(A, where=A > 0)
 np.sum(n, initial=5) | np.sum(A, 1, where=b[:4], initial=2.0) | np.sum(u) | np.sum(b) | np.sum(F, dtype=np.float64)
@@ -119,6 +120,7 @@ np.searchsorted(x, y, sorter=np.argsort(x)) | np.searchsorted(np.sort(z), z) | n
 np.digitize(x, r) | np.digitize(x, r[::-1]) | np.digitize(A, r, right=True) | np.digitize(r, r) | np.unique(n)
 np.unique(N, return_index=True, return_inverse=True, return_counts=True) | np.unique(z) | np.unique(x)
 np.unique(z, equal_nan=False) | np.unique(e) | np.unique(b) | np.unique_all(n) | np.unique_counts(N)
+np.unique_all(x)[0] | np.unique_counts(x)[0] | np.unique_inverse(x)[0] | np.sort(np.unique_values(x))
 np.unique_inverse(N) | np.sort(np.unique_values(n)) | np.packbits(b) | np.packbits(A > 0, axis=0, bitorder="little")
 np.packbits(n) | np.unpackbits(u) | np.unpackbits(u, count=11, bitorder="little")
 np.unpackbits(u.reshape(2, 3), axis=1) | np.isin(n, m) | np.isin(N, [1, 2], invert=True) | np.isin(x, y)
@@ -200,7 +202,7 @@ np.common_type(x, f) | np.common_type(n)
 np.iscomplexobj(x) | np.isrealobj(n) | np.ndim(s) | np.size(T) | np.isrealobj(x) | np.iscomplexobj(n)
 np.result_type(n, f)
 
-np.sort_complex(x) | np.sort_complex(u) | np.sort_complex(f)
+np.sort_complex(x) | np.sort_complex(u) | np.sort_complex(f) | np.real(np.sort_complex(x * (2 - 1j)))
 np.fft.fft(x) | np.fft.fft(A, 5, axis=0) | np.fft.fft(f) | np.fft.fft(n) | np.fft.fft(T, axis=1, norm="forward")
 np.fft.ifft(x, norm="ortho") | np.fft.ifft(A, 3) | np.fft.rfft(x, 9, norm="forward") | np.fft.rfft(F, axis=0)
 np.fft.irfft(x, 7) | np.fft.irfft(A) | np.fft.irfft(f, axis=-1, norm="ortho") | np.fft.hfft(x) | np.fft.hfft(A, 5, 0)
@@ -296,8 +298,9 @@ def _by_function() -> dict[str, list[str]]:
 
 
 WRAPPED = {
-    "np.take_along_axis(x, np.argpartition(x, 2), 0)[2]": "argpartition",
     "np.sort(np.unique_values(n))": "unique_values",
+    "np.sort(np.unique_values(x))": "unique_values",
+    "np.real(np.sort_complex(x * (2 - 1j)))": "sort_complex",
 }
 """The functions that calls are about whose outermost function is another one."""
 BY_FUNCTION = _by_function()
