@@ -19,6 +19,7 @@ from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
+from tracejit.record.side_effects import SideEffect
 from tracejit.traces import refusals
 from tracejit.traces.counters import Counters
 from tracejit.traces.placing import placed
@@ -211,8 +212,10 @@ class CallDispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
-        elif trace.side_effect is not None and variants.refusal is None and _is_lost(trace, outcome, options):
-            warn(messages.happens_once(name, trace.side_effect))
+        elif variants.refusal is None:
+            lost = _lost_effect(trace, outcome, options)
+            if lost is not None:
+                warn(messages.happens_once(name, lost))
         if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)
             size = None if miss.evicted else options.cache_size
@@ -276,14 +279,17 @@ class CallDispatcher:
         variants.schedule(options.audit, options.check_every if options.check_mode == "sample" else 0)
 
 
-def _is_lost(recording: Trace, outcome: Outcome, options: Options) -> bool:
-    """Return whether replays will leave out the side effect of a recording."""
-    if outcome.kind == "unsettled":  # never replayed: it made what later calls find (a table, once)
-        return False
-    if recording.side_effect is None or not recording.side_effect.may_end:
-        return recording.side_effect is not None
-    is_kept = outcome.trace is not None and outcome.trace.side_effect is not None
-    return is_kept and not (outcome.kind == "recorded" and options.confirm)
+def _lost_effect(recording: Trace, outcome: Outcome, options: Options) -> SideEffect | None:
+    """Return the side effect of a recording that replays will leave out, or None."""
+    effect, kept = recording.side_effect, outcome.trace
+    if (
+        effect is None or outcome.kind == "unsettled"
+    ):  # never replayed: it made what later calls find (a table, once)
+        return None
+    if not effect.may_end:
+        return effect
+    is_first = outcome.kind == "recorded" and bool(options.confirm)
+    return None if is_first or kept is None or kept.side_effect is None else effect
 
 
 def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:

@@ -131,7 +131,9 @@ class ArrayGuards:
         )
         taken = self._taken.get(id(array))
         content = taken[1] if taken else observed.content
-        if is_input and observed.has_changed:  # a view of it was written, by a name that no path leads to
+        # A view of an input can be written by a name that no path leads to.
+        has_changed = (is_input or observed.is_written) and observed.has_changed
+        if has_changed:
             self._guards.note_change(name, observed.where)
         if content is not None and (taken or not is_input) and not is_written_only:
             if observed.is_large:
@@ -147,9 +149,7 @@ class ArrayGuards:
         )
         if type(observed.value) is np.ndarray and is_input and is_loose:
             self._loose.append(_LooseArray(array, data, name, observed.where))
-        if observed.is_written and observed.has_changed:
-            self._guards.note_change(name, observed.where)
-        elif observed.is_written:
+        if observed.is_written and not has_changed:
             self._loose.append(_LooseArray(array, data, name, observed.where, is_written=True))
 
     def buffer(self, site: Site, value: Any) -> None:

@@ -113,9 +113,7 @@ class ObservedFunction(ObservedNames):
         free = bytecode.reads_of(function.__code__).free
         for number, name in enumerate(function.__code__.co_freevars):
             used = free[name]
-            slot = snapshot.slot(self, ClosureSlot, (number, name))
-            if used.is_assigned and slot is not None:
-                slot.is_assigned = True
+            (snapshot.assign if used.is_assigned else snapshot.slot)(self, ClosureSlot, (number, name))
             if used.is_read:
                 snapshot.read(self, ClosureSlot, (number, name))
             for sign, operand in used.additions:

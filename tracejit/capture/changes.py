@@ -16,9 +16,8 @@ was assigned, or another run would leave whatever is there. The same holds for t
 """
 
 import collections
-import operator
 import types
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -26,13 +25,15 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
+from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
 from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MEMORIES, MISSING, SETS, UNKNOWN, is_atom, static
+from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom, static
+from tracejit.record.side_effects import MEMORIES
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
@@ -130,12 +131,10 @@ class _Search:
         value, snapshot = observed.value, self._snapshot
         is_class = isinstance(value, type)
         held: Any = vars(value) if is_class else snapshot.contents.get(id(value), ())
-        kind = AttributeSlot if is_class or isinstance(observed, ObservedInstance) else ItemSlot
+        kind = AttributeSlot if is_class else kind_of_slots(observed)
         for key in snapshot.stored:
             if key in held if type(held) is not tuple else type(key) is int and key < len(held):
-                slot = snapshot.slot(observed, kind, key)
-                if slot is not None:
-                    slot.is_assigned = True
+                snapshot.assign(observed, kind, key)
 
     def _slots(self, observed: Observed, name: str) -> None:
         """Find the assignments to the slots of an object whose contents were not kept."""
@@ -155,14 +154,14 @@ class _Search:
     def _contents(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Find what has changed in an object of whose contents there is a copy."""
         snapshot, kind = self._snapshot, type(observed.value)
-        is_same = _are_same(was, is_now)
+        is_same = are_same(was, is_now)
         has_items = kind not in SETS and kind not in MEMORIES
-        if is_same and _ARRAYS.isdisjoint(map(type, _values(was))):  # fast, for large containers
+        if is_same and _ARRAYS.isdisjoint(map(type, parts_of(was))):  # fast, for large containers
             for slot in [*observed.slots.values()] if has_items else ():
                 if type(slot) in (AttributeSlot, ItemSlot) and slot.value is not MISSING:
                     self._note_unchanged(observed, slot)
         else:
-            before, now = _by_key(was), _by_key(is_now)
+            before, now = by_key(was), by_key(is_now)
             if not _is_resized(observed, before, now):
                 if has_items:
                     self._items(observed, name, before, now)
@@ -179,7 +178,7 @@ class _Search:
 
     def _items(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
         """Find the assignments to items, or to attributes of an instance."""
-        kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+        kind = kind_of_slots(observed)
         for slot in [*observed.slots.values()]:
             value = now.get(slot.name, MISSING) if type(slot) is kind else MISSING
             is_same = value is not MISSING and before.get(slot.name, MISSING) is value
@@ -261,21 +260,6 @@ def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any])
         moved = [key for key, value in now.items() if before.get(key) is not value]
         return len(before) != len(now) or any((ItemSlot, key) not in observed.slots for key in moved)
     return len(before) != len(now)
-
-
-def _values(contents: Contents) -> Collection[Any]:
-    return contents.values() if type(contents) is dict else contents
-
-
-def _by_key(contents: Contents) -> dict[Any, Any]:
-    return contents if type(contents) is dict else dict(enumerate(contents))
-
-
-def _are_same(before: Contents, now: Contents) -> bool:
-    """Return whether an object held the same objects, in the same order."""
-    if len(before) != len(now) or not all(map(operator.is_, _values(before), _values(now))):
-        return False
-    return type(before) is not dict or all(map(operator.is_, before, now))
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:

@@ -41,7 +41,6 @@ from tracejit.capture.observed import Contents, Notes, Observed
 from tracejit.capture.slots import DrawsSlot, FixedSlot, HeldSlot, LeavesSlot
 from tracejit.capture.values import (
     MAPPINGS,
-    MEMORIES,
     MISSING,
     UNKNOWN,
     arrays_inside,
@@ -55,6 +54,7 @@ from tracejit.capture.values import (
 )
 from tracejit.record import monitor
 from tracejit.record.ended import check_open
+from tracejit.record.side_effects import MEMORIES
 
 TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}

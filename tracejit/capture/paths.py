@@ -42,8 +42,9 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MEMORIES, MISSING, UNKNOWN, is_closed, is_user_class, static
+from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
+from tracejit.record.side_effects import MEMORIES
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
 _CALLS_OF_COLLECTOR = 4  # depth of calls from its callbacks that are still attributed to it

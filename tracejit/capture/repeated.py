@@ -3,13 +3,13 @@
 
 from typing import Any
 
-from tracejit.capture.named import ObservedInstance
+from tracejit.capture.contents import are_same, by_key, kind_of_slots
 from tracejit.capture.observed import Contents, Observed, Slot
-from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot, holder_of
+from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, holder_of
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MISSING, is_atom
 
-Held = dict[int, dict[Any, Any]]  # by the ids of objects, then by kind and name of a slot
+Held = dict[int, Contents]  # by the ids of objects; by kind and name of a slot where there are no contents
 
 
 def held_now(snapshot: Snapshot) -> Held:
@@ -21,9 +21,13 @@ def leave_out(snapshot: Snapshot, before: Held) -> None:
     """Take what has changed since held_now() for something that was there when the recording began."""
     for ident, then in before.items():
         observed = snapshot.objects[ident]
-        for place, value in _held(observed).items():
-            if value is not then.get(place, MISSING):
-                _leave_out(snapshot, observed, place, then.get(place, MISSING), value)
+        now = _held(observed)
+        if are_same(then, now):
+            continue
+        was = _by_place(observed, then)
+        for place, value in _by_place(observed, now).items():
+            if value is not was.get(place, MISSING):
+                _leave_out(snapshot, observed, place, was.get(place, MISSING), value)
 
 
 def _leave_out(
@@ -31,7 +35,7 @@ def _leave_out(
 ) -> None:
     slot = observed.slots.get(place)
     kept, name = snapshot.contents.get(id(observed.value)), place[1]
-    held = _by_key(kept)
+    held = by_key(() if kept is None else kept)
     first = getattr(slot, "value", MISSING) if kept is None else held.get(name, MISSING)
     if first is not before:
         snapshot.unseen = snapshot.unseen or ("what replays change in two ways", observed.where)
@@ -46,12 +50,11 @@ def _leave_out(
             snapshot.contents[id(observed.value)] = tuple(held.values())
 
 
-def _held(observed: Observed) -> dict[Any, Any]:
-    """Return what an object holds now, by kind and name of a slot."""
+def _held(observed: Observed) -> Contents:
+    """Return the contents of an object, or what its slots hold if there are none."""
     contents = observed.contents()
     if contents is not None:
-        kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
-        return {(kind, name): value for name, value in _by_key(contents).items()}
+        return contents
     held = {
         key: slot.look(observed, slot.name)
         for key, slot in observed.slots.items()
@@ -60,6 +63,9 @@ def _held(observed: Observed) -> dict[Any, Any]:
     return {key: value for key, value in held.items() if key[0] is not AttributeSlot or is_atom(value)}
 
 
-def _by_key(contents: Contents | None) -> dict[Any, Any]:
-    """Return contents by key or index: the dict itself."""
-    return contents if type(contents) is dict else dict(enumerate(contents or ()))
+def _by_place(observed: Observed, held: Contents) -> dict[Any, Any]:
+    """Return what an object holds by kind and name of a slot."""
+    if type(held) is dict and observed.contents() is None:
+        return held
+    kind = kind_of_slots(observed)
+    return {(kind, name): value for name, value in by_key(held).items()}

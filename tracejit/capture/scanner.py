@@ -107,7 +107,6 @@ class Scanner:
         self._callee: AccessPath | None = None
         self._is_index = False
         self._is_tested = False
-        self._addition: Added | None = None
         self._updated_at = -1  # where what the last augmented assignment gave is assigned
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
         assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
@@ -162,7 +161,7 @@ class Scanner:
             ):  # of an array the last step is an operation, as in w.T
                 self._use(entry._replace(steps=entry.steps[:-1]), TOUCH)
 
-    def _use(self, entry: Any, how: str = READ) -> None:
+    def _use(self, entry: Any, how: str = READ, addition: Added | None = None) -> None:
         if type(entry) is AccessPath:
             for count in range(len(entry.steps) + 1):
                 if entry._replace(steps=entry.steps[:count]) in self._own:
@@ -177,7 +176,7 @@ class Scanner:
                 self._callee,
                 self._is_index,
                 self._is_tested,
-                self._addition,
+                addition,
             )
             self.uses.append(use)
 
@@ -407,9 +406,8 @@ class Scanner:
         if at < len(self._instructions) and _stores(self._instructions[at], target):
             self._updated_at = at
             sign = _SIGNS.get(instruction.argrepr, 0)
-            self._addition = Added(sign, operand if type(operand) in (AccessPath, Constant) else None)
-            self._use(target, UPDATE)
-            self._addition = None
+            addition = Added(sign, operand if type(operand) in (AccessPath, Constant) else None)
+            self._use(target, UPDATE, addition)
         else:
             self._use(target)
         self._push(None)

@@ -41,7 +41,6 @@ from tracejit.capture.slots import (
 )
 from tracejit.capture.values import (
     MAPPINGS,
-    MEMORIES,
     MISSING,
     UNKNOWN,
     is_atom,
@@ -51,6 +50,7 @@ from tracejit.capture.values import (
     is_written_in_place,
     static,
 )
+from tracejit.record.side_effects import MEMORIES
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000

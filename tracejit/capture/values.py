@@ -2,7 +2,6 @@
 """Inspection of values without running the user's code: atoms, containers, attributes, and comparisons of them."""
 
 import abc
-import array
 import collections
 import contextvars
 import enum
@@ -19,6 +18,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.record import monitor
+from tracejit.record.side_effects import MEMORIES
 
 
 class _Mark:
@@ -35,7 +35,6 @@ UNKNOWN = _Mark("computed")  # the value of a property or of __getattr__, whose 
 ATOMS = frozenset({
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice,
 })  # fmt: skip
-MEMORIES = frozenset({bytearray, array.array})
 MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 SETS = frozenset({set, frozenset})
 CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS

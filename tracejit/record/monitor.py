@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import stack
-from tracejit.record.side_effects import NAMES, SideEffects, is_log, is_put
+from tracejit.record.side_effects import NAMES, SideEffects, acts
 from tracejit.util.frames import PACKAGE, absolute
 from tracejit.util.locks import new_lock
 
@@ -208,8 +208,8 @@ class Watch:
                     _start(frame)
                 elif file in _IMPORTS:
                     current.has_imported = True
-                elif is_log(frame.f_code) or is_put(frame.f_code):
-                    _logged(frame)
+                elif acts(frame.f_code):
+                    _acted(frame)
             elif event == "c_call" and arg.__name__ in NAMES:
                 _called(frame, arg)
             if forward is not None:
@@ -247,17 +247,13 @@ def _called(frame: types.FrameType, function: Any, argument: Any = None) -> None
         effects.called(frame, function, argument)
 
 
-def _logged(frame: types.FrameType) -> None:
+def _acted(frame: types.FrameType) -> None:
     """Note that the user's code logs a line, or puts something into a queue."""
     caller = frame.f_back
     while caller is not None and is_library(caller.f_code.co_filename):
         caller = caller.f_back
     if current.effects is not None and caller is not None and current.started is not None:
-        where = caller.f_code.co_filename, caller.f_lineno
-        if is_put(frame.f_code):
-            current.effects.put(frame, where)
-        else:
-            current.effects.logged(frame, where)
+        current.effects.acted(frame, (caller.f_code.co_filename, caller.f_lineno))
 
 
 class CallWatch:
@@ -318,8 +314,8 @@ class _Monitor:
         if code.co_filename in _IMPORTS:
             current.has_imported = True
             return None
-        if is_log(code) or is_put(code):
-            _logged(sys._getframe(1))
+        if acts(code):
+            _acted(sys._getframe(1))
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE

@@ -19,29 +19,20 @@ NAMES = frozenset({
 })  # fmt: skip
 """The names of functions that are looked at."""
 _KEEPERS = (list, dict, deque, set)
-_MEMORIES = (bytearray, array.array)
+MEMORIES = frozenset({bytearray, array.array})
+"""Builtin objects that hold numbers."""
 _WRITERS = frozenset({"write", "writelines", "put"})  # which change something whatever they are given
+_OF_LIBRARY = {"_log": ("logging", "Logger"), "put": ("queue", "Queue")}  # methods, with modules and classes
 _INSTEAD = {"append": "append it", "write": "write it", "writelines": "write them"}
 _STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})  # of sys
 _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looked for
 
 
-def is_log(code: types.CodeType) -> bool:
-    """Return whether a code runs only when a line is logged, and not when it is left out for its level."""
-    if code.co_name != "_log" or "logging" not in sys.modules:
-        return False
-    import logging
-
-    return code is logging.Logger._log.__code__
-
-
-def is_put(code: types.CodeType) -> bool:
-    """Return whether a code puts something into a queue."""
-    if code.co_name != "put" or "queue" not in sys.modules:
-        return False
-    import queue
-
-    return code is queue.Queue.put.__code__
+def acts(code: types.CodeType) -> bool:
+    """Return whether a code of Python's library logs a line, unless its level is left out, or fills a queue."""
+    module, kind = _OF_LIBRARY.get(code.co_name, ("", ""))
+    owner = getattr(sys.modules.get(module), kind, None)
+    return owner is not None and getattr(owner, code.co_name).__code__ is code
 
 
 class SideEffect(NamedTuple):
@@ -78,25 +69,23 @@ class SideEffects:
             return
         owner = getattr(function, "__self__", None)
         owner = argument if owner is None else owner
-        if isinstance(owner, (*_KEEPERS, *_MEMORIES, io.IOBase)):
+        if isinstance(owner, (*_KEEPERS, *MEMORIES, io.IOBase)):
             self._kept.append((function.__name__, owner, where))
 
     def owners(self) -> set[int]:
         """Return the ids of the containers that methods were called of."""
         return {id(owner) for _, owner, _ in self._kept}
 
-    def put(self, frame: types.FrameType, where: Where) -> None:
-        """Note that something is put into a queue."""
-        self._kept.append(("put", frame.f_locals.get("self"), where))
-
     def resized(self, container: Any, where: Where) -> None:
         """Note that a container got or lost elements, also where no call tells (``h += [loss]``)."""
         self._resized.append((container, where))
 
-    def logged(self, frame: types.FrameType, where: Where) -> None:
-        """Note that a line is logged."""
-        name = getattr(frame.f_locals.get("self"), "name", "")
-        if name != "tracejit":
+    def acted(self, frame: types.FrameType, where: Where) -> None:
+        """Note that a line is logged, or that something is put into a queue, in the frame of a code that acts()."""
+        owner = frame.f_locals.get("self")
+        if frame.f_code.co_name == "put":
+            self._kept.append(("put", owner, where))
+        elif getattr(owner, "name", "") != "tracejit":
             self._once.append(SideEffect("writes to the log", "log it", where))
 
     def first(self, outside: Any, is_traced: Any, has_files: bool = False) -> SideEffect | None:
@@ -117,7 +106,9 @@ class SideEffects:
             if not outside(id(owner)) and owner not in (sys.stdout, sys.stderr):
                 continue
             is_resized = any(owner is other for other, _ in resized)
-            is_certain = name in _WRITERS or isinstance(owner, _MEMORIES) or _holds_traced(owner, is_traced)
+            is_certain = (
+                name in _WRITERS or isinstance(owner, tuple(MEMORIES)) or _holds_traced(owner, is_traced)
+            )
             if is_certain or is_resized:
                 what = f"calls {name}() of a {type(owner).__name__} that it did not make"
                 instead = _INSTEAD.get(name, "keep it")
