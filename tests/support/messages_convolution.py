@@ -106,6 +106,13 @@ ROWS = (
         "groups=2?",
     ),
     (
+        lambda: tj.dlconv(X, np.ones((3, 3, 4, 5)), weights_format="SSCU"),
+        DimsError,
+        "dlconv: x of size 2(B) x 6(C) x 5(S) x 4(S) has 6 channels, but weights of size 3(S) x 3(S) x 4(C) x"
+        " 5(U) take 4 in each of groups=1; channels of x must be C of weights times groups, 4 * 1. Check the "
+        'order of axes of weights; that of PyTorch is weights_format="UCSS".',
+    ),
+    (
         lambda: tj.dlconv(X, W[:3, :3], groups=2),
         DimsError,
         "dlconv: weights of size 3(U) x 3(C) x 3(S) x 3(S) have 3 filters, which groups=2 does not divide; "
@@ -115,8 +122,8 @@ ROWS = (
         lambda: tj.dltranspconv(X, T[:3]),
         DimsError,
         "dltranspconv: x of size 2(B) x 6(C) x 5(S) x 4(S) has 6 channels, but weights of size 3(C) x 4(U) x "
-        "3(S) x 3(S) take 3; C of weights must be the channels of x. Check the order of axes of weights "
-        "(weights_format).",
+        "3(S) x 3(S) take 3; C of weights must be the channels of x. Check the order of axes of weights; "
+        'that of PyTorch is weights_format="CUSS".',
     ),
     (
         lambda: tj.dltranspconv(X, T, groups=4),

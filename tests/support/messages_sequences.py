@@ -8,6 +8,7 @@ from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, Dims
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
+GRU_OF_PYTORCH = "recurrent-bias-after-multiplication"
 LSTM = (np.ones((8, 4)), np.ones((8, 2)), None)
 
 
@@ -120,6 +121,23 @@ ROWS = (
         ArgumentError,
         "gru: reset_gate_mode must be 'after-multiplication', 'before-multiplication' or "
         "'recurrent-bias-after-multiplication', not 'after'.",
+    ),
+    (
+        lambda: tj.gru(X, None, np.ones((6, 4)), np.ones((6, 2)), np.ones(12)),
+        DimsError,
+        "gru: bias is of size 12, but must be (6,) for 2 hidden units. One of 12 elements is for "
+        "reset_gate_mode='recurrent-bias-after-multiplication'.",
+    ),
+    (
+        lambda: tj.gru(X, None, np.ones((6, 4)), np.ones((6, 2)), np.ones(6), reset_gate_mode=GRU_OF_PYTORCH),
+        DimsError,
+        "gru: bias is of size 6, but must be (12,) for 2 hidden units. One of 6 elements is for "
+        "reset_gate_mode='after-multiplication' or 'before-multiplication'.",
+    ),
+    (
+        lambda: tj.gru(X, None, np.ones((6, 4)), np.ones((6, 2)), np.ones(5)),
+        DimsError,
+        "gru: bias is of size 5, but must be (6,) for 2 hidden units.",
     ),
     (
         lambda: tj.rnn(X, None, np.ones((2, 4)), np.ones((2, 2)), None, activation="sigmoid"),

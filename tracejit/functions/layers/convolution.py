@@ -207,11 +207,7 @@ def _check_groups(images: Images, filters: Filters, groups: int) -> None:
         raise DimsError(
             f"dlconv: x of {describe(images.given)} has {have} channels, but weights of {filters.text} take {each} in "
             f"each of groups={groups}; channels of x must be C of weights times groups, {each} * {groups}. "
-            + (
-                f"Pass groups={have // each}?"
-                if fits
-                else "Check the order of axes of weights (weights_format)."
-            )
+            + (f"Pass groups={have // each}?" if fits else _order_of_axes("UC", filters))
         )
     if total % groups:
         raise DimsError(
@@ -220,12 +216,18 @@ def _check_groups(images: Images, filters: Filters, groups: int) -> None:
         )
 
 
+def _order_of_axes(first: str, filters: Filters) -> str:
+    """Return what to do about weights whose axes may have another order; `first` are PyTorch's first ones."""
+    labels = first + "S" * len(filters.taps)
+    return f'Check the order of axes of weights; that of PyTorch is weights_format="{labels}".'
+
+
 def _check_transposed_groups(images: Images, filters: Filters, groups: int) -> None:
     have, takes = images.channels, filters.extent("C")
     if have != takes:
         raise DimsError(
             f"dltranspconv: x of {describe(images.given)} has {have} channels, but weights of {filters.text} take "
-            f"{takes}; C of weights must be the channels of x. Check the order of axes of weights (weights_format)."
+            f"{takes}; C of weights must be the channels of x. {_order_of_axes('CU', filters)}"
         )
     if have % groups:
         raise DimsError(

@@ -235,6 +235,12 @@ def rnn(
     return y, h
 
 
+def _other_bias(size: int, biases: int | None) -> tuple[int, str]:
+    """Return the size that a bias of `gru` has in another mode of the reset gate, and what to say then."""
+    other, modes = (size // 2, _MODES[:2]) if biases == 6 else (2 * size, _MODES[2:])
+    return other, f" One of {other} elements is for reset_gate_mode={' or '.join(map(repr, modes))}."
+
+
 def _layer(
     function: str, x: Any, states: tuple[Any, ...], weights: Any, recurrent: Any, bias: Any, gates: int,
     direction: Any, mask: Any, data_format: str | None, biases: int | None = None,
@@ -267,8 +273,10 @@ def _layer(
     size = (biases or gates) * hidden * len(directions)
     vector = as_array(np.zeros(size, found.data.dtype) if bias is None else bias, function, "bias")
     if vector._data.size != size or max(vector._data.shape, default=1) != size:
+        other, advice = _other_bias(size, biases)
         raise DimsError(
             f"{function}: bias is of {describe(vector)}, but must be ({size},) for {hidden} hidden units."
+            + (advice if function == "gru" and vector._data.size == other else "")
         )
     vector = reshaped(relabel(vector, None), (size,), None)
     names = ("h0", "c0")
