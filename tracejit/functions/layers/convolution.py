@@ -24,6 +24,11 @@ from tracejit.util.arguments import check_room, check_sizes, is_option
 
 _SWAPPED = str.maketrans("CU", "UC")
 
+# Labels of weights without any, with one S for all: where channels of x stand before its spatial axes, as in PyTorch,
+# and elsewhere.
+_ORDERS = ("UCS", "SCU")
+_TRANSPOSED_ORDERS = ("CUS", "SUC")
+
 
 @in_single
 def dlconv(
@@ -82,7 +87,7 @@ def dlconv(
     """
     array = weights_of("dlconv", weights, weights_format)
     images, formatted = images_of("dlconv", x, data_format, array._data.ndim - 2)
-    filters = filters_of("dlconv", array, images, ("UCS", "SCU"))
+    filters = filters_of("dlconv", array, images, _ORDERS)
     count = len(filters.taps)
     strides = per_axis("dlconv", "stride", stride, count, 1)
     dilation = per_axis("dlconv", "dilation_factor", dilation_factor, count, 1)
@@ -160,7 +165,7 @@ def dltranspconv(
     """
     array = weights_of("dltranspconv", weights, weights_format)
     images, formatted = images_of("dltranspconv", x, data_format, array._data.ndim - 2)
-    filters = filters_of("dltranspconv", array, images, ("CUS", "SUC"))
+    filters = filters_of("dltranspconv", array, images, _TRANSPOSED_ORDERS)
     count = len(filters.taps)
     strides = per_axis("dltranspconv", "stride", stride, count, 1)
     dilation = per_axis("dltranspconv", "dilation_factor", dilation_factor, count, 1)
@@ -207,7 +212,7 @@ def _check_groups(images: Images, filters: Filters, groups: int) -> None:
         raise DimsError(
             f"dlconv: x of {describe(images.given)} has {have} channels, but weights of {filters.text} take {each} in "
             f"each of groups={groups}; channels of x must be C of weights times groups, {each} * {groups}. "
-            + (f"Pass groups={have // each}?" if fits else _order_of_axes("UC", filters))
+            + (f"Pass groups={have // each}?" if fits else _order_of_axes(_ORDERS, filters))
         )
     if total % groups:
         raise DimsError(
@@ -216,9 +221,9 @@ def _check_groups(images: Images, filters: Filters, groups: int) -> None:
         )
 
 
-def _order_of_axes(first: str, filters: Filters) -> str:
-    """Return what to do about weights whose axes may have another order; `first` are PyTorch's first ones."""
-    labels = first + "S" * len(filters.taps)
+def _order_of_axes(orders: tuple[str, str], filters: Filters) -> str:
+    """Return what to do about weights whose axes may have another order."""
+    labels = orders[0].replace("S", "S" * len(filters.taps))
     return f'Check the order of axes of weights; that of PyTorch is weights_format="{labels}".'
 
 
@@ -227,7 +232,7 @@ def _check_transposed_groups(images: Images, filters: Filters, groups: int) -> N
     if have != takes:
         raise DimsError(
             f"dltranspconv: x of {describe(images.given)} has {have} channels, but weights of {filters.text} take "
-            f"{takes}; C of weights must be the channels of x. {_order_of_axes('CU', filters)}"
+            f"{takes}; C of weights must be the channels of x. {_order_of_axes(_TRANSPOSED_ORDERS, filters)}"
         )
     if have % groups:
         raise DimsError(

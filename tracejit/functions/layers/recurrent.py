@@ -235,10 +235,13 @@ def rnn(
     return y, h
 
 
-def _other_bias(size: int, biases: int | None) -> tuple[int, str]:
-    """Return the size that a bias of `gru` has in another mode of the reset gate, and what to say then."""
+def _other_mode(have: int, size: int, biases: int | None) -> str:
+    """Return in which other mode of the reset gate a bias would have the size that it has, if there is one."""
+    if biases is None:  # the layer has no such gate
+        return ""
     other, modes = (size // 2, _MODES[:2]) if biases == 6 else (2 * size, _MODES[2:])
-    return other, f" One of {other} elements is for reset_gate_mode={' or '.join(map(repr, modes))}."
+    advice = f" One of {other} elements is for reset_gate_mode={' or '.join(map(repr, modes))}."
+    return advice if have == other else ""
 
 
 def _layer(
@@ -273,10 +276,9 @@ def _layer(
     size = (biases or gates) * hidden * len(directions)
     vector = as_array(np.zeros(size, found.data.dtype) if bias is None else bias, function, "bias")
     if vector._data.size != size or max(vector._data.shape, default=1) != size:
-        other, advice = _other_bias(size, biases)
         raise DimsError(
             f"{function}: bias is of {describe(vector)}, but must be ({size},) for {hidden} hidden units."
-            + (advice if function == "gru" and vector._data.size == other else "")
+            + _other_mode(vector._data.size, size, biases)
         )
     vector = reshaped(relabel(vector, None), (size,), None)
     names = ("h0", "c0")
