@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cases of the op records, operands of every kind for elementwise ops, and the errors allowed in results."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from effort import sweep
 
 from tracejit.aval import Aval
 from tracejit.errors import DTypeError
@@ -22,6 +23,16 @@ CASES = [
 ]
 ON_DEVICES = [case for case in CASES if not (isinstance(case[0].emit, KernelCall) and case[0].emit.routine)]
 """Those that need no routine of the CPU."""
+OTHER_DTYPES = ("float64", "int32")
+
+
+def dtypes_of_cases() -> Iterator[tuple[str, Op, Sample, str]]:
+    """Give the cases of devices, named, with float32 and one of the other dtypes by turns, at night with each."""
+    for i, (op, sample) in enumerate(ON_DEVICES):
+        for dtype in ("float32", *sweep(OTHER_DTYPES[i % 2 :][:1], OTHER_DTYPES)):
+            yield f"{op.name}-{i}-{dtype}", op, sample, dtype
+
+
 ELEMENTWISE = [
     op
     for op in OPS.values()

@@ -16,7 +16,7 @@ from effort import sweep
 from graphs import random_case
 from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
-from op_cases import ON_DEVICES, draw, graph_of
+from op_cases import draw, dtypes_of_cases, graph_of
 from ptx_emulator import Kernel as PtxKernel
 from ptx_emulator import PtxError
 
@@ -52,12 +52,11 @@ def results(b: Builder, op: Op, values: Sequence[Value], sample: Sample) -> list
     return list(result) if isinstance(result, tuple) else [result]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
-    ("op", "sample"),
+    ("op", "sample", "dtype"),
     [
-        pytest.param(*case, id=f"{case[0].name}-{i}", marks=[pytest.mark.slow] if LOOPS(case[0].name) else [])
-        for i, case in enumerate(ON_DEVICES)
+        pytest.param(*case, id=name, marks=[pytest.mark.slow] if LOOPS(name) else [])
+        for name, *case in dtypes_of_cases()
     ],
 )
 @pytest.mark.sampled(by=lambda case: case["op"].name)

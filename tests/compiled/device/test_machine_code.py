@@ -19,7 +19,7 @@ from convolutions import graph_of as convolution_graph
 from device_programs import LONG_ROWS, PROGRAMS
 from effort import EFFORT, Effort
 from on_device import program_of
-from op_cases import ON_DEVICES, draw, graph_of
+from op_cases import draw, dtypes_of_cases, graph_of
 
 import tracejit as tj
 from tracejit.codegen.device import product_tiles
@@ -60,9 +60,8 @@ def built(kernel: Kernel, capability: Capability) -> None:
     assert max(on_stack) <= most, f"{capability}\n{found.report}\n{kernel.text}"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize(
-    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(ON_DEVICES)]
+    ("op", "sample", "dtype"), [pytest.param(*case, id=name) for name, *case in dtypes_of_cases()]
 )
 @pytest.mark.sampled(by=lambda case: case["op"].name)
 @pytest.mark.slow
