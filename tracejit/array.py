@@ -18,6 +18,7 @@ from tracejit.ir import Value
 from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
+from tracejit.record.plain_numbers import note
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import advice
@@ -314,14 +315,10 @@ class dlarray:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        if (
-            self._value is not None
-            and self._data.dtype.kind == "f"
-            and is_storing()
-            and recorder.is_open(self)
-            and not is_derived(self)
-        ):
-            _refuse_conversion(self, "an element of an ndarray")
+        if self._value is not None and self._data.dtype.kind in "fc" and recorder.is_open(self):
+            if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
+                _refuse_conversion(self, "an element of an ndarray")
+            note(self)
         return float(self._single("float()"))
 
     def __int__(self) -> int:
@@ -336,6 +333,8 @@ class dlarray:
         return int(self._single("index"))
 
     def __complex__(self) -> complex:
+        if self._value is not None and self._data.dtype.kind in "fc" and recorder.is_open(self):
+            note(self)
         return complex(self._single("complex()"))
 
     def item(self, *index: int) -> Any:

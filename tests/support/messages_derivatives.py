@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of derivatives beside dlgradient: a call, the error, its text."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import bisect
 
 import tracejit as tj
 from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError, WriteError
@@ -29,6 +32,30 @@ def written(x: tj.dlarray) -> tj.dlarray:
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(math.erf(x) * x, x), tj.dlarray(2.0)),
+        GradientError,
+        "dlgradient: math.erf at <place> made a plain number of a value that depends on x, and dropped its "
+        "derivative. Use scipy.special.erf, or pass float(x) to math.erf where the value x is meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(
+            lambda x: tj.dlgradient(bisect(lambda r: r - x, 0.0, 3.0) * x, x), tj.dlarray(2.0)
+        ),
+        GradientError,
+        "dlgradient: scipy.optimize.bisect at <place> made a plain number of a value that depends on x, and dropped "
+        "its derivative. Use one step from the result: r - f(r) / s has the derivative of a root r, with the slope s "
+        "of f, or pass float(x) to scipy.optimize.bisect where the value x is meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(
+            lambda x: tj.dlgradient(quad(lambda t: t * x, 0.0, 1.0)[0] * x, x), tj.dlarray(2.0)
+        ),
+        GradientError,
+        "dlgradient: scipy.integrate.quad at <place> made a plain number of a value that depends on x, and dropped its "
+        "derivative. Use scipy.integrate.fixed_quad, or pass float(x) to scipy.integrate.quad where the value x is "
+        "meant to be a constant.",
+    ),
     (
         lambda: tj.jvp(np.sin, X, (X,)),
         ArgumentError,

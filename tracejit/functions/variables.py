@@ -7,12 +7,15 @@ import numpy as np
 
 from tracejit import autodiff, tree
 from tracejit.array import apply, as_array, dlarray
+from tracejit.autodiff import forward
 from tracejit.aval import describe_shape, is_inexact
 from tracejit.errors import ArgumentError, DimsError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import is_private, root_of
+from tracejit.record.plain_numbers import PlainNumber
+from tracejit.util.compositions import with_derivative
 from tracejit.util.memory import collector_paused
 
 
@@ -109,6 +112,20 @@ class Variables:
         self.root = root
         self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
+        for value, plain in recorder.plain_numbers.items():
+            self._check_plain(value, plain)
+
+    def _check_plain(self, value: Value, plain: PlainNumber) -> None:
+        """Raise an error if a value that a function made a plain number of depends on the arrays."""
+        nodes = self.recorder.graph.nodes
+        for number, variable in enumerate(self.values):
+            if value is variable or forward.path(nodes, [variable], [value]):
+                where = recorders.describe_location(plain.where)
+                raise GradientError(
+                    f"{self.function}: {plain.by} at {where} made a plain number of a value that depends on "
+                    f"{self.place(number)}, and dropped its derivative. Use {with_derivative(plain.by)}, or pass "
+                    f"float(x) to {plain.by} where the value x is meant to be a constant."
+                )
 
     def place(self, number: int) -> str:
         """Return the name of an array in messages."""

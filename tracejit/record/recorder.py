@@ -29,6 +29,7 @@ from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
+from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.state import NOTHING, State
 from tracejit.util.devices import as_data, computed, is_view_of, on_host
 from tracejit.util.quiet import call_as_wanted, raising
@@ -82,6 +83,7 @@ class Recorder(RecordingBlock):
         # Inputs whose values are needed as numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
         self.varying: list[Any] = []  # objects that stand for such inputs
+        self.plain_numbers: dict[Value, PlainNumber] = {}  # that other libraries asked for (plain_numbers.py)
         self.sources: dict[Value, frozenset[int]] = {}  # of the inputs that stand for numbers
         # What operations took besides dlarrays, by id; None for what the function has made a dlarray of. A reference
         # would count as one that the function keeps.
@@ -115,6 +117,7 @@ class Recorder(RecordingBlock):
         self._inputs.clear()
         self._guarded.clear()
         self.numbers.clear()
+        self.plain_numbers.clear()
         for value in self.graph.inputs:
             value.data = None
         for node in self.graph.nodes:

@@ -93,6 +93,18 @@ OF_SOLVERS = (
 )
 """The remedy for a function of SciPy that calls functions of the user."""
 
+WITH_DERIVATIVES = {
+    "scipy.optimize.": "one step from the result: r - f(r) / s has the derivative of a root r, with the slope s of f",
+    "scipy.integrate.": "scipy.integrate.fixed_quad",
+    "math.dist": "np.linalg.norm of the difference",
+    "math.erf": "scipy.special.erf",
+    "math.erfc": "scipy.special.erfc",
+    "math.fsum": "sum",
+    "math.gamma": "scipy.special.gamma",
+    "math.lgamma": "scipy.special.gammaln",
+}
+"""The remedy for a function that makes plain numbers of traced values, by its name or that of its module."""
+
 OF_SPARSE = (
     "with S = S.tocoo() outside, S @ x is np.bincount(S.row, S.data * x[S.col], S.shape[0]), with derivatives; a small "
     "matrix may be dense, S.toarray()"
@@ -155,6 +167,18 @@ def advice(name: str) -> str:
         return elsewhere
     other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
     return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
+
+
+def with_derivative(name: str) -> str:
+    """Return what to call in place of a function that makes plain numbers of traced values.
+
+    >>> with_derivative("math.exp")
+    'np.exp'
+    """
+    module, _, function = name.rpartition(".")
+    if module in ("math", "cmath"):
+        return WITH_DERIVATIVES.get(name, f"np.{function}")
+    return WITH_DERIVATIVES.get(f"{module}.", "a function that has a derivative")
 
 
 def advice_about_attribute(name: str) -> str:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A derivative by an array is an error where another library made a plain number of a value that depends on it."""
+
+import cmath
+import math
+from math import exp
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+import tracejit as tj
+
+pytestmark = pytest.mark.usefixtures("python_backend")
+
+
+class Model:
+    """Holds a function of the module `math` as an attribute."""
+
+    function = math.cosh
+
+    def __init__(self) -> None:
+        self.own = math.atan
+
+    def value(self, x: Any) -> Any:
+        return self.own(x) * x
+
+
+MODEL = Model()
+
+
+def derivative(fun: Any, x: float = 2.0) -> Any:
+    def both(x: Any) -> Any:
+        y = fun(x)
+        return y, tj.dlgradient(y, x)
+
+    return tj.dlfeval(both, tj.dlarray(x))[1].item()
+
+
+def aliased(x: Any) -> Any:
+    root = math.sqrt
+    return root(x) * x
+
+
+def over_lines(x: Any) -> Any:
+    return (
+        math.hypot(
+            x,
+            1.0,
+        )
+        * x
+    )
+
+
+def in_a_comprehension(x: Any) -> Any:
+    return sum(x * math.pow(x, k) for k in range(3))
+
+
+DROPPING = {
+    "math.sin": lambda x: math.sin(x) * x,
+    "math.exp": lambda x: exp(-x * 2) * x,
+    "math.sqrt": aliased,
+    "math.hypot": over_lines,
+    "math.pow": in_a_comprehension,
+    "math.atan": MODEL.value,
+    "math.lgamma": lambda x: x * (math.lgamma(x + 1) + math.pi),
+    "math.fsum": lambda x: math.fsum([x, 1.0]) * x,
+    "cmath.sqrt": lambda x: cmath.sqrt(x).real * x,
+    "cmath.exp": lambda x: cmath.exp(1j * x).real * x,
+    "scipy.optimize.brentq": lambda x: optimize.brentq(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
+    "scipy.optimize.bisect": lambda x: optimize.bisect(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
+    "scipy.optimize.root_scalar": lambda x: (
+        x * optimize.root_scalar(lambda r: r**3 - x * r, bracket=[1.0, 3.0]).root
+    ),
+    "scipy.integrate.quad": lambda x: integrate.quad(lambda t: t * x, 0.0, 1.0)[0] * x,
+}
+KEEPING = {
+    "float": (lambda x: float(x) * x, 2.0),
+    "of a float": (lambda x: math.sin(float(x)) * x, math.sin(2.0)),
+    "no traced value": (lambda x: math.sin(2.0) * x, math.sin(2.0)),
+    "a whole number": (lambda x: math.floor(x + 0.5) * x, 2.0),
+    "a question": (lambda x: x * x if math.isfinite(x) else x, 4.0),
+    "a constant": (lambda x: math.sin(tj.stop_gradient(x)) * x, math.sin(2.0)),
+    "a comparison": (lambda x: math.sin((x > 1.0).astype(float)) * x, math.sin(1.0)),
+    "a product": (lambda x: math.prod([x, x]), 4.0),
+    "a search": (lambda x: optimize.newton(lambda r: r * r - x, 1.5), 0.5 / math.sqrt(2.0)),
+    "Gauss": (lambda x: integrate.fixed_quad(lambda t: t * x, 0.0, 1.0)[0] * x, 2.0),
+    "a step from the root": (
+        lambda x: (r := optimize.brentq(lambda r: r * r - float(x), 0.0, 9.0)) - (r * r - x) / (2 * r),
+        0.5 / math.sqrt(2.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_a_dropped_derivative_is_an_error(name: str) -> None:
+    with pytest.raises(
+        tj.GradientError, match=rf"^dlgradient: {name} at .*{__name__}\.py:\d+ made a plain number"
+    ):
+        derivative(DROPPING[name])
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_what_drops_nothing_is_no_error(name: str) -> None:
+    fun, want = KEEPING[name]
+    assert derivative(fun) == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["math.sin", "scipy.optimize.brentq"])
+def test_values_are_right_where_no_derivative_is_taken(name: str) -> None:
+    fun = tj.dlaccelerate(DROPPING[name])
+    for x in (2.0, 2.0, 3.0, 2.0):
+        assert fun(tj.dlarray(x)).item() == pytest.approx(DROPPING[name](x), rel=1e-12)
+
+
+def test_other_arrays_have_derivatives() -> None:
+    def both(x: Any, scale: Any) -> Any:
+        y = math.sin(scale) * x * x
+        return tj.dlgradient(y, x)
+
+    assert tj.dlfeval(both, tj.dlarray(2.0), tj.dlarray(1.0)).item() == pytest.approx(4 * math.sin(1.0))
+    with pytest.raises(tj.GradientError, match=r"depends on x\['scale'\],"):
+        tj.dlfeval(
+            lambda x, scale: tj.dlgradient(math.sin(scale) * x, {"x": x, "scale": scale}),
+            tj.dlarray(2.0),
+            tj.dlarray(1.0),
+        )
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda y, x: tj.dljvp(y, x, tj.dlarray(1.0)),
+        lambda y, x: tj.dljacobian(tj.stack([y, y]), x, 0),
+    ],
+)
+def test_every_kind_of_derivative_tells(take: Any) -> None:
+    with pytest.raises(tj.GradientError, match=r"math\.sin at"):
+        tj.dlfeval(lambda x: take(math.sin(x) * x, x), tj.dlarray(2.0))
+
+
+def test_in_replays_too() -> None:
+    @tj.dlaccelerate
+    def step(x: Any) -> Any:
+        return tj.dlgradient(math.exp(x[0]) * x.sum(), x)
+
+    for _ in range(3):
+        with pytest.raises(
+            tj.GradientError, match=r"math\.exp at .* Use np\.exp, or pass float\(x\) to math\.exp"
+        ):
+            step(tj.dlarray(np.ones(2)))
+
+
+def test_code_without_source_says_nothing() -> None:
+    names: dict[str, Any] = {"math": math}
+    exec(compile("def fun(x): return math.sin(x) * x", "<nowhere>", "exec"), names)
+    assert derivative(names["fun"]) == pytest.approx(math.sin(2.0))
