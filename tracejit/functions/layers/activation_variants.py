@@ -204,7 +204,9 @@ def hardswish(x: Any) -> dlarray:
         [0. 0. 4.]
     """
     array = floating("hardswish", x)
-    inside = apply("mul", apply("mul", array, apply("add", array, 3.0)), 1 / 6)
+    # Not the derivative of an infinite number: times 0 it would be NaN.
+    near = _between(array, -3.0, 3.0)
+    inside = apply("mul", apply("mul", near, apply("add", near, 3.0)), 1 / 6)
     below = apply("where", apply("less_equal", array, -3.0), 0.0, inside)
     return apply("where", apply("greater_equal", array, 3.0), array, below)
 

@@ -101,6 +101,13 @@ def test_glu(format: str) -> None:
     tj.testing.check_gradients(tj.glu, dlarray(x, format), order=2)
 
 
+def test_hardswish_of_infinite_numbers() -> None:
+    x = dlarray(np.array([-np.inf, np.inf, -1e300, 1e300, np.nan]))
+    y, gradient = tj.dlfeval(lambda x: (tj.hardswish(x), tj.dlgradient(tj.hardswish(x).sum(), x)), x)
+    np.testing.assert_array_equal(tj.extractdata(y), [0, np.inf, 0, 1e300, np.nan])
+    np.testing.assert_array_equal(tj.extractdata(gradient), [0, 1, 0, 1, np.nan])
+
+
 def test_learnable_parameters() -> None:
     x = dlarray(np.array([-2.0, -0.5, 0.7]))
     for function in (tj.elu, tj.celu, tj.swish):
