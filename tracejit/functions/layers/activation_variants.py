@@ -9,7 +9,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels, operand
 from tracejit.functions.halves import in_single
-from tracejit.functions.movement import relabel, reshaped, sliced
+from tracejit.functions.movement import apart, relabel, reshaped, sliced
 from tracejit.util.arguments import real
 from tracejit.util.text import brief
 
@@ -237,7 +237,8 @@ def hardtanh(x: Any, low: float = -1.0, high: float = 1.0) -> dlarray:
         raise ArgumentError(
             f"hardtanh: low must be below high, found low={brief(low)} and high={brief(high)}."
         )
-    return _between(floating("hardtanh", x), least, most)
+    array = floating("hardtanh", x)
+    return apart(_between(array, least, most), array)
 
 
 def clippedrelu(x: Any, ceiling: float) -> dlarray:

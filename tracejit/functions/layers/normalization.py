@@ -15,7 +15,7 @@ from tracejit.functions.layers.statistics import (
     rows_by_middle,
     statistics_of,
 )
-from tracejit.functions.movement import relabel, reshaped
+from tracejit.functions.movement import apart, relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
 from tracejit.util.named_tuples import NamedTuple
@@ -486,4 +486,4 @@ def _factor(variance: dlarray, epsilon: Any) -> dlarray:
 
 
 def _vector(given: _Input, x: dlarray) -> dlarray:
-    return reshaped(x, (given.channels,), None)
+    return apart(reshaped(x, (given.channels,), None), given.array)  # a single observation is its own mean

@@ -13,7 +13,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, labelled
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers.spatial import per_axis, spatial_axes
-from tracejit.functions.movement import relabel
+from tracejit.functions.movement import apart, relabel
 from tracejit.ops.resampling import SumTables, fits_planes, tables, transposed
 from tracejit.util.arguments import check_room, is_option, real
 from tracejit.util.named_tuples import NamedTuple
@@ -90,7 +90,7 @@ def dlresize(
     for axis, n, m in sorted(zip(axes, extents, sizes, strict=True), key=_turn):
         places = _places(n, m, geometric_transform_mode)
         turns.append((axis, SumTables(*_weighed(places, method, nearest_rounding_mode, n, m))))
-    return relabel(resampled(result, turns), array._format if formatted else None)
+    return relabel(apart(resampled(result, turns), array), array._format if formatted else None)
 
 
 class _Both(NamedTuple):

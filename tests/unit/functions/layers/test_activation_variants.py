@@ -112,3 +112,10 @@ def test_learnable_parameters() -> None:
     x = dlarray(np.array([-2.0, -0.5, 0.7]))
     for function in (tj.elu, tj.celu, tj.swish):
         tj.testing.check_gradients(function, x, dlarray(0.8), order=2)
+
+
+def test_hardtanh_without_limits_gives_no_view() -> None:
+    x = np.ones(3)
+    y = tj.hardtanh(x, -np.inf, np.inf)
+    y += 1
+    assert y.tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]

@@ -333,3 +333,10 @@ def test_accelerated() -> None:
         for have, expected in zip(tj.tree.flatten(found)[0], tj.tree.flatten(want)[0], strict=True):
             np.testing.assert_allclose(extract(have), extract(expected), rtol=1e-4, atol=1e-5)
     assert step.hit_rate > 0
+
+
+def test_the_mean_of_one_observation_is_no_view_of_it() -> None:
+    x = np.ones(3)
+    mean = tj.batchnorm(x, 0, 1, data_format="C")[1]
+    mean *= 0.9
+    assert x.tolist() == [1, 1, 1]
