@@ -106,6 +106,12 @@ ROWS = (
         "groups=2?",
     ),
     (
+        lambda: tj.dlconv(X, W, weights_format="OIHW"),
+        DimsError,
+        "dlconv: weights_format 'OIHW' has the label 'O'; labels are S (spatial), C (channel), B (batch), T (time) and "
+        "U (unspecified).",
+    ),
+    (
         lambda: tj.dlconv(X, np.ones((3, 3, 4, 5)), weights_format="SSCU"),
         DimsError,
         "dlconv: x of size 2(B) x 6(C) x 5(S) x 4(S) has 6 channels, but weights of size 3(S) x 3(S) x 4(C) x"

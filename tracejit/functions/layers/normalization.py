@@ -64,7 +64,8 @@ class _Input(NamedTuple):
             )
         shape = [1] * len(self.shape)
         shape[self.channel] = size
-        return in_dtype(reshaped(relabel(array, None), tuple(shape), None), self.array._data.dtype)
+        numbers = reshaped(relabel(array, None), tuple(shape), None)
+        return in_dtype(numbers, self.array._data.dtype, f"{self.function}: {argument}")
 
 
 @in_single

@@ -91,6 +91,7 @@ def test_sizes() -> None:
         ({"scale": 2}, (10, 16)),
         ({"scale": 1.5}, (7, 12)),
         ({"scale": (0.4, np.float32(1))}, (2, 8)),
+        ({"scale": np.array([2.0, 0.5])}, (10, 4)),
         ({"output_size": 3}, (3, 3)),
         ({"output_size": (None, 4)}, (2, 4)),
         ({"output_size": [10, None]}, (10, 16)),
