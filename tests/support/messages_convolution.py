@@ -5,7 +5,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 X = tj.dlarray(np.ones((2, 6, 5, 4)), "BCSS")
 W = np.ones((4, 6, 3, 3))
@@ -104,6 +104,24 @@ ROWS = (
         "dlconv: x of size 2(B) x 6(C) x 5(S) x 4(S) has 6 channels, but weights of size 6(U) x 3(C) x 3(S) x"
         " 4(S) take 3 in each of groups=1; channels of x must be C of weights times groups, 3 * 1. Pass "
         "groups=2?",
+    ),
+    (
+        lambda: tj.dlconv(X, W * 1j),
+        DTypeError,
+        "dlconv: weights of complex128 numbers; windows of several taps take real ones. Convolve the real and the "
+        "imaginary parts, x.real and x.imag, by themselves.",
+    ),
+    (
+        lambda: tj.dltranspconv(X * 1j, T),
+        DTypeError,
+        "dltranspconv: x of complex128 numbers; windows of several taps take real ones. Convolve the real and the "
+        "imaginary parts, x.real and x.imag, by themselves.",
+    ),
+    (
+        lambda: tj.dlconv(X, W, weights_format="OIHW"),
+        DimsError,
+        "dlconv: weights_format 'OIHW' has the label 'O'; labels are S (spatial), C (channel), B (batch), T (time) and "
+        "U (unspecified).",
     ),
     (
         lambda: tj.dlconv(X, np.ones((3, 3, 4, 5)), weights_format="SSCU"),

@@ -113,6 +113,35 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "maxunpool: index has size 2x3 and v 2(B) x 3(C) x 4(S) x 5(S); there must be an index for each element.",
     ),
     (
+        lambda: tj.maxunpool(SCORES, [[0, 1, 2]] * 2, 9),
+        DimsError,
+        "maxunpool: y of size 2(B) x 3(C) has neither spatial axes (S) nor time (T), along which maxunpool puts "
+        "elements; label them.",
+    ),
+    (
+        lambda: tj.maxunpool(None, [0], 9),
+        ArgumentError,
+        "maxunpool: expected an array, a number or a (nested) list of numbers as y, not None.",
+    ),
+    (
+        lambda: tj.maxpool(np.ones((2, 4)), 2, data_format="B"),
+        DimsError,
+        "maxpool: data_format 'B' labels 1 axes, but the data has 2; give one label for each axis (U where an axis has "
+        "no meaning).",
+    ),
+    (
+        lambda: tj.batchnorm(IMAGES, 0, np.ones(3) * 1j),
+        DTypeError,
+        "batchnorm: scale: complex128 numbers would lose their imaginary parts as float64, in a function of real "
+        "numbers; pass x.real, x.imag or abs(x).",
+    ),
+    (
+        lambda: tj.prelu(SCORES, 1j),
+        DTypeError,
+        "prelu: alpha: complex128 numbers would lose their imaginary parts as float64, in a function of real numbers; "
+        "pass x.real, x.imag or abs(x).",
+    ),
+    (
         lambda: tj.batchnorm(tj.dlarray(np.ones((2, 4)), "BS"), 0, 1),
         DimsError,
         "batchnorm: x of size 2(B) x 4(S) has no channels (C) to scale; label them.",

@@ -14,27 +14,29 @@ from tracejit.record import recorder
 from tracejit.util.text import brief
 
 
-def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, bool]:
+def labelled(
+    function: str, x: Any, data_format: str | None, argument: str = "x", option: str = "data_format"
+) -> tuple[dlarray, bool]:
     """Return `x` with the labels of `data_format`, and whether it was formatted before.
 
-    A function that was given `data_format` returns unformatted arrays, as it was given them.
+    A function that was given `data_format` returns unformatted arrays, as it was given them. Errors name `argument` and
+    `option`, which the array and its labels were given as.
 
     Raises:
         DimsError: if `x` is formatted and `data_format` is given as well, or it does not fit `x`.
         ArgumentError: if `x` is no array.
     """
-    array = as_array(x, function)
+    array = as_array(x, function, argument)
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
-                f"{function}: data_format={brief(data_format)} is given for an array of "
-                f"{describe(array)}, which has labels of its own; leave data_format out, or remove the "
-                "labels with stripdims(x)."
+                f"{function}: {option}={brief(data_format)} is given for an array of {describe(array)}, which has "
+                f"labels of its own; leave {option} out, or remove the labels with stripdims({argument})."
             )
         return array, True
     if data_format is None:
         return array, False
-    return relabel(array, check_format(function, data_format, array._data.ndim)), False
+    return relabel(array, check_format(function, data_format, array._data.ndim, option)), False
 
 
 def need_labels(function: str, array: dlarray, why: str, remedy: str = "") -> str:
@@ -82,8 +84,10 @@ def in_asked_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
-def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
+def in_dtype(array: dlarray, dtype: np.dtype, what: str = "cast") -> dlarray:
     """Return `array` in another dtype; no op is recorded where it has that dtype.
+
+    Errors begin with `what`: the function and the argument that the array was given as.
 
     Raises:
         DTypeError: if imaginary parts would be lost.
@@ -94,7 +98,7 @@ def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     Halves.met = Halves.met or is_half(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise DTypeError(
-            f"cast: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
+            f"{what}: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
             "x.real, x.imag or abs(x)."
         )
     return apply("cast", array, dtype=dtype)

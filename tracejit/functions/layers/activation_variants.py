@@ -9,7 +9,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels, operand
 from tracejit.functions.halves import in_single
-from tracejit.functions.movement import relabel, reshaped, sliced
+from tracejit.functions.movement import apart, relabel, reshaped, sliced
 from tracejit.util.arguments import real
 from tracejit.util.text import brief
 
@@ -204,7 +204,9 @@ def hardswish(x: Any) -> dlarray:
         [0. 0. 4.]
     """
     array = floating("hardswish", x)
-    inside = apply("mul", apply("mul", array, apply("add", array, 3.0)), 1 / 6)
+    # Not the derivative of an infinite number: times 0 it would be NaN.
+    near = _between(array, -3.0, 3.0)
+    inside = apply("mul", apply("mul", near, apply("add", near, 3.0)), 1 / 6)
     below = apply("where", apply("less_equal", array, -3.0), 0.0, inside)
     return apply("where", apply("greater_equal", array, 3.0), array, below)
 
@@ -235,7 +237,8 @@ def hardtanh(x: Any, low: float = -1.0, high: float = 1.0) -> dlarray:
         raise ArgumentError(
             f"hardtanh: low must be below high, found low={brief(low)} and high={brief(high)}."
         )
-    return _between(floating("hardtanh", x), least, most)
+    array = floating("hardtanh", x)
+    return apart(_between(array, least, most), array)
 
 
 def clippedrelu(x: Any, ceiling: float) -> dlarray:
@@ -304,7 +307,7 @@ def prelu(x: Any, alpha: Any, *, data_format: str | None = None) -> dlarray:
                 "channel (C), or one number."
             )
         shape[at] = slope._data.size
-    factor = in_dtype(reshaped(relabel(slope, None), tuple(shape), None), numbers._data.dtype)
+    factor = in_dtype(reshaped(relabel(slope, None), tuple(shape), None), numbers._data.dtype, "prelu: alpha")
     plain = relabel(numbers, None)
     y = apply("where", apply("greater", plain, 0.0), plain, apply("mul", plain, factor))
     return relabel(y, array._format if formatted else None)

@@ -7,7 +7,7 @@ from tracejit.array import dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
 from tracejit.functions.layers.spatial import pairs_of, per_axis, spatial_axes
-from tracejit.functions.movement import permuted, relabel, reshaped, sliced
+from tracejit.functions.movement import apart, permuted, relabel, reshaped, sliced
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
@@ -66,7 +66,7 @@ def depthtospace(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
             order.append(moved)
             result.append(extent)
     y = reshaped(permuted(split, tuple(order)), tuple(result), None)
-    return relabel(y, array._format if formatted else None)
+    return relabel(apart(y, array), array._format if formatted else None)
 
 
 def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str | None = None) -> dlarray:
@@ -119,7 +119,8 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
             order.append(places[axis])
             result.append(split[places[axis]])
     y = permuted(reshaped(relabel(array, None), tuple(split), None), tuple(order))
-    return relabel(reshaped(y, tuple(result), None), array._format if formatted else None)
+    y = apart(reshaped(y, tuple(result), None), array)  # a view where the order of elements stays
+    return relabel(y, array._format if formatted else None)
 
 
 def crop(x: Any, cropping: Any, *, data_format: str | None = None) -> dlarray:

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from tracejit.array import apply, dlarray
-from tracejit.errors import DimsError
+from tracejit.errors import DimsError, DTypeError
 from tracejit.functions.formats import describe
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers import convolution_sizes as sizes
@@ -103,6 +103,7 @@ def dlconv(
         y = _pointwise(images, filters.array, filters.labels, strides)
     else:
         joined = added is not None and added._data.size == filters.extent("U")
+        _check_real("dlconv", x=images.array, weights=filters.array, bias=added if joined else None)
         y = apply(
             "convolution", images.array, filters.array, *([added] if joined else []),
             labels=(images.labels, filters.labels, images.labels.replace("C", "U")), size=size, strides=strides,
@@ -183,6 +184,7 @@ def dltranspconv(
     if parts == 1 and prod(filters.taps) == 1 and not any(map(any, pairs)) and size == images.extents:
         y = _pointwise(images, filters.array, filters.labels, (1,) * count)
     else:
+        _check_real("dltranspconv", x=images.array, weights=filters.array)
         y = apply(
             "convolution_input", images.array, filters.array,
             labels=(images.labels, filters.labels.translate(_SWAPPED), images.labels.replace("C", "U")), size=size,
@@ -239,6 +241,16 @@ def _check_transposed_groups(images: Images, filters: Filters, groups: int) -> N
             f"dltranspconv: x of {describe(images.given)} has {have} channels, which groups={groups} does not divide; "
             "all groups have the same number of channels."
         )
+
+
+def _check_real(function: str, **operands: dlarray | None) -> None:
+    """Check the operands of a kernel, which takes real numbers."""
+    for name, operand in operands.items():
+        if operand is not None and operand._data.dtype.kind == "c":
+            raise DTypeError(
+                f"{function}: {name} of {operand._data.dtype} numbers; windows of several taps take real ones. "
+                "Convolve the real and the imaginary parts, x.real and x.imag, by themselves."
+            )
 
 
 def _check_room(function: str, images: Images, extents: tuple[int, ...], channels: int) -> None:

@@ -15,7 +15,7 @@ from tracejit.functions.layers.statistics import (
     rows_by_middle,
     statistics_of,
 )
-from tracejit.functions.movement import relabel, reshaped
+from tracejit.functions.movement import apart, relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
 from tracejit.util.named_tuples import NamedTuple
@@ -64,7 +64,8 @@ class _Input(NamedTuple):
             )
         shape = [1] * len(self.shape)
         shape[self.channel] = size
-        return in_dtype(reshaped(relabel(array, None), tuple(shape), None), self.array._data.dtype)
+        numbers = reshaped(relabel(array, None), tuple(shape), None)
+        return in_dtype(numbers, self.array._data.dtype, f"{self.function}: {argument}")
 
 
 @in_single
@@ -486,4 +487,4 @@ def _factor(variance: dlarray, epsilon: Any) -> dlarray:
 
 
 def _vector(given: _Input, x: dlarray) -> dlarray:
-    return reshaped(x, (given.channels,), None)
+    return apart(reshaped(x, (given.channels,), None), given.array)  # a single observation is its own mean

@@ -277,8 +277,8 @@ def maxunpool(y: Any, indices: Any, output_size: Any, *, data_format: str | None
         1(B) x 4(S) dlarray float64
         [[0. 5. 0. 3.]]
     """
-    array, formatted = labelled("maxunpool", y, data_format)
-    axes = spatial_axes("maxunpool", array, "puts elements")
+    array, formatted = labelled("maxunpool", y, data_format, "y")
+    axes = spatial_axes("maxunpool", array, "puts elements", "y")
     places = as_array(indices, "maxunpool", "indices")
     if places._data.dtype.kind not in "iu":
         raise DTypeError(
@@ -388,10 +388,9 @@ def _power(x: dlarray, p: float) -> dlarray:
         return x
     if p > 1:
         return apply("pow", x, p)
-    positive = apply("greater", x, 0.0)
-    root = apply("sqrt" if p == 0.5 else "pow", apply("where", positive, x, 1.0), *(() if p == 0.5 else (p,)))
-    # Not 0 where x is NaN.
-    return apply("where", positive, root, apply("mul", x, 0.0))
+    zero = apply("equal", x, 0.0)  # NaN is not: it and its derivative stay NaN
+    root = apply("sqrt" if p == 0.5 else "pow", apply("where", zero, 1.0, x), *(() if p == 0.5 else (p,)))
+    return apply("where", zero, 0.0, root)
 
 
 def _image_places(pooling: _Pooling, places: dlarray) -> dlarray:

@@ -12,8 +12,8 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, labelled
 from tracejit.functions.halves import in_single
-from tracejit.functions.layers.spatial import per_axis, spatial_axes
-from tracejit.functions.movement import relabel
+from tracejit.functions.layers.spatial import entries_of, per_axis, spatial_axes
+from tracejit.functions.movement import apart, relabel
 from tracejit.ops.resampling import SumTables, fits_planes, tables, transposed
 from tracejit.util.arguments import check_room, is_option, real
 from tracejit.util.named_tuples import NamedTuple
@@ -90,7 +90,7 @@ def dlresize(
     for axis, n, m in sorted(zip(axes, extents, sizes, strict=True), key=_turn):
         places = _places(n, m, geometric_transform_mode)
         turns.append((axis, SumTables(*_weighed(places, method, nearest_rounding_mode, n, m))))
-    return relabel(resampled(result, turns), array._format if formatted else None)
+    return relabel(apart(resampled(result, turns), array), array._format if formatted else None)
 
 
 class _Both(NamedTuple):
@@ -150,8 +150,9 @@ def _sizes(
         raise ArgumentError("dlresize: give one of scale and output_size.")
     count = len(axes)
     if scale is not None:
-        given_scales = scale if isinstance(scale, (tuple, list)) else (scale,) * count
-        factors = [float(real("dlresize", "scale", factor)) for factor in given_scales]
+        factors = [
+            float(real("dlresize", "scale", factor)) for factor in entries_of(scale) or (scale,) * count
+        ]
         if len(factors) != count or not all(0 < factor < 2**31 for factor in factors):
             raise ArgumentError(
                 f"dlresize: scale must be a positive number, or {count} of them, one for each of the {count} axes, not "

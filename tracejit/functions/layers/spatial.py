@@ -19,13 +19,14 @@ MOST_AXES = 3  # of the kernels: images, and volumes
 _LIMIT = 1 << 40  # of an argument: no array has room for more
 
 
-def spatial_axes(function: str, array: dlarray, what: str) -> tuple[int, ...]:
+def spatial_axes(function: str, array: dlarray, what: str, argument: str = "x") -> tuple[int, ...]:
     """Return the axes labelled S, or if there is none the one labelled T.
 
     Args:
         function: name of the function on whose behalf errors are raised.
         array: the array whose axes are meant.
         what: what the function does along them, such as "pools".
+        argument: what errors call the array.
 
     Raises:
         DimsError: `array` has no labels, neither S nor T, or more than three S.
@@ -35,13 +36,13 @@ def spatial_axes(function: str, array: dlarray, what: str) -> tuple[int, ...]:
     axes = axes or tuple([axis for axis, label in enumerate(format) if label == "T"])
     if not axes:
         raise DimsError(
-            f"{function}: x of {describe(array)} has neither spatial axes (S) nor time (T), along which {function} "
-            f"{what}; label them."
+            f"{function}: {argument} of {describe(array)} has neither spatial axes (S) nor time (T), along which "
+            f"{function} {what}; label them."
         )
     if len(axes) > MOST_AXES:
         raise DimsError(
-            f"{function}: x of {describe(array)} has {len(axes)} spatial axes; {function} {what} along at most "
-            f"{MOST_AXES}."
+            f"{function}: {argument} of {describe(array)} has {len(axes)} spatial axes; {function} {what} along at "
+            f"most {MOST_AXES}."
         )
     return axes
 
@@ -75,7 +76,7 @@ def per_axis(function: str, argument: str, value: Any, count: int, least: int) -
         ArgumentError: it is neither.
         DimsError: an integer is smaller than `least`, or larger than any array.
     """
-    numbers = _entries(value)
+    numbers = entries_of(value)
     found: list[int | None] = [as_index(value)] if numbers is None else [as_index(n) for n in numbers]
     if None in found or len(found) not in (1, count):
         raise ArgumentError(
@@ -99,14 +100,14 @@ def pairs_of(function: str, argument: str, value: Any, count: int, options: str 
         ArgumentError: it is none of these.
         DimsError: an integer is negative, or larger than any array.
     """
-    entries = _entries(value)
-    if count == 1 and entries is not None and len(entries) == 2 and _entries(entries[0]) is None:
+    entries = entries_of(value)
+    if count == 1 and entries is not None and len(entries) == 2 and entries_of(entries[0]) is None:
         entries = (entries,)  # (before, after) of the only axis
     if entries is None:
         entries = (value,) * count
     elif len(entries) == 1:
         entries = entries * count
-    pairs = [_entries(entry) or (entry, entry) for entry in entries]
+    pairs = [entries_of(entry) or (entry, entry) for entry in entries]
     numbers = [[as_index(number) for number in pair] for pair in pairs]
     if len(pairs) != count or any(len(pair) != 2 or None in pair for pair in numbers):
         raise ArgumentError(
@@ -131,7 +132,7 @@ def _one_each(count: int) -> str:
     return "one for the spatial axis" if count == 1 else f"one for each of the {count} spatial axes"
 
 
-def _entries(value: Any) -> tuple[Any, ...] | None:
+def entries_of(value: Any) -> tuple[Any, ...] | None:
     """Return the entries of a tuple, list or NumPy array; None for anything else."""
     if isinstance(value, np.ndarray) and value.ndim:
         return tuple(value)

@@ -101,7 +101,21 @@ def test_glu(format: str) -> None:
     tj.testing.check_gradients(tj.glu, dlarray(x, format), order=2)
 
 
+def test_hardswish_of_infinite_numbers() -> None:
+    x = dlarray(np.array([-np.inf, np.inf, -1e300, 1e300, np.nan]))
+    y, gradient = tj.dlfeval(lambda x: (tj.hardswish(x), tj.dlgradient(tj.hardswish(x).sum(), x)), x)
+    np.testing.assert_array_equal(tj.extractdata(y), [0, np.inf, 0, 1e300, np.nan])
+    np.testing.assert_array_equal(tj.extractdata(gradient), [0, 1, 0, 1, np.nan])
+
+
 def test_learnable_parameters() -> None:
     x = dlarray(np.array([-2.0, -0.5, 0.7]))
     for function in (tj.elu, tj.celu, tj.swish):
         tj.testing.check_gradients(function, x, dlarray(0.8), order=2)
+
+
+def test_hardtanh_without_limits_gives_no_view() -> None:
+    x = np.ones(3)
+    y = tj.hardtanh(x, -np.inf, np.inf)
+    y += 1
+    assert y.tolist() == [2, 2, 2] and x.tolist() == [1, 1, 1]

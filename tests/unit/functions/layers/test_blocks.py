@@ -88,3 +88,29 @@ def test_pytorch() -> None:
     y = torch.nn.functional.pixel_shuffle(torch.tensor(x), 2).numpy()
     np.testing.assert_array_equal(value(tj.depthtospace(dlarray(x, "BCSS"), 2, mode="crd")), y)
     np.testing.assert_array_equal(value(tj.spacetodepth(dlarray(y, "BCSS"), 2, mode="crd")), x)
+
+
+@pytest.mark.parametrize("mode", ["dcr", "crd"])
+@pytest.mark.parametrize(
+    ("function", "format", "shape", "block"),
+    [
+        (tj.depthtospace, "BCSS", (2, 4, 1, 1), 2),
+        (tj.depthtospace, "BCSS", (2, 4, 3, 3), 1),
+        (tj.depthtospace, "SC", (2, 4), 2),
+        (tj.spacetodepth, "BCSS", (2, 4, 2, 2), 2),
+        (tj.spacetodepth, "BSSC", (2, 2, 2, 4), 2),
+        (tj.spacetodepth, "BCSS", (2, 4, 3, 3), 1),
+    ],
+)
+def test_no_size_of_blocks_gives_a_view(
+    function, format: str, shape: tuple[int, ...], block: int, mode
+) -> None:
+    x = np.ones(shape)
+
+    def written(x):
+        y = function(x, block, mode=mode, data_format=format)
+        y += 1
+        return y
+
+    for found in (written(x), tj.dlfeval(written, x), *[tj.dlaccelerate(written)(x) for _ in range(3)]):
+        assert (value(found) == 2).all() and (x == 1).all()

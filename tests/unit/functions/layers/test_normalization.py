@@ -200,6 +200,20 @@ def test_groups_of_constants_and_nan() -> None:
     assert (y[:, :2] == 0).all() and np.isnan(y[:, 2]).all()
 
 
+@pytest.mark.parametrize("extent", [14, 28, 30])
+def test_rows_of_one_large_number(extent: int) -> None:
+    """The rounded mean of such a row is not its number, and the square of the difference is rounded too."""
+    x = np.repeat(np.geomspace(1e3, 1e9, 300).astype(np.float32)[:, None], extent, 1)
+    for epsilon in (1e-5, 1e-12):
+        for y in (
+            tj.layernorm(dlarray(x, "BC"), 0, 1, epsilon=epsilon),
+            tj.groupnorm(dlarray(x, "BC"), 1, 0, 1, epsilon=epsilon),
+            tj.instancenorm(dlarray(x, "CS"), 0, 1, epsilon=epsilon),
+        ):
+            bound = 1e-2 if epsilon == 1e-5 else 1e2  # what is left of x - mean(x), over the root of epsilon
+            assert (np.abs(extract(y)) <= bound).all()
+
+
 FUNCTIONS = {
     "batchnorm": lambda x, o, s: tj.batchnorm(x, o, s)[0],
     "mean and variance": lambda x, o, s: tj.batchnorm(x, o, s)[1:],
@@ -319,3 +333,10 @@ def test_accelerated() -> None:
         for have, expected in zip(tj.tree.flatten(found)[0], tj.tree.flatten(want)[0], strict=True):
             np.testing.assert_allclose(extract(have), extract(expected), rtol=1e-4, atol=1e-5)
     assert step.hit_rate > 0
+
+
+def test_the_mean_of_one_observation_is_no_view_of_it() -> None:
+    x = np.ones(3)
+    mean = tj.batchnorm(x, 0, 1, data_format="C")[1]
+    mean *= 0.9
+    assert x.tolist() == [1, 1, 1]

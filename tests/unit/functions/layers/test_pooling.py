@@ -167,6 +167,14 @@ def test_nan_and_infinities() -> None:
     np.testing.assert_array_equal(gradient.sum(1), 2)
 
 
+@pytest.mark.parametrize("p", [1.5, 2, 3])
+def test_the_derivative_of_a_norm_that_is_nan_is_nan(p: float) -> None:
+    x = np.array([[1.0, np.nan, 0.0, 0.0, 3.0, 4.0]])
+    gradient = by_x(lambda z: tj.lppool(z, p, 2, stride=2).sum(), x, "BS")
+    np.testing.assert_array_equal(np.isnan(gradient), [[1, 1, 0, 0, 0, 0]])
+    assert (gradient[0, 2:4] == 0).all() and (gradient[0, 4:] > 0).all()
+
+
 def by_x(function, x: np.ndarray, format: str | None = None) -> np.ndarray:
     return extract(tj.dlfeval(lambda z: tj.dlgradient(function(z), z), dlarray(x, format)))
 

@@ -91,6 +91,7 @@ def test_sizes() -> None:
         ({"scale": 2}, (10, 16)),
         ({"scale": 1.5}, (7, 12)),
         ({"scale": (0.4, np.float32(1))}, (2, 8)),
+        ({"scale": np.array([2.0, 0.5])}, (10, 4)),
         ({"output_size": 3}, (3, 3)),
         ({"output_size": (None, 4)}, (2, 4)),
         ({"output_size": [10, None]}, (10, 16)),
@@ -152,3 +153,16 @@ def test_accelerated() -> None:
         for have, want in zip(step(x), tj.dlfeval(step.function, x), strict=True):
             np.testing.assert_allclose(value(have), value(want), rtol=1e-12, atol=1e-12)
     assert step.hit_rate > 0
+
+
+def test_the_size_that_an_array_has_gives_no_view_of_it() -> None:
+    x = np.ones((2, 3, 4))
+
+    def written(x, size):
+        y = tj.dlresize(x, output_size=size, data_format="BCS")
+        y += 1
+        return y
+
+    for size in (8, 4):
+        for found in (written(x, size), tj.dlfeval(written, x, size), tj.dlaccelerate(written)(x, size)):
+            assert found.shape == (2, 3, size) and (tj.extractdata(found) == 2).all() and (x == 1).all()
