@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit import config
 
 Step = Callable[..., Any]
 SHAPES = [
+    (1_000_003,),
+    (3, 400_001),
     (333_337, 3),
     (500_009, 2),
     (142_861, 7),
@@ -23,12 +26,12 @@ STEPS: dict[str, Step] = {
     "from a row": lambda x, c: ((x - c) ** 2).sum(),
     "two sums and a maximum": lambda x, c: ((x - c).sum(), (x * c).sum(), (x - c).max(axis=0)),
     "statistics": lambda x, c: ((x - c).mean(), (x - c).var(), (x - c).std(), np.linalg.norm(x - c)),
-    "deviation beside any": lambda x, c: (x.std(), x.any(axis=-2)),
+    "deviation beside any": lambda x, c: (x.std(), x.any(axis=max(0, x.ndim - 2))),
     "centred": lambda x, c: abs(x - x.mean()).max(axis=0),
-    "scaled": lambda x, c: (x / abs(x).sum()).max(axis=-2),
+    "scaled": lambda x, c: (x / abs(x).sum()).max(axis=max(0, x.ndim - 2)),
     "chosen": lambda x, c: (np.where(x > 0.3, x, c) * c).sum(),
     "of a view": lambda x, c: ((x[..., :2] - c[:2]) ** 2).sum(),
-    "of some rows": lambda x, c: ((x[::3] - c) ** 2).sum(),
+    "of some rows": lambda x, c: ((x[::3] - c[..., : x[::3].shape[-1]]) ** 2).sum(),
     "backwards": lambda x, c: (x[::-1] * c).sum(),
 }
 
@@ -72,3 +75,15 @@ def test_gradients_that_sum_over_rows(columns: int) -> None:
         have = found(tj.dlarray(x), tj.dlarray(c))
     want = (2 * (c.astype(np.float64) - x)).sum(axis=0)
     np.testing.assert_allclose(np.asarray(have), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("function", [np.exp, np.log1p, np.tanh, np.square, lambda x: np.maximum(x, 0.5)])
+def test_ten_million_numbers(function: Step) -> None:
+    check(lambda x: (function(x).sum(), function(x).var()), operands(10_000_019)[0])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_threads_gives_the_same(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config.settings, "threads", threads)
+    x, _ = operands(3_000_001)
+    check(lambda x: (((x - 0.25) ** 2).sum(), np.exp(x).sum()), x)

@@ -22,6 +22,7 @@ SHAPES = [
 @pytest.fixture(params=[7, 4096])
 def _rows_at_a_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_sums, "_ROWS", request.param)
+    monkeypatch.setattr(long_sums, "_LONG", request.param)
 
 
 def all_together(b: Builder, x: Value) -> list[Value]:
@@ -29,7 +30,7 @@ def all_together(b: Builder, x: Value) -> list[Value]:
     axes = tuple(range(x.ndim))
     total = b.sum(x, axes=axes, keepdims=False)
     squares = b.sum(b.square(b.sub(x, total)), axes=axes, keepdims=False)
-    return [total, squares, b.any(x, axes=(x.ndim - 2,), keepdims=False)]
+    return [total, squares, b.any(x, axes=(max(0, x.ndim - 2),), keepdims=False)]
 
 
 def of_rows(b: Builder, x: Value) -> list[Value]:
@@ -69,16 +70,52 @@ def test_loops_add_all_elements(shape: tuple[int, ...], make: Callable[..., list
     check(of_view, wider)
 
 
-def test_totals_are_where_several_loops_are() -> None:
+@pytest.mark.usefixtures("_rows_at_a_time")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(600,), (6, 7), (8,), (7,), (1,), (0,)])
+def test_a_loop_adds_all_elements(shape: tuple[int, ...], dtype: str) -> None:
+    def of_everything(b: Builder, x: Value) -> list[Value]:
+        axes = tuple(range(x.ndim))
+        total = b.sum(x, axes=axes, keepdims=False)
+        squares = b.square(b.sub(x, total))
+        found = [total, squares, b.sum(squares, axes=axes, keepdims=False)]
+        return [*found, b.max(b.square(x), axes=axes, keepdims=False)] if x.aval.size else found
+
+    x = np.random.default_rng(0).integers(-1, 2, shape).astype(dtype)
+    assert has_totals(check(of_everything, x)) == (dtype == "float32" and x.size != 1)
+
+    def of_every_other(b: Builder, y: Value) -> list[Value]:
+        starts, steps = (*(0,) * (y.ndim - 1), 1), (*(1,) * (y.ndim - 1), 2)
+        return of_everything(b, b.slice(y, starts=starts, stops=y.aval.shape, steps=steps))
+
+    check(of_every_other, np.repeat(x, 2, axis=-1))
+
+
+def test_totals_are_where_many_elements_are() -> None:
     x = np.random.default_rng(0).integers(-1, 2, (600, 3))
     assert has_totals(check(all_together, x.astype(np.float32)))
     assert has_totals(check(all_together, x.astype(np.float64)))
     assert not has_totals(check(all_together, x))
 
-    def flat(b: Builder, x: Value) -> list[Value]:
-        return [b.sum(b.square(x), axes=(0, 1), keepdims=False)]
+    def of_squares(b: Builder, x: Value) -> list[Value]:
+        return [b.sum(b.square(x), axes=(x.ndim - 1,), keepdims=False)]
 
-    assert not has_totals(check(flat, np.ones((600, 3), np.float32)))
+    for shape in ((2, 70_000), (3,)):  # of long rows; of everything, so that one kernel serves all sizes
+        assert has_totals(check(of_squares, np.ones(shape, np.float32)))
+        assert not has_totals(check(of_squares, np.ones(shape)))
+    assert not has_totals(check(of_squares, np.ones((200, 600), np.float32)))
+
+
+@pytest.mark.parametrize(("size", "expected"), [(50, False), (51, True)])
+def test_sums_of_dear_functions_have_totals_where_they_are_long(
+    size: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_sums, "_LONG_DEAR", 50)
+
+    def of_exp(b: Builder, x: Value) -> list[Value]:
+        return [b.sum(b.exp(x), axes=(0,), keepdims=False)]
+
+    assert has_totals(build(graph_of(of_exp, np.zeros(size, np.float32)))) == expected
 
 
 @pytest.mark.parametrize("sizes", [(0, 3), (1, 1), (1, 300), (300, 1), (2, 0), (300, 4)])
@@ -97,13 +134,14 @@ def test_one_text_serves_all_sizes(sizes: tuple[int, int]) -> None:
     assert PythonExecutable(other)([x, c])[0] == want
 
 
-@pytest.mark.parametrize("shape", [(600, 3), (1, 600, 3), (30, 20, 3), (3, 200, 3), (40, 5, 3)])
+@pytest.mark.parametrize("shape", [(600,), (600, 3), (1, 600, 3), (30, 20, 3), (3, 200, 3), (40, 5, 3)])
 @pytest.mark.parametrize("make", [all_together, of_rows])
 def test_a_large_sum_takes_small_numbers(
     shape: tuple[int, ...], make: Callable[..., list[Value]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One number of float32 that added all elements would not change any more after the first."""
     monkeypatch.setattr(long_sums, "_ROWS", 7)
+    monkeypatch.setattr(long_sums, "_LONG", 7)
     x = np.ones(shape if make is all_together else (2, *shape), np.float32)
     x[..., :1].flat[0] = 2**24
     total = PythonExecutable(build(graph_of(make, x)))([x])[0]
