@@ -388,6 +388,7 @@ __all__ = [
     "maxunpool",
     "mean",
     "min",
+    "minibatchqueue",
     "minimum",
     "mish",
     "moveaxis",
@@ -530,6 +531,7 @@ if typing.TYPE_CHECKING:
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
     from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
+    from tracejit.training.minibatches import minibatchqueue
 
     __version__: str
 else:
@@ -614,6 +616,7 @@ else:
         "nn.check_layer": ("checklayer",),
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
+        "training.minibatches": ("minibatchqueue",),
     }
     _NAMESPACES = (
         "cache",

@@ -36,6 +36,7 @@ import messages_sequences
 import messages_signal
 import messages_stats
 import messages_traces
+import messages_training
 
 from tracejit.errors import TraceJitWarning
 
@@ -105,5 +106,6 @@ TABLES = (
     messages_signal,
     messages_stats,
     messages_traces,
+    messages_training,
 )
 ROWS: tuple[Row, ...] = tuple([Row(*row) for table in TABLES for row in table.ROWS])

@@ -8,6 +8,19 @@ import numpy as np
 from tracejit import nn
 
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "minibatchqueue": [
+        (
+            (np.ones((5, 2)), np.arange(5)),
+            {
+                "mini_batch_size": 2,
+                "mini_batch_fcn": lambda x, t: (x, t),
+                "mini_batch_format": ("BC", "B"),
+                "output_cast": "float32",
+                "output_as_dlarray": True,
+                "partial_mini_batch": "discard",
+            },
+        )
+    ],
     "checklayer": [((nn.Relu(), np.ones((2, 3), np.float32)), {})],
     "functionlayer": [
         (

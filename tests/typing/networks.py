@@ -83,6 +83,10 @@ def networks(x: dlarray) -> None:
     assert_type(bool(report), bool)
     assert_type([check.reason for check in report.failed], list[str])
     assert_type(tj.functionlayer(lambda x: 2 * x, name="twice").name, str)
+    queue = tj.minibatchqueue(x, [1, 2], mini_batch_size=8, mini_batch_format=("BC", None))
+    assert_type(queue.partition(2, 0), tj.minibatchqueue)
+    assert_type((queue.hasdata(), len(queue)), tuple[bool, int])
+    assert_type(queue.shuffle(), None)
     y: dlarray = Cube()(x)
     print(y)
 
@@ -103,4 +107,5 @@ def mistakes(net: dlnetwork, x: dlarray) -> None:
     net.layer(0)  # type: ignore[arg-type]
     model_loss(net, x)  # type: ignore[call-arg]
     model_loss(net.learnables, x, x)  # type: ignore[arg-type]
+    tj.minibatchqueue(x, minibatch_size=3)  # type: ignore[call-arg]
     tj.checklayer("relu", nn.DataLayout((None, 4), "BC"))  # type: ignore[arg-type]

@@ -77,6 +77,7 @@ ORDER = (
     "optim",
     "testing",
     "nn",
+    "training",
     "exports",
     "doctor",
     "__init__",
