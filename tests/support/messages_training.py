@@ -77,8 +77,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: queue(output_cast="single precision"),
         ArgumentError,
-        "minibatchqueue: output_cast must be a dtype, a tuple with a dtype or None for each result, or None, not "
-        "'single precision'.",
+        "minibatchqueue: output_cast: dtype must be a NumPy dtype such as np.float32, not 'single precision'.",
     ),
     (
         lambda: queue(partial_mini_batch="drop"),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import check_format
+from tracejit.aval import check_format, wanted_dtype
 from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, TraceError
 from tracejit.functions.random import randperm, rng
 from tracejit.functions.rng import Generator, RngState
@@ -294,15 +294,11 @@ def _formats(given: Any) -> Any:
 
 
 def _dtypes(given: Any) -> Any:
-    dtypes = given if isinstance(given, tuple) else (given,)
-    try:
-        found = tuple([None if dtype is None else np.dtype(dtype) for dtype in dtypes])
-    except TypeError:
-        raise ArgumentError(
-            f"{_FUNCTION}: output_cast must be a dtype, a tuple with a dtype or None for each result, or None, not "
-            f"{brief(given)}."
-        ) from None
-    return found if isinstance(given, tuple) else found[0]
+    if isinstance(given, tuple):
+        return tuple(
+            [None if dtype is None else wanted_dtype(f"{_FUNCTION}: output_cast", dtype) for dtype in given]
+        )
+    return None if given is None else wanted_dtype(f"{_FUNCTION}: output_cast", given)
 
 
 def _one_each(option: str, given: Any, results: int) -> tuple[Any, ...]:

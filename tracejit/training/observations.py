@@ -83,13 +83,14 @@ def observations(data: Any, name: str) -> Observations:
         name: of the argument.
 
     Raises:
-        ArgumentError: `data` is none of these, or nothing can be labelled in it.
+        ArgumentError: `data` is none of these.
         DimsError: an array has no axis of observations.
     """
     if isinstance(data, (dlarray, np.ndarray)) or hasattr(type(data), "__dlpack__"):
         return _of_array(as_array(data, _FUNCTION, name), name)
+    kind = type(data)
     if isinstance(data, (str, bytes, dict)) or not (
-        hasattr(data, "__len__") and hasattr(data, "__getitem__")
+        hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
     ):
         raise ArgumentError(
             f"{_FUNCTION}: {name} must be an array, a list of observations, or an object with a length whose items are "
