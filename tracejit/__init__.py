@@ -467,6 +467,8 @@ __all__ = [
     "tensordot",
     "testing",
     "tile",
+    "trainingoptions",
+    "trainnet",
     "transpose",
     "tree",
     "tril",
@@ -532,6 +534,8 @@ if typing.TYPE_CHECKING:
     from tracejit.nn.network import dlnetwork
     from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
     from tracejit.training.minibatches import minibatchqueue
+    from tracejit.training.options import trainingoptions
+    from tracejit.training.trainnet import trainnet
 
     __version__: str
 else:
@@ -617,6 +621,8 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
         "training.minibatches": ("minibatchqueue",),
+        "training.options": ("trainingoptions",),
+        "training.trainnet": ("trainnet",),
     }
     _NAMESPACES = (
         "cache",

@@ -6,15 +6,24 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
+from tracejit import nn
 from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, TraceError
 
 X = np.ones((5, 3, 2))
+Y = tj.dlarray(np.ones((5, 2), np.float32), "BC")
+NET = tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(2)], seed=0)
 T = np.arange(5)
 
 
 def queue(*data: object, **options: object) -> tj.minibatchqueue:
     """Return a queue of two observations at a time."""
     return tj.minibatchqueue(*(data or (X, T)), mini_batch_size=2, **options)  # type: ignore[arg-type]
+
+
+def train(data: object = (Y, Y), net: object = NET, loss: object = "mse", **options: object) -> object:
+    """Train a network."""
+    given = tj.trainingoptions("sgdm", max_epochs=1, verbose=False, **options)  # type: ignore[arg-type]
+    return tj.trainnet(data, net, loss, given)  # type: ignore[arg-type]
 
 
 def empty() -> tj.minibatchqueue:
@@ -133,5 +142,110 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "minibatchqueue.restore: state must be that of a queue of 3 mini-batches, not {'position': 4, 'shuffle': "
         "None}.",
+    ),
+    (
+        lambda: train(net="net"),
+        ArgumentError,
+        "trainnet: net must be a dlnetwork, not 'net'.",
+    ),
+    (
+        lambda: train(Y),
+        ArgumentError,
+        "trainnet: data must be a tuple of inputs and targets, or a minibatchqueue, not 5(B) x 2(C) dlarray float32 "
+        "[[1. 1.] [1. 1.] [1. 1.] [1. 1.] [1. 1.]].",
+    ),
+    (
+        lambda: train((Y[:0], Y[:0])),
+        ArgumentError,
+        "trainnet: data has 0 observations and no mini-batch of 128.",
+    ),
+    (
+        lambda: train(validation_data=3),
+        ArgumentError,
+        "trainnet: validation_data must be a tuple of inputs and targets, or a minibatchqueue, not 3.",
+    ),
+    (
+        lambda: train(loss="nll"),
+        ArgumentError,
+        "trainnet: loss must be a function of outputs and targets, or one of 'crossentropy', 'index-crossentropy', "
+        "'binary-crossentropy', 'mse', 'mean-squared-error', 'mae', 'mean-absolute-error', 'huber', 'l1loss', "
+        "'l2loss', not 'nll'.",
+    ),
+    (
+        lambda: train((Y, Y, Y)),
+        ArgumentError,
+        "trainnet: the loss 'mse' takes one output and its targets, but the outputs of the network and the targets in "
+        "data are 3 arrays together; pass a function of these as loss.",
+    ),
+    (
+        lambda: train(metrics={"all": lambda y, t: y}),
+        ArgumentError,
+        "trainnet: all is 5(B) x 2(C) dlarray float32 [[...], expected one number; reduce it, as mean() does.",
+    ),
+    (
+        lambda: tj.trainnet((Y, Y), NET, "mse", {"max_epochs": 3}),  # type: ignore[arg-type]
+        ArgumentError,
+        "trainnet: options must be those that trainingoptions() returns, not {'max_epochs': 3}.",
+    ),
+    (
+        lambda: tj.trainnet((Y, Y), NET, "mse", resume=3),
+        ArgumentError,
+        "trainnet: resume must be the path of a checkpoint or of a folder with some, not 3.",
+    ),
+    (
+        lambda: tj.trainnet((Y, Y), NET, "mse", resume="no/such.npz"),
+        ArgumentError,
+        "trainnet: resume: no/such.npz cannot be read (No such file or directory).",
+    ),
+    (
+        lambda: tj.trainingoptions("sgd"),
+        ArgumentError,
+        'trainingoptions: solver must be "sgdm", "adam" or "rmsprop", not \'sgd\'.',
+    ),
+    (
+        lambda: tj.trainingoptions("adam", shuffle="always"),
+        ArgumentError,
+        'trainingoptions: shuffle must be "once", "never" or "every-epoch", not \'always\'.',
+    ),
+    (
+        lambda: tj.trainingoptions("adam", learn_rate_schedule="linear"),
+        ArgumentError,
+        'trainingoptions: learn_rate_schedule must be "none", "piecewise" or "cosine", or a function, not \'linear\'.',
+    ),
+    (
+        lambda: tj.trainingoptions("adam", max_epochs=0),
+        ArgumentValueError,
+        "trainingoptions: max_epochs must be at least 1, not 0.",
+    ),
+    (
+        lambda: tj.trainingoptions("adam", momentum=1.0),
+        ArgumentValueError,
+        "trainingoptions: momentum must be from 0 to less than 1, not 1.0.",
+    ),
+    (
+        lambda: tj.trainingoptions("adam", epsilon=-1.0),
+        ArgumentValueError,
+        "trainingoptions: epsilon must be 0 or more, not -1.0.",
+    ),
+    (
+        lambda: tj.trainingoptions("adam", gradient_threshold=0),
+        ArgumentValueError,
+        "trainingoptions: gradient_threshold must be more than 0, not 0.",
+    ),
+    (
+        lambda: tj.trainingoptions("adam", metrics={"loss": max}),
+        ArgumentError,
+        'trainingoptions: metrics must be a dict with a function for each name other than "iteration", "epoch", '
+        '"learn_rate" or "loss", not {\'loss\': <built-in function max>}.',
+    ),
+    (
+        lambda: tj.trainingoptions("adam", output_fcn=3),  # type: ignore[arg-type]
+        ArgumentError,
+        "trainingoptions: output_fcn must be a function or None, not 3.",
+    ),
+    (
+        lambda: tj.trainingoptions("adam", checkpoint_path=3),  # type: ignore[arg-type]
+        ArgumentError,
+        "trainingoptions: checkpoint_path must be the path of a folder or None, not 3.",
     ),
 )

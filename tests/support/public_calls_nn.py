@@ -5,9 +5,46 @@ from typing import Any
 
 import numpy as np
 
+import tracejit as tj
 from tracejit import nn
 
+X = tj.dlarray(np.ones((4, 2), np.float32), "BC")
+OPTIONS = tj.trainingoptions("sgdm", max_epochs=1, mini_batch_size=4, verbose=False, acceleration="none")
+NET = tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(2)], seed=0)
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "trainnet": [(((X, X), NET, "mse", OPTIONS), {})],
+    "trainingoptions": [
+        (
+            ("adam",),
+            {
+                "max_epochs": 5,
+                "mini_batch_size": 8,
+                "initial_learn_rate": 0.01,
+                "learn_rate_schedule": "piecewise",
+                "learn_rate_drop_period": 3,
+                "learn_rate_drop_factor": 0.5,
+                "l2_regularization": 0.0,
+                "gradient_threshold": 1.0,
+                "gradient_threshold_method": "l2norm",
+                "momentum": 0.5,
+                "gradient_decay_factor": 0.8,
+                "squared_gradient_decay_factor": 0.9,
+                "epsilon": 1e-7,
+                "shuffle": "never",
+                "validation_frequency": 5,
+                "validation_patience": 3,
+                "output_network": "best-validation",
+                "metrics": {"mean": lambda y, t: y.mean()},
+                "output_fcn": lambda row: False,
+                "verbose": False,
+                "verbose_frequency": 3,
+                "checkpoint_path": "checkpoints",
+                "checkpoint_frequency": 2,
+                "checkpoint_frequency_unit": "iteration",
+                "acceleration": "none",
+            },
+        )
+    ],
     "minibatchqueue": [
         (
             (np.ones((5, 2)), np.arange(5)),

@@ -87,6 +87,11 @@ def networks(x: dlarray) -> None:
     assert_type(queue.partition(2, 0), tj.minibatchqueue)
     assert_type((queue.hasdata(), len(queue)), tuple[bool, int])
     assert_type(queue.shuffle(), None)
+    trained, info = tj.trainnet(
+        queue, net, "mse", tj.trainingoptions("adam", max_epochs=3, metrics={"top": max})
+    )
+    assert_type(trained, dlnetwork)
+    assert_type(info.stop_reason, str)
     y: dlarray = Cube()(x)
     print(y)
 
@@ -108,4 +113,6 @@ def mistakes(net: dlnetwork, x: dlarray) -> None:
     model_loss(net, x)  # type: ignore[call-arg]
     model_loss(net.learnables, x, x)  # type: ignore[arg-type]
     tj.minibatchqueue(x, minibatch_size=3)  # type: ignore[call-arg]
+    tj.trainnet(x, x)  # type: ignore[arg-type]
+    tj.trainingoptions("adam", epochs=3)  # type: ignore[call-arg]
     tj.checklayer("relu", nn.DataLayout((None, 4), "BC"))  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data for training loops: mini-batches of arrays and of other collections of observations.
+"""Training: mini-batches of data, and a loop that trains a network with them.
 
-In: arrays, lists and data sets. Out: labelled arrays of some observations.
-May import: functions/ and below.
+In: arrays, lists and data sets; a network, a loss and options. Out: labelled arrays of some observations; the network
+after training, its history, checkpoints.
+May import: nn/ and below.
 """

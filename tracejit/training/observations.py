@@ -118,13 +118,17 @@ def stacked(observations: Sequence[Any], place: str) -> np.ndarray:
         DimsError: they have several sizes.
         ArgumentError: they are no arrays of numbers.
     """
-    arrays = [np.asarray(item) for item in observations]
+    try:
+        arrays = [np.asarray(item) for item in observations]
+        numbers = all(array.dtype.kind in "biufc" for array in arrays)
+    except Exception:  # of the items' own code
+        numbers = False
+    if not numbers:
+        raise ArgumentError(
+            f"{_FUNCTION}: observations of {place} are {brief(observations[0])} and the like, not numbers; make arrays "
+            "of them in mini_batch_fcn."
+        )
     for array in arrays:
-        if array.dtype.kind not in "biufc":
-            raise ArgumentError(
-                f"{_FUNCTION}: observations of {place} are {brief(observations[0])} and the like, not numbers; make "
-                "arrays of them in mini_batch_fcn."
-            )
         if array.shape != arrays[0].shape:
             raise DimsError(
                 f"{_FUNCTION}: observations of {place} have sizes {describe_shape(arrays[0].shape, None)} and "
