@@ -285,9 +285,11 @@ def huber(
     pair = compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)
-    near = apply("mul", apply("square", error), 0.5)
+    is_near = apply("less_equal", size, transition_point)
+    # The square of what is near only: that of an infinite error would make its derivative 0 times infinity.
+    near = apply("mul", apply("square", apply("where", is_near, error, 0.0)), 0.5)
     far = apply("mul", apply("sub", size, transition_point * 0.5), transition_point)
-    loss = apply("where", apply("less_equal", size, transition_point), near, far)
+    loss = apply("where", is_near, near, far)
     loss = weighted(pair, loss, weights, weights_format)
     return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
@@ -346,7 +348,7 @@ def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> st
 
 
 def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> Compared:
-    array, formatted = labelled(function, y, data_format)
+    array, formatted = labelled(function, y, data_format, "y")
     other = as_array(targets, function, "targets")
     format, other_format = array._format, other._format
     if format is None:
@@ -401,7 +403,7 @@ def fitted_to(pair: Compared, argument: str, x: Any, format: str | None) -> dlar
                 f"{pair.function}: {argument}_format={brief(format)} is given for {argument} of "
                 f"{describe(array)}, which have labels of their own; leave {argument}_format out."
             )
-        have = check_format(pair.function, format, len(shape))
+        have = check_format(pair.function, format, len(shape), f"{argument}_format")
     if have is None and shape == pair.shape:
         return array
     if have is None and argument == "weights" and len(shape) == 1 and pair.format and "C" in pair.format:

@@ -237,6 +237,9 @@ def test_huber_transition():
         lambda y: tj.huber(y, np.zeros(5), transition_point=2, normalization_factor="none"), tj.dlarray(y)
     )
     np.testing.assert_array_equal(slopes, [0.5, -2, 2, 2, -2])
+    far = tj.dlarray(np.array([np.inf, -np.inf, np.nan]))
+    slopes = gradient(lambda y: tj.huber(y, np.zeros(3), normalization_factor="none"), far)
+    np.testing.assert_array_equal(slopes, [1, -1, np.nan])
     assert gradient(lambda y: tj.l1loss(y, 0.0, normalization_factor="none"), tj.dlarray(0.0)) == 0
 
 
@@ -348,7 +351,7 @@ def test_messages(case):
             y=tj.dlarray(y, "SBT"))  # fmt: skip
     refused(
         DimsError,
-        r"crossentropy: data_format='CBT' is given for an array of size 3\(C\) x",
+        r"crossentropy: data_format='CBT' is given for y of size 3\(C\) x",
         data_format="CBT",
     )
     refused(DimsError, r"crossentropy: y is of size 3\(C\) x 4\(B\) x 5\(T\), but targets are of size 4x5; they"
