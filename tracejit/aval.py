@@ -83,13 +83,15 @@ def describe_shape(shape: Sequence[int], format: str | None) -> str:
     return " x ".join(f"{extent}({label})" for extent, label in zip(shape, format, strict=True))
 
 
-def check_format(where: str, format: object, ndim: int) -> str | None:
-    """Return `format` as a string of upper-case labels, or raise a DimsError in the name of `where`."""
+def check_format(where: str, format: object, ndim: int, argument: str = "format") -> str | None:
+    """Return `format` as a string of upper-case labels, or raise a DimsError in the name of `where`.
+
+    `argument` is the name of the parameter that it was given for."""
     if format is None:
         return None
     if not isinstance(format, str):
         raise DimsError(
-            f"{where}: format must be a string of the labels {', '.join(LABELS)} or None, "
+            f"{where}: {argument} must be a string of the labels {', '.join(LABELS)} or None, "
             f"not {type(format).__name__}."
         )
     labels = format.upper()
@@ -98,18 +100,18 @@ def check_format(where: str, format: object, ndim: int) -> str | None:
     for label in labels:
         if label not in LABELS:
             raise DimsError(
-                f"{where}: format {format!r} has the label {label!r}; labels are "
+                f"{where}: {argument} {format!r} has the label {label!r}; labels are "
                 "S (spatial), C (channel), B (batch), T (time) and U (unspecified)."
             )
     for label in UNIQUE_LABELS:
         if labels.count(label) > 1:
             raise DimsError(
-                f"{where}: format {format!r} has the label {label!r} {labels.count(label)} times; C, B "
+                f"{where}: {argument} {format!r} has the label {label!r} {labels.count(label)} times; C, B "
                 "and T may occur once. Use S for further spatial axes or U for axes without a meaning."
             )
     if len(labels) != ndim:
         raise DimsError(
-            f"{where}: format {format!r} labels {len(labels)} axes, but the data has {ndim}; "
+            f"{where}: {argument} {format!r} labels {len(labels)} axes, but the data has {ndim}; "
             "give one label for each axis (U where an axis has no meaning)."
         )
     return labels

@@ -29,6 +29,24 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "softmax: axis=0 and data_format='BC' both say where the channels are; pass one of them.",
     ),
+    # functions/layers/losses
+    (
+        lambda: tj.crossentropy(None, X),
+        ArgumentError,
+        "crossentropy: expected an array, a number or a (nested) list of numbers as y, not None.",
+    ),
+    (
+        lambda: tj.mse(M, M, data_format="BX"),
+        DimsError,
+        "mse: data_format 'BX' has the label 'X'; labels are S (spatial), C (channel), B (batch), T (time) and U "
+        "(unspecified).",
+    ),
+    (
+        lambda: tj.l1loss(X, M, M, weights_format="B"),
+        DimsError,
+        "l1loss: weights_format 'B' labels 1 axes, but the data has 2; give one label for each axis (U where an axis "
+        "has no meaning).",
+    ),
     # functions/layers/dense
     (
         lambda: tj.fullyconnect(tj.dlarray(V, "B"), M, 0),

@@ -14,27 +14,29 @@ from tracejit.record import recorder
 from tracejit.util.text import brief
 
 
-def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, bool]:
+def labelled(
+    function: str, x: Any, data_format: str | None, argument: str = "x", option: str = "data_format"
+) -> tuple[dlarray, bool]:
     """Return `x` with the labels of `data_format`, and whether it was formatted before.
 
-    A function that was given `data_format` returns unformatted arrays, as it was given them.
+    A function that was given `data_format` returns unformatted arrays, as it was given them. `argument` and `option`
+    are the names that the function has for both.
 
     Raises:
         DimsError: if `x` is formatted and `data_format` is given as well, or it does not fit `x`.
         ArgumentError: if `x` is no array.
     """
-    array = as_array(x, function)
+    array = as_array(x, function, argument)
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
-                f"{function}: data_format={brief(data_format)} is given for an array of "
-                f"{describe(array)}, which has labels of its own; leave data_format out, or remove the "
-                "labels with stripdims(x)."
+                f"{function}: {option}={brief(data_format)} is given for {argument} of {describe(array)}, which has "
+                f"labels of its own; leave {option} out, or remove the labels with stripdims({argument})."
             )
         return array, True
     if data_format is None:
         return array, False
-    return relabel(array, check_format(function, data_format, array._data.ndim)), False
+    return relabel(array, check_format(function, data_format, array._data.ndim, option)), False
 
 
 def need_labels(function: str, array: dlarray, why: str, remedy: str = "") -> str:

@@ -147,7 +147,7 @@ def istft(
         >>> bool(np.allclose(tj.istft(y, 8, overlap_length=4)[1:], wave[1:]))
         True
     """
-    array, has_labels = labelled("istft", y, data_format)
+    array, has_labels = labelled("istft", y, data_format, "y")
     axis, format = _time("istft", array, axis), array._format
     if not axis or (format is not None and format[axis - 1] != "S"):
         raise DimsError(

@@ -74,7 +74,7 @@ def indexcrossentropy(
         500.0
     """
     from_logits = flag("indexcrossentropy", "from_logits", from_logits)
-    array, formatted = labelled("indexcrossentropy", y, data_format)
+    array, formatted = labelled("indexcrossentropy", y, data_format, "y")
     format = need_labels("indexcrossentropy", array, "indexcrossentropy finds the classes along C")
     if "C" not in format:
         raise DimsError(f"indexcrossentropy: y of {describe(array)} has no classes (C); label them.")

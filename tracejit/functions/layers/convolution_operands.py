@@ -135,7 +135,7 @@ def weights_of(function: str, weights: Any, weights_format: Any) -> dlarray:
                 f"{function}: weights_format={brief(weights_format)} is given for weights of {describe(array)}, which "
                 "have labels of their own; leave weights_format out, or remove the labels with stripdims(weights)."
             )
-        array, _ = labelled(function, array, weights_format)
+        array, _ = labelled(function, array, weights_format, "weights", "weights_format")
     return array
 
 

@@ -81,7 +81,7 @@ def _table(weights: Any, weights_format: str | None) -> dlarray:
                 f"embed: weights_format={brief(weights_format)} is given for weights of {describe(table)}, which have "
                 "labels of their own; leave weights_format out."
             )
-        labels = check_format("embed", weights_format, table._data.ndim)
+        labels = check_format("embed", weights_format, table._data.ndim, "weights_format")
     if table._data.ndim != 2 or labels not in (None, "UC", "CU"):
         raise DimsError(
             f"embed: weights are of {describe(table)}; expected a table (vocabulary, channels), or the labels U and C."

@@ -277,7 +277,7 @@ def maxunpool(y: Any, indices: Any, output_size: Any, *, data_format: str | None
         1(B) x 4(S) dlarray float64
         [[0. 5. 0. 3.]]
     """
-    array, formatted = labelled("maxunpool", y, data_format)
+    array, formatted = labelled("maxunpool", y, data_format, "y")
     axes = spatial_axes("maxunpool", array, "puts elements")
     places = as_array(indices, "maxunpool", "indices")
     if places._data.dtype.kind not in "iu":

@@ -57,8 +57,7 @@ def sequence(
         DimsError: if it has other labels or lacks one that is needed, or has no labels and there is no data_format.
         ArgumentError: if it is no array.
     """
-    as_array(x, function, argument)
-    array, formatted = labelled(function, x, data_format)
+    array, formatted = labelled(function, x, data_format, argument)
     format = need_labels(function, array, f"{function} goes along the time (T)")
     plain = format.replace("S", "T")
     allowed = ("BCT", "CT") if needs_length else ("BCT", "CT", "BC", "C")

@@ -183,10 +183,10 @@ def test_messages():
     ):
         tj.logsoftmax(tj.dlarray(np.zeros((2, 3)), "SB"))
     with pytest.raises(
-        DimsError, match=r"^softmax: data_format='BC' is given for an array of size 2\(B\) x 3\(C\), which"
+        DimsError, match=r"^softmax: data_format='BC' is given for x of size 2\(B\) x 3\(C\), which"
     ):
         tj.softmax(tj.dlarray(np.zeros((2, 3)), "BC"), data_format="BC")
-    with pytest.raises(DimsError, match=r"^softmax: format 'BCT' labels 3 axes, but the data has 2"):
+    with pytest.raises(DimsError, match=r"^softmax: data_format 'BCT' labels 3 axes, but the data has 2"):
         tj.softmax(np.zeros((2, 3)), data_format="BCT")
     with pytest.raises(DimsError, match=r"^softmax: axis 2 is out of range for an array of 2x3"):
         tj.softmax(np.zeros((2, 3)), axis=2)
