@@ -254,6 +254,20 @@ def test_the_loss_has_the_dtype_of_the_predictions():
     assert tj.mse(tj.dlarray(np.eye(2, dtype=np.int64), "BC"), np.eye(2)).dtype == np.float64
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_an_option_of_numpy_keeps_the_dtype(kind):
+    x = np.full((2, 3, 4), 0.5, np.float32)
+    half, rows = kind(0.5), x[0]
+    for result in (
+        tj.huber(rows, rows, transition_point=half, data_format="BC"),
+        tj.dice(rows, rows, epsilon=half, data_format="CS"),
+        tj.attention(x, x, x, 2, scale=half, data_format="BTC"),
+        tj.layernorm(rows, rows[0], rows[0], epsilon=half, data_format="BC"),
+        tj.dropout(x, half),
+    ):
+        assert result.dtype == np.float32
+
+
 def test_no_observations_have_no_mean():
     assert np.isnan(tj.mse(np.zeros((0, 3)), np.zeros((0, 3)), data_format="BC").item())
 
