@@ -10,6 +10,7 @@ import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
     DimsError,
+    DTypeError,
 )
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -46,6 +47,22 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "l1loss: weights_format 'B' labels 1 axes, but the data has 2; give one label for each axis (U where an axis "
         "has no meaning).",
+    ),
+    (
+        lambda: tj.crossentropy(X, 1j * M),
+        DTypeError,
+        "crossentropy: targets of complex128 numbers would lose their imaginary parts as float64, in a function of "
+        "real numbers; pass x.real, x.imag or abs(x).",
+    ),
+    (
+        lambda: tj.huber(X, M, transition_point=np.inf),
+        ArgumentError,
+        "huber: transition_point must be finite, not inf; half of l2loss has none.",
+    ),
+    (
+        lambda: tj.huber(X, M, transition_point=tj.dlarray(V)),
+        ArgumentError,
+        "huber: transition_point must be one real number, not 3 dlarray float64 [1. 1. 1.].",
     ),
     # functions/layers/dense
     (

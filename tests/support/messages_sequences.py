@@ -4,7 +4,14 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, GradientError
+from tracejit.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    BoundsError,
+    DimsError,
+    DTypeError,
+    GradientError,
+)
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
@@ -64,6 +71,12 @@ ROWS = (
         lambda: tj.attention(X, X, X, 2, attention_mask="Causal"),
         ArgumentError,
         'attention: attention_mask must be "none", "causal" or an array, not \'Causal\'.',
+    ),
+    (
+        lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, complex)),
+        DTypeError,
+        "attention: attention_mask of complex128 numbers would lose their imaginary parts as float64, in a function of "
+        "real numbers; pass x.real, x.imag or abs(x).",
     ),
     (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones((2, 3))),

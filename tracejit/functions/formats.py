@@ -84,8 +84,10 @@ def in_asked_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
-def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
+def in_dtype(array: dlarray, dtype: np.dtype, whose: str = "cast:") -> dlarray:
     """Return `array` in another dtype; no op is recorded where it has that dtype.
+
+    `whose` begins the error: "cast:", or such as "lstm: weights of".
 
     Raises:
         DTypeError: if imaginary parts would be lost.
@@ -96,7 +98,7 @@ def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     Halves.met = Halves.met or is_half(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise DTypeError(
-            f"cast: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
+            f"{whose} {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
             "x.real, x.imag or abs(x)."
         )
     return apply("cast", array, dtype=dtype)

@@ -205,7 +205,7 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
 def _added(mask: dlarray, dtype: np.dtype) -> dlarray:
     """Return what a mask adds to scores: minus infinity where a boolean is False."""
     if mask._data.dtype != bool:
-        return in_dtype(mask, dtype)
+        return in_dtype(mask, dtype, "attention: attention_mask of")
     return apply("where", mask, dtype.type(0), dtype.type(-np.inf))
 
 

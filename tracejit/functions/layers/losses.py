@@ -282,6 +282,12 @@ def huber(
         transition_point = real("huber", "transition_point", transition_point)
         if not transition_point > 0:
             raise ArgumentError(f"huber: transition_point must be positive, not {brief(transition_point)}.")
+        if transition_point == math.inf:
+            raise ArgumentError("huber: transition_point must be finite, not inf; half of l2loss has none.")
+    elif np.ndim(transition_point) or np.result_type(transition_point).kind not in "fiu":
+        raise ArgumentError(
+            f"huber: transition_point must be one real number, not {brief(transition_point)}."
+        )
     pair = compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)
@@ -373,7 +379,7 @@ def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | N
     pair = Compared(
         function,
         predictions,
-        in_dtype(relabel(other, None), predictions._data.dtype),
+        in_dtype(relabel(other, None), predictions._data.dtype, f"{function}: targets of"),
         None,
         format,
         formatted,
@@ -428,7 +434,7 @@ def weighted(pair: Compared, loss: dlarray, weights: Any, weights_format: str | 
             )
         return loss
     fitted = fitted_to(pair, "weights", weights, weights_format)
-    return apply("mul", loss, in_dtype(fitted, loss._data.dtype))
+    return apply("mul", loss, in_dtype(fitted, loss._data.dtype, f"{pair.function}: weights of"))
 
 
 def reduced(

@@ -291,8 +291,13 @@ def _layer(
         *[array.dtype for array in (found.data, *matrices, vector, *given) if array.dtype.kind == "f"]
     )
     found = found._replace(data=in_dtype(found.data, dtype))
-    before, between, vector = (in_dtype(array, dtype) for array in (*matrices, vector))
-    given = [in_dtype(state, dtype) for state in given]
+    before, between, vector = (
+        in_dtype(array, dtype, f"{function}: {name} of")
+        for name, array in zip(("weights", "recurrent_weights", "bias"), (*matrices, vector), strict=True)
+    )
+    given = [
+        in_dtype(state, dtype, f"{function}: {name} of") for name, state in zip(names, given, strict=False)
+    ]
     return _Layer(function, found, given, before, between, vector, seen, directions)
 
 
