@@ -57,12 +57,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.huber(X, M, transition_point=np.inf),
         ArgumentError,
-        "huber: transition_point must be finite, not inf; half of l2loss has none.",
+        "huber: transition_point must be one positive, finite number, not inf.",
     ),
     (
         lambda: tj.huber(X, M, transition_point=tj.dlarray(V)),
         ArgumentError,
-        "huber: transition_point must be one real number, not 3 dlarray float64 [1. 1. 1.].",
+        "huber: transition_point must be one positive, finite number, not 3 dlarray float64 [1. 1. 1.].",
     ),
     # functions/layers/dense
     (
@@ -157,7 +157,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.huber(X, M, transition_point=0),
         ArgumentError,
-        "huber: transition_point must be positive, not 0.",
+        "huber: transition_point must be one positive, finite number, not 0.",
     ),
     (
         lambda: tj.mse(X, V),

@@ -280,14 +280,12 @@ def huber(
     """
     if not recorder.is_array(transition_point):
         transition_point = real("huber", "transition_point", transition_point)
-        if not transition_point > 0:
-            raise ArgumentError(f"huber: transition_point must be positive, not {brief(transition_point)}.")
-        if transition_point == math.inf:
-            raise ArgumentError("huber: transition_point must be finite, not inf; half of l2loss has none.")
-    elif np.ndim(transition_point) or np.result_type(transition_point).kind not in "fiu":
-        raise ArgumentError(
-            f"huber: transition_point must be one real number, not {brief(transition_point)}."
-        )
+        is_valid = 0 < transition_point < math.inf
+    else:
+        is_valid = not np.ndim(transition_point) and np.result_type(transition_point).kind in "fiu"
+    if not is_valid:
+        found = brief(transition_point)
+        raise ArgumentError(f"huber: transition_point must be one positive, finite number, not {found}.")
     pair = compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)

@@ -353,7 +353,12 @@ def test_messages(case):
     refused(ArgumentError, 'crossentropy: normalization_factor="mask-included" needs mask',
             normalization_factor="mask-included")  # fmt: skip
     refused(ArgumentError, "crossentropy: weights_format='C' is given without weights", weights_format="C")
-    refused(ArgumentError, "huber: transition_point must be positive, not 0", tj.huber, transition_point=0)
+    refused(
+        ArgumentError,
+        "huber: transition_point must be one positive, finite number, not 0",
+        tj.huber,
+        transition_point=0,
+    )
     refused(
         DimsError,
         "crossentropy: an array of size 3x4x5 has no labels, but crossentropy finds the classes",
