@@ -154,11 +154,7 @@ def gru(
         >>> y.shape, h.shape
         ((1, 3), (1,))
     """
-    if not is_option(reset_gate_mode, _MODES):
-        raise ArgumentError(
-            f"gru: reset_gate_mode must be {', '.join(map(repr, _MODES[:2]))} or {_MODES[2]!r}, not "
-            f"{brief(reset_gate_mode)}."
-        )
+    check_reset_gate_mode("gru", reset_gate_mode)
     biases = 6 if reset_gate_mode == _MODES[2] else 3
     layer = _layer("gru", x, (h0,), weights, recurrent_weights, bias, 3, direction, mask, data_format, biases)
     hidden = layer.hidden
@@ -233,6 +229,15 @@ def rnn(
 
     y, h = _run(layer, 1, run)
     return y, h
+
+
+def check_reset_gate_mode(function: str, reset_gate_mode: Any) -> None:
+    """Raise an ArgumentError in the name of `function` unless a mode of the reset gate is one."""
+    if not is_option(reset_gate_mode, _MODES):
+        raise ArgumentError(
+            f"{function}: reset_gate_mode must be {', '.join(map(repr, _MODES[:2]))} or {_MODES[2]!r}, not "
+            f"{brief(reset_gate_mode)}."
+        )
 
 
 def _other_mode(have: int, size: int, biases: int | None) -> str:
