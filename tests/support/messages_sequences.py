@@ -79,6 +79,18 @@ ROWS = (
         "real numbers; pass x.real, x.imag or abs(x).",
     ),
     (
+        lambda: tj.attention(X, X, X, 2, attention_mask=tj.dlarray(np.ones((3, 3)), "BT")),
+        DimsError,
+        "attention: attention_mask is of size 3(B) x 3(T), but its axes are (batch, heads, queries, keys), aligned "
+        "from the last one; pass a mask of observations and keys as padding_mask, or remove the labels with "
+        "stripdims(attention_mask).",
+    ),
+    (
+        lambda: tj.lstm(X, None, None, *LSTM, mask=tj.dlarray(np.ones((2, 3)), "UB")),
+        DimsError,
+        "lstm: mask is of size 2(U) x 3(B), but must be (batch, steps) = (2, 3), or have the labels B and T.",
+    ),
+    (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones((2, 3))),
         DimsError,
         "attention: attention_mask is of size 2x3, but must broadcast to (batch, heads, queries, keys) = (2, 2, 3, 3).",

@@ -184,9 +184,16 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
             raise ArgumentError(
                 f'attention: attention_mask must be "none", "causal" or an array, not {brief(attention_mask)}.'
             )
-        mask = relabel(as_array(attention_mask, "attention", "attention_mask"), None)
+        given = as_array(attention_mask, "attention", "attention_mask")
+        mask, labels = relabel(given, None), given._format or ""
         shape = mask._data.shape
         aligned = (1,) * (4 - len(shape)) + shape
+        if "B" in labels.rjust(4, "U")[1:]:
+            raise DimsError(
+                f"attention: attention_mask is of {describe(given)}, but its axes are (batch, heads, queries, keys), "
+                "aligned from the last one; pass a mask of observations and keys as padding_mask, or remove the labels "
+                "with stripdims(attention_mask)."
+            )
         if len(shape) > 4 or any(own not in (1, extent) for own, extent in zip(aligned, sizes, strict=True)):
             raise DimsError(
                 f"attention: attention_mask is of {describe(mask)}, but must broadcast to (batch, heads, queries, "

@@ -89,7 +89,7 @@ def observed(function: str, argument: str, mask: Any, batch: int, length: int, s
             shape = tuple(array._data.shape[axis] for axis in order)
             array = permuted(relabel(array, None), (*order, *rest))
             array = reshaped(array, (1,) * (2 - len(shape)) + shape, None)
-    if array._data.shape not in ((batch, length), (1, length)):
+    if "B" in (array._format or "")[1:] or array._data.shape not in ((batch, length), (1, length)):
         raise DimsError(
             f"{function}: {argument} is of {describe(given)}, but must be (batch, {steps}) = {(batch, length)}, or "
             "have the labels B and T."
