@@ -7,6 +7,7 @@ arrays from outside, the loop is kept: the nodes of both are taken out of the gr
 node. A step that does not repeat shows it in the second recording, just as a trace does that the next call does not
 confirm. Some steps cannot be repeated by a body at all: those that let Python decide by a value of their own, or write
 into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step, which is slower but right.
+So do steps of a mapped function that draw random numbers, which differ between observations.
 
 A draw of random numbers is an op of a generator's state, at an offset. In a body, the state is one more carry, which
 each step moves on.
@@ -23,6 +24,7 @@ from tracejit.errors import BoundsError
 from tracejit.functions.rng import Generator
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Op
+from tracejit.ops.batch import drawn
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
@@ -135,6 +137,9 @@ class StepWatch:
             return WRITES
         if any(not same(each.advance(0), state) for each, state in self._made):
             return "the step draws from a generator that was made outside it"
+        if recorder.maps and any(node.op.batch is drawn for node in nodes):
+            # Repeated for each observation, a body would draw the same numbers for all of them.
+            return "the step draws random numbers for each observation of a mapped function"
         if len(recorder.rewritten) > self._rewritten:
             return WRITES
         return None
