@@ -209,8 +209,8 @@ class _Taker:
         self.mapping |= {value: b.input(value.aval) for value in (*step.inputs[carries:], *self.constants)}
         for node in self.nodes:
             b.location = node.where
-            inputs = tuple([self.value(value) for value in node.inputs])
-            copied = b.node(node.op, inputs, self.params(node), tuple([value.aval for value in node.outputs]))
+            inputs, params = self.operands(node)
+            copied = b.node(node.op, inputs, params, tuple([value.aval for value in node.outputs]))
             self.mapping.update(zip(node.outputs, copied, strict=True))
         outputs = [self.value(value) for value in step.outputs]
         moved = [self.moved(*pair) for pair in self.drawn.items()]
@@ -231,12 +231,15 @@ class _Taker:
             self.mapping[value] = found
         return found
 
-    def params(self, node: Node) -> dict[str, Any]:
-        """Return the parameters of a node; the offset of a draw counts from the beginning of the step."""
+    def operands(self, node: Node) -> tuple[tuple[Value, ...], dict[str, Any]]:
+        """Return the inputs and the parameters of a node; draws count from the beginning of the step."""
         generator = self.drawn.get(node.inputs[0]) if node.inputs else None
-        if generator is None:
-            return node.params
-        return {**node.params, "offset": node.params["offset"] - self.step.bases.get(generator, 0)}
+        base = 0 if generator is None else self.step.bases.get(generator, 0)
+        if generator is None or "offset" in node.params:
+            inputs = tuple([self.value(value) for value in node.inputs])
+            return inputs, {**node.params, "offset": node.params["offset"] - base} if base else node.params
+        state, blocks = node.inputs  # where a loop within the step begins to draw (_states)
+        return (self.value(state), self.b.constant(blocks.data - np.array([0, base]))), node.params
 
     def moved(self, value: Value, generator: Generator) -> Value:
         """Return the state of a generator after the step."""
@@ -313,27 +316,35 @@ def take_loop(
     carry, parts = operands
     taken = _Taker(recorder, steps[0], len(carry), True).run()
     cut(recorder, steps[0].first, f"a step of {name}")
-    b, length = recorder.builder, params["length"]
-    states = []
+    states = _states(recorder, steps[0], taken)
     for generator in taken.generators:
-        draw, base = recorder.draws[generator], steps[0].bases.get(generator, 0)
-        states.append(b.add(draw.value, np.array([0, base])) if base else draw.value)
-        blocks = (steps[0].ends[generator] - base) * (length - len(steps))
+        blocks = steps[0].ends[generator] - steps[0].bases.get(generator, 0)
+        blocks *= params["length"] - len(steps)
         generator.advance(blocks)
-        draw.blocks += blocks
+        recorder.draws[generator].blocks += blocks
     outputs = _append(recorder, [*carry, *states, *parts, *taken.constants], {**params, "body": taken.body})
     return [*outputs[: len(carry)], *outputs[taken.body.carries :]]
 
 
 def take_call(recorder: Recorder, name: str, step: Step) -> list[Value]:
     """Replace a recorded call by a loop of one step, which its adjoint computes again; return its results."""
-    taken = _Taker(recorder, step, 0, False).run()
+    taken = _Taker(recorder, step, 0, True).run()
     cut(recorder, step.first, f"a step of {name}")
     params = {"body": taken.body, "length": 1, "reverse": False, "save": False}
-    return [
-        recorder.builder.reshape(value, shape=value.shape[1:])
-        for value in _append(recorder, taken.constants, params)
-    ]
+    outputs = _append(recorder, [*_states(recorder, step, taken), *taken.constants], params)
+    return [recorder.builder.reshape(value, shape=value.shape[1:]) for value in outputs[taken.body.carries :]]
+
+
+def _states(recorder: Recorder, step: Step, taken: _Taken) -> list[Value]:
+    """Return the states from which a body that was taken from a step begins to draw."""
+    states = []
+    for generator in taken.generators:
+        state, base = recorder.draws[generator].value, step.bases.get(generator, 0)
+        # In a step of a loop around it, each step begins elsewhere, and all have to record the same.
+        if base or recorder.memories.begun is not None:
+            state = recorder.builder.add(state, np.array([0, base]))
+        states.append(state)
+    return states
 
 
 def take_while(recorder: Recorder, steps: Sequence[Step], carry: Sequence[Value]) -> Sequence[Value]:
