@@ -410,8 +410,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
             tj.dlarray(np.ones((3, 4)), "TC")
         ),
         DimsError,
-        "PositionEmbedding: the input of size 3(T) x 4(C) has 3 positions, but max_position is 2; make it as large as "
-        "the longest sequence.",
+        "PositionEmbedding: the input of 3(T) x 4(C) float64 has 3 positions, but max_position is 2; make it as large "
+        "as the longest sequence.",
     ),
     (
         lambda: nn.LSTM(2, output_mode="first"),
