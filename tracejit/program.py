@@ -328,5 +328,6 @@ class Program(NamedTuple):
         if fault:
             raise BoundsError(
                 f"an index is out of range in a replay of {' or '.join(self.checked)}; valid indices are -n to "
-                "n - 1 for an axis of size n. Call the accelerated function with enabled = False to see which."
+                "n - 1 for an axis of size n, and from 0 on for embed, ctc and classes. Call the accelerated function "
+                "with enabled = False to see which."
             )

@@ -134,8 +134,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         replay_out_of_range,
         BoundsError,
-        "an index is out of range in a replay of take at <place>; valid indices are -n to n - 1 for an "
-        "axis of size n. Call the accelerated function with enabled = False to see which.",
+        "an index is out of range in a replay of take at <place>; valid indices are -n to n - 1 for an axis of size "
+        "n, and from 0 on for embed, ctc and classes. Call the accelerated function with enabled = False to see which.",
     ),
     # accelerate/checks
     (

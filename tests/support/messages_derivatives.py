@@ -79,6 +79,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "as a loop of matrix products and activations, which can be differentiated in any way.",
     ),
     (
+        lambda: tj.hvp(lambda x: tj.lstm(x, *STATES, *WEIGHTS)[0].sum(), SEQUENCE, SEQUENCE),
+        GradientError,
+        "lstm: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient once, or write the steps "
+        "as a loop of matrix products and activations, which can be differentiated in any way.",
+    ),
+    (
         lambda: tj.jacobian(lambda x: tj.lstm(x, *STATES, *WEIGHTS)[0], LONG, mode="reverse"),
         TraceError,
         "jacobian: lstm_backward works on one observation at a time, and is repeated for up to 64, but there are 72. "

@@ -101,7 +101,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.softmax(X, data_format="BC"),
         DimsError,
-        "softmax: data_format='BC' is given for an array of size 2(B) x 3(C), which has labels of its "
+        "softmax: data_format='BC' is given for x of size 2(B) x 3(C), which has labels of its "
         "own; leave data_format out, or remove the labels with stripdims(x).",
     ),
     # functions/labels

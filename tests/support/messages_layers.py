@@ -132,14 +132,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.batchnorm(IMAGES, 0, np.ones(3) * 1j),
         DTypeError,
-        "batchnorm: scale: complex128 numbers would lose their imaginary parts as float64, in a function of real "
+        "batchnorm: scale of complex128 numbers would lose their imaginary parts as float64, in a function of real "
         "numbers; pass x.real, x.imag or abs(x).",
     ),
     (
         lambda: tj.prelu(SCORES, 1j),
         DTypeError,
-        "prelu: alpha: complex128 numbers would lose their imaginary parts as float64, in a function of real numbers; "
-        "pass x.real, x.imag or abs(x).",
+        "prelu: alpha of complex128 numbers would lose their imaginary parts as float64, in a function of real "
+        "numbers; pass x.real, x.imag or abs(x).",
     ),
     (
         lambda: tj.batchnorm(tj.dlarray(np.ones((2, 4)), "BS"), 0, 1),

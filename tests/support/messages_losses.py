@@ -10,6 +10,7 @@ import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
     DimsError,
+    DTypeError,
 )
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -28,6 +29,40 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.softmax(X, axis=0, data_format="BC"),
         ArgumentError,
         "softmax: axis=0 and data_format='BC' both say where the channels are; pass one of them.",
+    ),
+    # functions/layers/losses
+    (
+        lambda: tj.crossentropy(None, X),
+        ArgumentError,
+        "crossentropy: expected an array, a number or a (nested) list of numbers as y, not None.",
+    ),
+    (
+        lambda: tj.mse(M, M, data_format="BX"),
+        DimsError,
+        "mse: data_format 'BX' has the label 'X'; labels are S (spatial), C (channel), B (batch), T (time) and U "
+        "(unspecified).",
+    ),
+    (
+        lambda: tj.l1loss(X, M, M, weights_format="B"),
+        DimsError,
+        "l1loss: weights_format 'B' labels 1 axes, but the data has 2; give one label for each axis (U where an axis "
+        "has no meaning).",
+    ),
+    (
+        lambda: tj.crossentropy(X, 1j * M),
+        DTypeError,
+        "crossentropy: targets of complex128 numbers would lose their imaginary parts as float64, in a function of "
+        "real numbers; pass x.real, x.imag or abs(x).",
+    ),
+    (
+        lambda: tj.huber(X, M, transition_point=np.inf),
+        ArgumentError,
+        "huber: transition_point must be one positive, finite number, not inf.",
+    ),
+    (
+        lambda: tj.huber(X, M, transition_point=tj.dlarray(V)),
+        ArgumentError,
+        "huber: transition_point must be one positive, finite number, not 3 dlarray float64 [1. 1. 1.].",
     ),
     # functions/layers/dense
     (
@@ -122,7 +157,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.huber(X, M, transition_point=0),
         ArgumentError,
-        "huber: transition_point must be positive, not 0.",
+        "huber: transition_point must be one positive, finite number, not 0.",
     ),
     (
         lambda: tj.mse(X, V),

@@ -379,6 +379,41 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "input ?(B) x 3(S) has no channels (C) of a known size; label an axis C, and give its size.",
     ),
     (
+        lambda: nn.GRU(2, reset_gate_mode="before"),
+        ArgumentError,
+        "GRU: reset_gate_mode must be 'after-multiplication', 'before-multiplication' or "
+        "'recurrent-bias-after-multiplication', not 'before'.",
+    ),
+    (
+        lambda: nn.LSTM(2, has_mask_input="yes"),
+        ArgumentError,
+        "LSTM: has_mask_input must be True or False, not 'yes'.",
+    ),
+    (
+        lambda: nn.LSTM(2, bias_initializer=0),
+        ArgumentError,
+        "LSTM: bias_initializer must be one of glorot, he, orthogonal, narrow-normal, zeros, ones, unit-forget-gate, "
+        "or a function of the size, not 0.",
+    ),
+    (
+        lambda: nn.LSTM(2, output_mode=np.ones(2)),
+        ArgumentError,
+        'LSTM: output_mode must be "sequence" or "last", not array([1., 1.]).',
+    ),
+    (
+        lambda: nn.SelfAttention(2, 4, dropout_probability=1),
+        DimsError,
+        "SelfAttention: dropout_probability must be at least 0 and less than 1, not 1.",
+    ),
+    (
+        lambda: nn.PositionEmbedding(2, 2, weights=np.ones((2, 2))).predict(
+            tj.dlarray(np.ones((3, 4)), "TC")
+        ),
+        DimsError,
+        "PositionEmbedding: the input of 3(T) x 4(C) float64 has 3 positions, but max_position is 2; make it as large "
+        "as the longest sequence.",
+    ),
+    (
         lambda: nn.LSTM(2, output_mode="first"),
         ArgumentError,
         'LSTM: output_mode must be "sequence" or "last", not \'first\'.',

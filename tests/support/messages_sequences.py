@@ -4,7 +4,14 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, GradientError
+from tracejit.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    BoundsError,
+    DimsError,
+    DTypeError,
+    GradientError,
+)
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
@@ -64,6 +71,24 @@ ROWS = (
         lambda: tj.attention(X, X, X, 2, attention_mask="Causal"),
         ArgumentError,
         'attention: attention_mask must be "none", "causal" or an array, not \'Causal\'.',
+    ),
+    (
+        lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, complex)),
+        DTypeError,
+        "attention: attention_mask of complex128 numbers would lose their imaginary parts as float64, in a function of "
+        "real numbers; pass x.real, x.imag or abs(x).",
+    ),
+    (
+        lambda: tj.attention(X, X, X, 2, attention_mask=tj.dlarray(np.ones((3, 3)), "BT")),
+        DimsError,
+        "attention: attention_mask is of size 3(B) x 3(T), but its axes are (batch, heads, queries, keys), aligned "
+        "from the last one; pass a mask of observations and keys as padding_mask, or remove the labels with "
+        "stripdims(attention_mask).",
+    ),
+    (
+        lambda: tj.lstm(X, None, None, *LSTM, mask=tj.dlarray(np.ones((2, 3)), "UB")),
+        DimsError,
+        "lstm: mask is of size 2(U) x 3(B), but must be (batch, steps) = (2, 3), or have the labels B and T.",
     ),
     (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones((2, 3))),

@@ -7,7 +7,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit import nn
-from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, TraceError
+from tracejit.errors import ArgumentError, ArgumentValueError, BoundsError, DimsError, DTypeError, TraceError
 
 X = np.ones((5, 3, 2))
 Y = tj.dlarray(np.ones((5, 2), np.float32), "BC")
@@ -112,9 +112,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: queue(["cat", "dog"]).next(),
-        ArgumentError,
-        "minibatchqueue: observations of result 0 are 'cat' and the like, not numbers; make arrays of them in "
-        "mini_batch_fcn.",
+        DTypeError,
+        "minibatchqueue: data of type <U3 is not supported as result 0; use float64, float32, complex128, complex64, bool "
+        "or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: empty().next(),

@@ -168,6 +168,8 @@ def _transposed(
     apart.location = node.where
     start = len(apart.graph.nodes)
     smooth = len(node.outputs) - node.op.saved
+    if any(wanted[smooth:]):  # an adjoint reads it, and has no cotangent for it
+        raise _no_forward_mode(node.op.title)
 
     def unknown_like(value: Value) -> Value:
         zero = np.zeros(value.shape, value.dtype)
@@ -202,13 +204,15 @@ def _check_twice(node: Node, adjoint: Sequence[Node], cts: Sequence[Tangent]) ->
             continue
         vjp = inner.op.vjp
         if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
-            name = vjp.function if vjp else node.op.title
-            raise GradientError(
-                f"{name}: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient "
-                "once, or write the steps as a loop of matrix products and activations, which can be "
-                "differentiated in any way."
-            )
+            raise _no_forward_mode(vjp.function if vjp else node.op.title)
         active.update(inner.outputs)
+
+
+def _no_forward_mode(function: str) -> GradientError:
+    return GradientError(
+        f"{function}: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient once, or write the "
+        "steps as a loop of matrix products and activations, which can be differentiated in any way."
+    )
 
 
 def splice(

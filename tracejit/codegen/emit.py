@@ -61,7 +61,7 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
 
 
 def op_at(node: Node) -> str:
-    return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
+    return node.op.title if node.where is None else f"{node.op.title} at {node.where[0]}:{node.where[1]}"
 
 
 def moved(start: Pointer, step_bytes: int, pointer: Pointer) -> Pointer:

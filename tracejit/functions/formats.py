@@ -30,7 +30,7 @@ def labelled(
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
-                f"{function}: {option}={brief(data_format)} is given for an array of {describe(array)}, which has "
+                f"{function}: {option}={brief(data_format)} is given for {argument} of {describe(array)}, which has "
                 f"labels of its own; leave {option} out, or remove the labels with stripdims({argument})."
             )
         return array, True
@@ -84,10 +84,10 @@ def in_asked_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
-def in_dtype(array: dlarray, dtype: np.dtype, what: str = "cast") -> dlarray:
+def in_dtype(array: dlarray, dtype: np.dtype, whose: str = "cast:") -> dlarray:
     """Return `array` in another dtype; no op is recorded where it has that dtype.
 
-    Errors begin with `what`: the function and the argument that the array was given as.
+    `whose` begins the error: "cast:", or such as "lstm: weights of".
 
     Raises:
         DTypeError: if imaginary parts would be lost.
@@ -98,7 +98,7 @@ def in_dtype(array: dlarray, dtype: np.dtype, what: str = "cast") -> dlarray:
     Halves.met = Halves.met or is_half(dtype)
     if own.kind == "c" and dtype.kind != "c":
         raise DTypeError(
-            f"{what}: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
+            f"{whose} {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
             "x.real, x.imag or abs(x)."
         )
     return apply("cast", array, dtype=dtype)

@@ -7,6 +7,7 @@ arrays from outside, the loop is kept: the nodes of both are taken out of the gr
 node. A step that does not repeat shows it in the second recording, just as a trace does that the next call does not
 confirm. Some steps cannot be repeated by a body at all: those that let Python decide by a value of their own, or write
 into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step, which is slower but right.
+So do steps of a mapped function that draw random numbers, which differ between observations.
 
 A draw of random numbers is an op of a generator's state, at an offset. In a body, the state is one more carry, which
 each step moves on.
@@ -23,6 +24,7 @@ from tracejit.errors import BoundsError
 from tracejit.functions.rng import Generator
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Op
+from tracejit.ops.batch import drawn
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
@@ -135,6 +137,9 @@ class StepWatch:
             return WRITES
         if any(not same(each.advance(0), state) for each, state in self._made):
             return "the step draws from a generator that was made outside it"
+        if recorder.maps and any(node.op.batch is drawn for node in nodes):
+            # Repeated for each observation, a body would draw the same numbers for all of them.
+            return "the step draws random numbers for each observation of a mapped function"
         if len(recorder.rewritten) > self._rewritten:
             return WRITES
         return None
@@ -204,8 +209,8 @@ class _Taker:
         self.mapping |= {value: b.input(value.aval) for value in (*step.inputs[carries:], *self.constants)}
         for node in self.nodes:
             b.location = node.where
-            inputs = tuple([self.value(value) for value in node.inputs])
-            copied = b.node(node.op, inputs, self.params(node), tuple([value.aval for value in node.outputs]))
+            inputs, params = self.operands(node)
+            copied = b.node(node.op, inputs, params, tuple([value.aval for value in node.outputs]))
             self.mapping.update(zip(node.outputs, copied, strict=True))
         outputs = [self.value(value) for value in step.outputs]
         moved = [self.moved(*pair) for pair in self.drawn.items()]
@@ -226,12 +231,15 @@ class _Taker:
             self.mapping[value] = found
         return found
 
-    def params(self, node: Node) -> dict[str, Any]:
-        """Return the parameters of a node; the offset of a draw counts from the beginning of the step."""
+    def operands(self, node: Node) -> tuple[tuple[Value, ...], dict[str, Any]]:
+        """Return the inputs and the parameters of a node; draws count from the beginning of the step."""
         generator = self.drawn.get(node.inputs[0]) if node.inputs else None
-        if generator is None:
-            return node.params
-        return {**node.params, "offset": node.params["offset"] - self.step.bases.get(generator, 0)}
+        base = 0 if generator is None else self.step.bases.get(generator, 0)
+        if generator is None or "offset" in node.params:
+            inputs = tuple([self.value(value) for value in node.inputs])
+            return inputs, {**node.params, "offset": node.params["offset"] - base} if base else node.params
+        state, blocks = node.inputs  # where a loop within the step begins to draw (_states)
+        return (self.value(state), self.b.constant(blocks.data - np.array([0, base]))), node.params
 
     def moved(self, value: Value, generator: Generator) -> Value:
         """Return the state of a generator after the step."""
@@ -308,27 +316,35 @@ def take_loop(
     carry, parts = operands
     taken = _Taker(recorder, steps[0], len(carry), True).run()
     cut(recorder, steps[0].first, f"a step of {name}")
-    b, length = recorder.builder, params["length"]
-    states = []
+    states = _states(recorder, steps[0], taken)
     for generator in taken.generators:
-        draw, base = recorder.draws[generator], steps[0].bases.get(generator, 0)
-        states.append(b.add(draw.value, np.array([0, base])) if base else draw.value)
-        blocks = (steps[0].ends[generator] - base) * (length - len(steps))
+        blocks = steps[0].ends[generator] - steps[0].bases.get(generator, 0)
+        blocks *= params["length"] - len(steps)
         generator.advance(blocks)
-        draw.blocks += blocks
+        recorder.draws[generator].blocks += blocks
     outputs = _append(recorder, [*carry, *states, *parts, *taken.constants], {**params, "body": taken.body})
     return [*outputs[: len(carry)], *outputs[taken.body.carries :]]
 
 
 def take_call(recorder: Recorder, name: str, step: Step) -> list[Value]:
     """Replace a recorded call by a loop of one step, which its adjoint computes again; return its results."""
-    taken = _Taker(recorder, step, 0, False).run()
+    taken = _Taker(recorder, step, 0, True).run()
     cut(recorder, step.first, f"a step of {name}")
     params = {"body": taken.body, "length": 1, "reverse": False, "save": False}
-    return [
-        recorder.builder.reshape(value, shape=value.shape[1:])
-        for value in _append(recorder, taken.constants, params)
-    ]
+    outputs = _append(recorder, [*_states(recorder, step, taken), *taken.constants], params)
+    return [recorder.builder.reshape(value, shape=value.shape[1:]) for value in outputs[taken.body.carries :]]
+
+
+def _states(recorder: Recorder, step: Step, taken: _Taken) -> list[Value]:
+    """Return the states from which a body that was taken from a step begins to draw."""
+    states = []
+    for generator in taken.generators:
+        state, base = recorder.draws[generator].value, step.bases.get(generator, 0)
+        # In a step of a loop around it, each step begins elsewhere, and all have to record the same.
+        if base or recorder.memories.begun is not None:
+            state = recorder.builder.add(state, np.array([0, base]))
+        states.append(state)
+    return states
 
 
 def take_while(recorder: Recorder, steps: Sequence[Step], carry: Sequence[Value]) -> Sequence[Value]:

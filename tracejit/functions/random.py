@@ -16,7 +16,7 @@ from tracejit.functions.formats import floating, in_dtype
 from tracejit.functions.rng import Generator, RngState, seed_of
 from tracejit.ops.random import blocks
 from tracejit.record import recorder
-from tracejit.util.arguments import check_room, is_real
+from tracejit.util.arguments import check_room, is_real, real
 from tracejit.util.arguments import sizes as sizes_of
 from tracejit.util.text import brief
 
@@ -234,11 +234,14 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> dlar
         [[1.25, 1.25, 1.25], [1.25, 1.25, 1.25]]
     """
     array = floating("dropout", x)
-    if recorder.is_array(p):
+    if recorder.is_array(p) and not p.ndim and p.dtype.kind in "fiu":
         scale: Any = in_dtype(apply("div", 1.0, apply("sub", 1.0, p)), array.dtype)
         p = in_dtype(p, FLOAT32)
     elif is_real(p) and 0 <= p < 1:
-        scale = 1 / (1 - float(p))
+        p = real(
+            "dropout", "p", p
+        )  # not float(p): a probability that keeps changing is an input of the trace
+        scale = 1 / (1 - p)
     else:
         raise ArgumentError(f"dropout: p must be a probability, 0 <= p < 1, not {brief(p)}.")
     # Numbers of 24 bits are exact enough, and made in half the time.

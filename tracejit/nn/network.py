@@ -17,6 +17,7 @@ from tracejit.nn.structure import NetworkStructure, build
 from tracejit.nn.tables import LearnablesTable, StateTable, table_of, values_for
 from tracejit.record import recorder as recorders
 from tracejit.record.guards import Decides
+from tracejit.util.arguments import is_option
 from tracejit.util.text import brief, count
 
 _ARRAYS = frozenset({dlarray, np.ndarray})
@@ -188,7 +189,7 @@ class dlnetwork(EditedNetwork):
             are_arrays = _ARRAYS.issuperset(map(type, inputs))
             if replayed is not None and len(inputs) == replayed.inputs and are_arrays:
                 return replayed(self._leaves, inputs)  # type: ignore[no-any-return]
-        if acceleration not in ("auto", "none"):
+        if not is_option(acceleration, ("auto", "none")):
             raise ArgumentError(
                 f'{function}: acceleration must be "auto" or "none", not {brief(acceleration)}.'
             )

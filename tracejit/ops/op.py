@@ -21,12 +21,17 @@ from tracejit.errors import DTypeError, GradientError
 from tracejit.util.named_tuples import NamedTuple
 
 TITLES = {
+    "attention_forward": "attention",
+    "ctc_forward": "ctc",
     "div": "divide",
     "floordiv": "floor_divide",
+    "gru_forward": "gru",
+    "lstm_forward": "lstm",
     "mod": "remainder",
     "mul": "multiply",
     "neg": "negative",
     "pow": "power",
+    "rnn_forward": "rnn",
     "sub": "subtract",
 }
 """The functions of ops that have another name."""

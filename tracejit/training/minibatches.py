@@ -138,6 +138,7 @@ class minibatchqueue:
         Raises:
             BoundsError: (an IndexError) there is none; reset or shuffle the queue.
             DimsError: observations of a list have several sizes, or labels do not fit the results.
+            DTypeError: results are not numbers.
             ArgumentError: the number of formats or dtypes is not that of results.
             TraceError: a function is being recorded, whose replays would take the same mini-batch again.
         """

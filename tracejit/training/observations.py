@@ -116,18 +116,10 @@ def stacked(observations: Sequence[Any], place: str) -> np.ndarray:
 
     Raises:
         DimsError: they have several sizes.
-        ArgumentError: they are no arrays of numbers.
+        ArgumentError: one is no array.
+        DTypeError: one is an array of something else than numbers.
     """
-    try:
-        arrays = [np.asarray(item) for item in observations]
-        numbers = all(array.dtype.kind in "biufc" for array in arrays)
-    except Exception:  # of the items' own code
-        numbers = False
-    if not numbers:
-        raise ArgumentError(
-            f"{_FUNCTION}: observations of {place} are {brief(observations[0])} and the like, not numbers; make arrays "
-            "of them in mini_batch_fcn."
-        )
+    arrays = [np.asarray(as_array(item, _FUNCTION, place)) for item in observations]
     for array in arrays:
         if array.shape != arrays[0].shape:
             raise DimsError(

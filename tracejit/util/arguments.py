@@ -165,7 +165,12 @@ def real(function: str, argument: str, value: Any) -> Any:
     """
     # A number that is an input of a trace is not looked at: its value would be needed then.
     if is_real(value) and (type(value) is not int or abs(value) < _LARGEST):
-        return value if isinstance(value, (int, float)) else value.__float__()
+        if not isinstance(value, np.generic):
+            return value
+        # np.float64, too, which is a float of Python: it would make arrays of float32 float64. Of a number that is an
+        # input of a trace item() is one; its float() would be the value.
+        is_item = isinstance(value, np.floating) and not isinstance(value, np.longdouble)
+        return value.item() if is_item else value.__float__()
     raise ArgumentError(f"{function}: {argument} must be a real number, not {brief(value)}.")
 
 

@@ -363,6 +363,24 @@ def test_ops_without_forward_mode_name_their_function():
         tj.jvp(fun, (x,), (x,))
 
 
+@pytest.mark.parametrize("layer", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("wrt", range(4))
+def test_gradients_of_recurrent_layers_have_no_derivative_in_forward_mode(layer, wrt):
+    rows = {"lstm": 8, "gru": 6, "rnn": 2}[layer]
+    arrays = [np.ones(shape) for shape in ((1, 3, 2), (rows, 2), (rows, 2), (rows,))]
+
+    def fun(a):
+        x, *weights = [*arrays[:wrt], a, *arrays[wrt + 1 :]]
+        states = (None, None) if layer == "lstm" else (None,)
+        y, *_ = getattr(tj, layer)(x, *states, *weights, data_format="BTC")
+        return y.sum()
+
+    # The adjoint reads gates and cells, whose tangents are not known: they are not 0.
+    for derivative in (lambda: tj.hvp(fun, arrays[wrt], arrays[wrt]), lambda: tj.hessian(fun, arrays[wrt])):
+        with pytest.raises(GradientError, match=rf"^{layer}: there are no derivatives in forward mode"):
+            derivative()
+
+
 @pytest.mark.parametrize(
     ("fun", "error", "text"),
     [

@@ -187,6 +187,44 @@ def test_random_numbers_differ_in_each_step() -> None:
     assert loops_of(accelerated)
 
 
+def drop(x: Any) -> Any:
+    return tj.dropout(x, 0.3)
+
+
+def drop_in_steps(x: Any) -> Any:
+    return tj.dlscan(lambda carry, y: (drop(carry) + y, None), x, np.arange(4.0))[0]
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        tj.dlcheckpoint(drop),
+        drop_in_steps,
+        tj.dlcheckpoint(drop_in_steps),
+        lambda x: tj.dlcheckpoint(lambda x: tj.dlcheckpoint(drop)(x) + drop(x))(x),
+        lambda x: drop(tj.dlcheckpoint(drop)(drop_in_steps(x))),
+    ],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_checkpoints_and_loops_in_steps_draw_what_the_plain_loop_draws(within: Any, before: bool) -> None:
+    def fun(x: Any) -> Any:
+        first = tj.rand(3) if before else 0.0
+        last, sums = tj.dlscan(lambda carry, y: (within(carry) + y, carry.sum()), x + first, np.arange(5.0))
+        return last, tj.dlgradient((last**2).sum() + sums.sum(), x), tj.rand(3)
+
+    accelerated = tj.dlaccelerate(fun)
+    for seed in range(4):
+        with tj.rng(seed):
+            expected, state = tj.dlfeval(fun, np.ones(3)), tj.rng()
+        with tj.rng(seed):
+            found = accelerated(np.ones(3))
+            assert tj.rng() == state
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert accelerated.stats.hits == 2
+    assert loops_of(accelerated)
+
+
 def branching(carry: Any, x: Any) -> Any:
     carry = carry * 2.0 if carry.sum() < 3.0 else carry - x
     return carry, carry

@@ -243,6 +243,28 @@ class TestRandomNumbers:
             with tj.rng(3):
                 np.testing.assert_array_equal(found, plain(X))
 
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            tj.dlcheckpoint(lambda x: tj.dropout(x, 0.5)),
+            tj.dlcheckpoint(lambda x: x + tj.rand(3, generator=tj.Generator(7))),
+            lambda x: tj.dlscan(lambda c, s: (tj.dropout(c, 0.2) + s, c), x, np.zeros(5))[0],
+            lambda x: tj.dlscan(lambda c, s: (c, tj.rand(3)), 0.0, np.zeros(5))[1] + x,
+            lambda x: dlmap(tj.dlcheckpoint(lambda y: y + tj.rand(3)), over=0)(x),
+        ],
+    )
+    def test_steps_and_checkpoints_draw_for_each_observation(self, fun):
+        plain = dlmap(fun, over=0)
+        accelerated = dlaccelerate(plain)
+        for _ in range(4):
+            with tj.rng(3):
+                found, state = accelerated(np.ones((70, 3))), tj.rng()
+            with tj.rng(3):
+                np.testing.assert_array_equal(found, plain(np.ones((70, 3))))
+                assert state == tj.rng()
+        assert len(np.unique(np.asarray(found).reshape(70, -1), axis=0)) > 5
+        assert accelerated.stats.hits == 2
+
 
 KEPT = []
 OUTSIDE = dlarray(np.zeros(3))

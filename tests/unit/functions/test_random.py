@@ -150,6 +150,18 @@ def test_dropout():
     assert set(tj.dropout(np.full(100, np.inf)).tolist()) == {0.0, np.inf}
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32])
+def test_a_probability_that_keeps_changing_is_an_input(kind):
+    accelerated = tj.dlaccelerate(lambda x, p: tj.dropout(x, p))
+    x = np.ones((3, 5), np.float32)
+    for i in range(6):
+        p = kind(0.1 * i)
+        found = in_new_state(lambda p=p: accelerated(x, p))
+        np.testing.assert_array_equal(found, in_new_state(lambda p=p: tj.dropout(x, p)))
+        assert found.dtype == np.float32
+    assert accelerated.stats.hits == 2
+
+
 def test_the_gradient_of_dropout_goes_through_its_mask():
     def both(x):
         y = tj.dropout(x, 0.25)

@@ -238,7 +238,9 @@ def _forward(c: _HeadColumns) -> list[str]:
         *indented(1, body),
         "share = T(0) if total == T(0) else T(1) / total",
         "if kept:",
-        *indented(1, c.store("out", "row * value_width", "value_width", "sum# * share")),
+        *indented(
+            1, c.store("out", "row * value_width", "value_width", "T(0) if share == T(0) else sum# * share")
+        ),
         "    if first == 0:",
         "        lse[row] = -lowest if total == T(0) else top + log_T(total)",
     ]

@@ -11,8 +11,9 @@ the adjoint only lse is kept, the logarithm of the sum of exp(score) over the ke
 It gives the weights again: exp(score - lse).
 
 A row without keys (all masked, or none there) has weights of 0 and an lse of infinity, so that the formula holds: exp
-of minus infinity is exactly 0. Weights of masked scores are exactly 0 too. With tiny numbers instead, products would be
-denormal, which took five times as long. Blocks of keys beyond the diagonal of a causal mask are left out.
+of minus infinity is exactly 0. Its result is 0 by a choice, because 0 times a value that is NaN would not be. Weights
+of masked scores are exactly 0 too. With tiny numbers instead, products would be denormal, which took five times as
+long. Blocks of keys beyond the diagonal of a causal mask are left out.
 
 Queries beyond the last repeat it, so that no load leaves the memory; they are not stored.
 """
@@ -158,6 +159,7 @@ for unit in range(first, last):
         lse[place] = top[i]
         for p in range(0, value_width, LANES):
             part = load_V(sums, i * ROOM + p) * factors[i]
+            part = where(V(factors[i]) == zero, zero, part)
             store_first_X(out, place * value_width + p, part, min(LANES, value_width - p))
 """
 

@@ -307,7 +307,9 @@ def prelu(x: Any, alpha: Any, *, data_format: str | None = None) -> dlarray:
                 "channel (C), or one number."
             )
         shape[at] = slope._data.size
-    factor = in_dtype(reshaped(relabel(slope, None), tuple(shape), None), numbers._data.dtype, "prelu: alpha")
+    factor = in_dtype(
+        reshaped(relabel(slope, None), tuple(shape), None), numbers._data.dtype, "prelu: alpha of"
+    )
     plain = relabel(numbers, None)
     y = apply("where", apply("greater", plain, 0.0), plain, apply("mul", plain, factor))
     return relabel(y, array._format if formatted else None)

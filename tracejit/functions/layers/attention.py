@@ -99,9 +99,9 @@ def attention(
     return_weights = flag("attention", "return_weights", return_weights)
     weights = None
     if return_weights or dropout_probability or not heads.is_narrow:
-        weights = _weights(heads)
+        weights, sees_none = _weights(heads)
         kept = dropout(weights, dropout_probability) if dropout_probability else weights
-        out = _weighted(heads, kept)
+        out = _weighted(heads, kept, sees_none)
     else:
         mask = np.zeros((1, 1, 1, 1), heads.q.dtype) if heads.mask is None else heads.mask
         params = {"causal": heads.causal, "masked": heads.mask is not None}
@@ -184,9 +184,16 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
             raise ArgumentError(
                 f'attention: attention_mask must be "none", "causal" or an array, not {brief(attention_mask)}.'
             )
-        mask = relabel(as_array(attention_mask, "attention", "attention_mask"), None)
+        given = as_array(attention_mask, "attention", "attention_mask")
+        mask, labels = relabel(given, None), given._format or ""
         shape = mask._data.shape
         aligned = (1,) * (4 - len(shape)) + shape
+        if "B" in labels.rjust(4, "U")[1:]:
+            raise DimsError(
+                f"attention: attention_mask is of {describe(given)}, but its axes are (batch, heads, queries, keys), "
+                "aligned from the last one; pass a mask of observations and keys as padding_mask, or remove the labels "
+                "with stripdims(attention_mask)."
+            )
         if len(shape) > 4 or any(own not in (1, extent) for own, extent in zip(aligned, sizes, strict=True)):
             raise DimsError(
                 f"attention: attention_mask is of {describe(mask)}, but must broadcast to (batch, heads, queries, "
@@ -205,7 +212,7 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
 def _added(mask: dlarray, dtype: np.dtype) -> dlarray:
     """Return what a mask adds to scores: minus infinity where a boolean is False."""
     if mask._data.dtype != bool:
-        return in_dtype(mask, dtype)
+        return in_dtype(mask, dtype, "attention: attention_mask of")
     return apply("where", mask, dtype.type(0), dtype.type(-np.inf))
 
 
@@ -218,8 +225,8 @@ def _by_key_heads(heads: _Heads) -> tuple[dlarray, dlarray]:
     return permuted(q, (0, 2, 3, 1, 4)), v
 
 
-def _weights(heads: _Heads) -> dlarray:
-    """Return all weights, (batch, key heads, group, queries, keys)."""
+def _weights(heads: _Heads) -> tuple[dlarray, dlarray | None]:
+    """Return all weights, (batch, key heads, group, queries, keys), and which queries see no key, None for none."""
     q = apply("mul", _by_key_heads(heads)[0], heads.scale)
     batch, key_heads, group, length, width = q._data.shape
     keys = heads.k._data.shape[1]
@@ -232,17 +239,22 @@ def _weights(heads: _Heads) -> dlarray:
     if heads.causal:
         scores = apply("where", np.tri(length, keys, dtype=bool), scores, -math.inf)
     if not scores._data.size:
-        return scores
+        return scores, None
     largest = apply("stop_gradient", apply("max", scores, axes=(4,), keepdims=True))
     largest = apply("where", apply("greater", largest, -math.inf), largest, 0.0)
     powers = apply("exp", apply("sub", scores, largest))
     total = apply("sum", powers, axes=(4,), keepdims=True)
     # A query without keys has powers of 0 only.
-    return apply("div", powers, apply("where", apply("equal", total, 0.0), 1.0, total))
+    sees_none = apply("equal", total, 0.0)
+    weights = apply("div", powers, apply("where", sees_none, 1.0, total))
+    return weights, None if heads.mask is None else sees_none
 
 
-def _weighted(heads: _Heads, weights: dlarray) -> dlarray:
+def _weighted(heads: _Heads, weights: dlarray, sees_none: dlarray | None) -> dlarray:
     """Return the sums of values, (batch, queries, heads, width)."""
     batch, length, count, _ = heads.q._data.shape
-    out = permuted(apply("matmul", weights, _by_key_heads(heads)[1]), (0, 3, 1, 2, 4))
+    out = apply("matmul", weights, _by_key_heads(heads)[1])
+    if sees_none is not None:  # a choice: 0 times a value that is NaN would not be 0
+        out = apply("where", sees_none, 0.0, out)
+    out = permuted(out, (0, 3, 1, 2, 4))
     return reshaped(out, (batch, length, count, heads.v._data.shape[3]), None)

@@ -322,4 +322,4 @@ def _class_weights(array: dlarray, weights: Any, count: int, dtype: np.dtype) ->
             f"indexcrossentropy: weights are of {describe(vector)}, but y of {describe(array)} has {count} classes; "
             "expected one number for each."
         )
-    return in_dtype(reshaped(vector, (count,), None), dtype)
+    return in_dtype(reshaped(vector, (count,), None), dtype, "indexcrossentropy: weights of")

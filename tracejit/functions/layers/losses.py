@@ -280,14 +280,20 @@ def huber(
     """
     if not recorder.is_array(transition_point):
         transition_point = real("huber", "transition_point", transition_point)
-        if not transition_point > 0:
-            raise ArgumentError(f"huber: transition_point must be positive, not {brief(transition_point)}.")
+        is_valid = 0 < transition_point < math.inf
+    else:
+        is_valid = not np.ndim(transition_point) and np.result_type(transition_point).kind in "fiu"
+    if not is_valid:
+        found = brief(transition_point)
+        raise ArgumentError(f"huber: transition_point must be one positive, finite number, not {found}.")
     pair = compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)
-    near = apply("mul", apply("square", error), 0.5)
+    is_near = apply("less_equal", size, transition_point)
+    # The square of what is near only: that of an infinite error would make its derivative 0 times infinity.
+    near = apply("mul", apply("square", apply("where", is_near, error, 0.0)), 0.5)
     far = apply("mul", apply("sub", size, transition_point * 0.5), transition_point)
-    loss = apply("where", apply("less_equal", size, transition_point), near, far)
+    loss = apply("where", is_near, near, far)
     loss = weighted(pair, loss, weights, weights_format)
     return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
@@ -346,7 +352,7 @@ def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> st
 
 
 def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> Compared:
-    array, formatted = labelled(function, y, data_format)
+    array, formatted = labelled(function, y, data_format, "y")
     other = as_array(targets, function, "targets")
     format, other_format = array._format, other._format
     if format is None:
@@ -371,7 +377,7 @@ def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | N
     pair = Compared(
         function,
         predictions,
-        in_dtype(relabel(other, None), predictions._data.dtype),
+        in_dtype(relabel(other, None), predictions._data.dtype, f"{function}: targets of"),
         None,
         format,
         formatted,
@@ -401,7 +407,7 @@ def fitted_to(pair: Compared, argument: str, x: Any, format: str | None) -> dlar
                 f"{pair.function}: {argument}_format={brief(format)} is given for {argument} of "
                 f"{describe(array)}, which have labels of their own; leave {argument}_format out."
             )
-        have = check_format(pair.function, format, len(shape))
+        have = check_format(pair.function, format, len(shape), f"{argument}_format")
     if have is None and shape == pair.shape:
         return array
     if have is None and argument == "weights" and len(shape) == 1 and pair.format and "C" in pair.format:
@@ -426,7 +432,7 @@ def weighted(pair: Compared, loss: dlarray, weights: Any, weights_format: str | 
             )
         return loss
     fitted = fitted_to(pair, "weights", weights, weights_format)
-    return apply("mul", loss, in_dtype(fitted, loss._data.dtype))
+    return apply("mul", loss, in_dtype(fitted, loss._data.dtype, f"{pair.function}: weights of"))
 
 
 def reduced(

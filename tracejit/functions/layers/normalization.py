@@ -65,7 +65,7 @@ class _Input(NamedTuple):
         shape = [1] * len(self.shape)
         shape[self.channel] = size
         numbers = reshaped(relabel(array, None), tuple(shape), None)
-        return in_dtype(numbers, self.array._data.dtype, f"{self.function}: {argument}")
+        return in_dtype(numbers, self.array._data.dtype, f"{self.function}: {argument} of")
 
 
 @in_single

@@ -154,11 +154,7 @@ def gru(
         >>> y.shape, h.shape
         ((1, 3), (1,))
     """
-    if not is_option(reset_gate_mode, _MODES):
-        raise ArgumentError(
-            f"gru: reset_gate_mode must be {', '.join(map(repr, _MODES[:2]))} or {_MODES[2]!r}, not "
-            f"{brief(reset_gate_mode)}."
-        )
+    check_reset_gate_mode("gru", reset_gate_mode)
     biases = 6 if reset_gate_mode == _MODES[2] else 3
     layer = _layer("gru", x, (h0,), weights, recurrent_weights, bias, 3, direction, mask, data_format, biases)
     hidden = layer.hidden
@@ -235,6 +231,15 @@ def rnn(
     return y, h
 
 
+def check_reset_gate_mode(function: str, reset_gate_mode: Any) -> None:
+    """Raise an ArgumentError in the name of `function` unless a mode of the reset gate is one."""
+    if not is_option(reset_gate_mode, _MODES):
+        raise ArgumentError(
+            f"{function}: reset_gate_mode must be {', '.join(map(repr, _MODES[:2]))} or {_MODES[2]!r}, not "
+            f"{brief(reset_gate_mode)}."
+        )
+
+
 def _other_mode(have: int, size: int, biases: int | None) -> str:
     """Return in which other mode of the reset gate a bias would have the size that it has, if there is one."""
     if biases is None:  # the layer has no such gate
@@ -291,8 +296,13 @@ def _layer(
         *[array.dtype for array in (found.data, *matrices, vector, *given) if array.dtype.kind == "f"]
     )
     found = found._replace(data=in_dtype(found.data, dtype))
-    before, between, vector = (in_dtype(array, dtype) for array in (*matrices, vector))
-    given = [in_dtype(state, dtype) for state in given]
+    before, between, vector = (
+        in_dtype(array, dtype, f"{function}: {name} of")
+        for name, array in zip(("weights", "recurrent_weights", "bias"), (*matrices, vector), strict=True)
+    )
+    given = [
+        in_dtype(state, dtype, f"{function}: {name} of") for name, state in zip(names, given, strict=False)
+    ]
     return _Layer(function, found, given, before, between, vector, seen, directions)
 
 

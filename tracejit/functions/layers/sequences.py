@@ -57,8 +57,7 @@ def sequence(
         DimsError: if it has other labels or lacks one that is needed, or has no labels and there is no data_format.
         ArgumentError: if it is no array.
     """
-    as_array(x, function, argument)
-    array, formatted = labelled(function, x, data_format)
+    array, formatted = labelled(function, x, data_format, argument)
     format = need_labels(function, array, f"{function} goes along the time (T)")
     plain = format.replace("S", "T")
     allowed = ("BCT", "CT") if needs_length else ("BCT", "CT", "BC", "C")
@@ -90,7 +89,7 @@ def observed(function: str, argument: str, mask: Any, batch: int, length: int, s
             shape = tuple(array._data.shape[axis] for axis in order)
             array = permuted(relabel(array, None), (*order, *rest))
             array = reshaped(array, (1,) * (2 - len(shape)) + shape, None)
-    if array._data.shape not in ((batch, length), (1, length)):
+    if "B" in (array._format or "")[1:] or array._data.shape not in ((batch, length), (1, length)):
         raise DimsError(
             f"{function}: {argument} is of {describe(given)}, but must be (batch, {steps}) = {(batch, length)}, or "
             "have the labels B and T."

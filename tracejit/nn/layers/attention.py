@@ -16,9 +16,10 @@ from tracejit.functions.reductions import mean
 from tracejit.nn.fields import LearnableField
 from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
-from tracejit.nn.layers.options import channels_of, number_of, set_factors, sizes_of
+from tracejit.nn.layers.options import channels_of, number_of, probability_of, set_factors, sizes_of
 from tracejit.nn.layout import DataLayout
 from tracejit.record import recorder as recorders
+from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
 
 
@@ -34,7 +35,7 @@ class Attention(BuiltInLayer):
         name: of the layer, whose inputs are query, key and value.
 
     Raises:
-        DimsError: if the number of heads is not positive.
+        DimsError: if the number of heads is not positive, or the probability not below 1.
 
     Examples:
         >>> from tracejit import nn
@@ -52,8 +53,8 @@ class Attention(BuiltInLayer):
         self.num_heads = number_of("Attention", "num_heads", num_heads)
         self.scale = scale
         self.attention_mask = attention_mask
-        self.dropout_probability = dropout_probability
-        self.num_inputs = 4 if has_padding_mask_input else 3
+        self.dropout_probability = probability_of("Attention", "dropout_probability", dropout_probability)
+        self.num_inputs = 4 if flag("Attention", "has_padding_mask_input", has_padding_mask_input) else 3
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -123,13 +124,13 @@ class SelfAttention(BuiltInLayer):
         self.name = name
         self.num_heads = number_of(kind, "num_heads", num_heads)
         self.num_key_channels = number_of(kind, "num_key_channels", num_key_channels)
-        self.num_value_channels = number_of(
-            kind, "num_value_channels", num_value_channels or num_key_channels
-        )
+        if num_value_channels is None:
+            num_value_channels = num_key_channels
+        self.num_value_channels = number_of(kind, "num_value_channels", num_value_channels)
         self.output_size = None if output_size is None else number_of(kind, "output_size", output_size)
         self.attention_mask = attention_mask
-        self.dropout_probability = dropout_probability
-        self.num_inputs = 2 if has_padding_mask_input else 1
+        self.dropout_probability = probability_of(kind, "dropout_probability", dropout_probability)
+        self.num_inputs = 2 if flag(kind, "has_padding_mask_input", has_padding_mask_input) else 1
         self.weights_initializer = check_initializer(kind, "weights_initializer", weights_initializer)
         self.bias_initializer = check_initializer(kind, "bias_initializer", bias_initializer)
         set_factors(self, learn_rate_factor, l2_factor)
@@ -222,6 +223,11 @@ class PositionEmbedding(BuiltInLayer):
 
     def predict(self, x: Any) -> Any:
         label, length = _steps("PositionEmbedding", x)
+        if length > self.max_position:
+            raise DimsError(
+                f"PositionEmbedding: the input of {recorders.describe(as_array(x))} has {length} positions, but "
+                f"max_position is {self.max_position}; make it as large as the longest sequence."
+            )
         return embed(dlarray(np.arange(length), label), self.weights)
 
 
@@ -296,7 +302,7 @@ class Indexing1d(BuiltInLayer):
     default_name = "indexing1d"
 
     def __init__(self, which: str = "first", *, name: str = "") -> None:
-        if which not in ("first", "last", "mean"):
+        if not is_option(which, ("first", "last", "mean")):
             raise ArgumentError(f'Indexing1d: which must be "first", "last" or "mean", not {brief(which)}.')
         self.name = name
         self.which = which

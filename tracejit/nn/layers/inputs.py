@@ -12,6 +12,7 @@ from tracejit.nn.layer import BuiltInLayer
 from tracejit.nn.layers.options import number_of, sizes_of
 from tracejit.nn.layout import DataLayout
 from tracejit.record import recorder as recorders
+from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
 _STATISTICS = {
@@ -38,7 +39,7 @@ class InputLayer(BuiltInLayer):
     ) -> None:
         self.name = name
         kind = type(self).__name__
-        if not callable(normalization) and normalization not in _STATISTICS:
+        if not callable(normalization) and not is_option(normalization, _STATISTICS):
             raise ArgumentError(
                 f"{kind}: normalization must be one of {', '.join(_STATISTICS)}, or a function, not "
                 f"{brief(normalization)}."

@@ -19,7 +19,7 @@ from tracejit.functions.random import dropout, rand
 from tracejit.nn.fields import LearnableField, StateField
 from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
-from tracejit.nn.layers.options import channels_of, set_factors
+from tracejit.nn.layers.options import channels_of, probability_of, set_factors
 from tracejit.nn.layout import DataLayout
 from tracejit.record import recorder as recorders
 
@@ -297,7 +297,7 @@ class Dropout(BuiltInLayer):
 
     def __init__(self, probability: float = 0.5, *, name: str = "") -> None:
         self.name = name
-        self.probability = _probability(type(self).__name__, probability)
+        self.probability = probability_of(type(self).__name__, "probability", probability)
 
     def predict(self, x: Any) -> Any:
         return x
@@ -335,9 +335,3 @@ class SpatialDropout(Dropout):
         sizes = [size if label in "CB" else 1 for size, label in zip(x.shape, x.format, strict=True)]
         kept = rand(sizes, like=x) >= self.probability
         return x * kept.astype(x.dtype) / (1 - self.probability)
-
-
-def _probability(layer: str, value: Any) -> float:
-    if not isinstance(value, (int, float)) or not 0 <= value < 1:
-        raise DimsError(f"{layer}: probability must be at least 0 and less than 1, not {value!r}.")
-    return float(value)

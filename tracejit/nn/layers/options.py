@@ -7,7 +7,7 @@ from typing import Any
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.nn.fields import LearnableField, factor_of, field_names
 from tracejit.nn.layout import DataLayout
-from tracejit.util.arguments import as_index
+from tracejit.util.arguments import as_index, is_real
 from tracejit.util.text import brief
 
 MOST = 1 << 40  # of anything that a layer counts
@@ -48,6 +48,17 @@ def sizes_of(layer: str, argument: str, value: Any, count: int | None = None) ->
             f"{f'{count} integers' if count else 'integers'} of at least 1, not {brief(value)}."
         )
     return result
+
+
+def probability_of(layer: str, argument: str, value: Any) -> float:
+    """Return an argument that is a probability of being dropped.
+
+    Raises:
+        DimsError: if it is no number of at least 0 and less than 1.
+    """
+    if not is_real(value) or not 0 <= value < 1:
+        raise DimsError(f"{layer}: {argument} must be at least 0 and less than 1, not {brief(value)}.")
+    return float(value)
 
 
 def set_factors(layer: Any, learn_rate_factor: Any, l2_factor: Any) -> None:

@@ -9,13 +9,14 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.creation import zeros
 from tracejit.functions.joining import concatenate
-from tracejit.functions.layers.recurrent import gru, lstm
+from tracejit.functions.layers.recurrent import check_reset_gate_mode, gru, lstm
 from tracejit.nn.fields import LearnableField, StateField
 from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
 from tracejit.nn.layers.options import channels_of, number_of, set_factors
 from tracejit.nn.layout import DataLayout
 from tracejit.record import recorder as recorders
+from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
 
 _MODES = ("sequence", "last")
@@ -40,20 +41,22 @@ class RecurrentLayer(BuiltInLayer):
         kind = type(self).__name__
         self.name = name
         self.num_hidden_units = number_of(kind, "num_hidden_units", num_hidden_units)
-        if output_mode not in _MODES:
+        if not is_option(output_mode, _MODES):
             raise ArgumentError(
                 f'{kind}: output_mode must be "sequence" or "last", not {brief(output_mode)}.'
             )
         self.output_mode = output_mode
-        self.num_inputs = 2 if has_mask_input else 1
+        self.num_inputs = 2 if flag(kind, "has_mask_input", has_mask_input) else 1
         self.input_weights_initializer = check_initializer(
             kind, "input_weights_initializer", input_weights_initializer
         )
         self.recurrent_weights_initializer = check_initializer(
             kind, "recurrent_weights_initializer", recurrent_weights_initializer
         )
+        if bias_initializer is None:
+            bias_initializer = self._bias_initializer
         self.bias_initializer = check_initializer(
-            kind, "bias_initializer", bias_initializer or self._bias_initializer, ("unit-forget-gate",)
+            kind, "bias_initializer", bias_initializer, ("unit-forget-gate",)
         )
         given = {"input_weights": input_weights, "recurrent_weights": recurrent_weights, "bias": bias}
         self.__dict__.update({name: value for name, value in given.items() if value is not None})
@@ -235,6 +238,7 @@ class GRU(RecurrentLayer):
         self, num_hidden_units: Any, *, reset_gate_mode: str = "after-multiplication", **options: Any
     ) -> None:
         super().__init__(num_hidden_units, **options)
+        check_reset_gate_mode(type(self).__name__, reset_gate_mode)
         self.reset_gate_mode = reset_gate_mode
 
     def _bias(self, rows: int) -> dlarray:

@@ -69,6 +69,19 @@ def test_compiled_is_uncompiled(dtype: str, width: int) -> None:
             np.testing.assert_allclose(have, want, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-5)
 
 
+def test_a_query_that_sees_no_key_is_0_whatever_values_hold() -> None:
+    q, k, v, _ = operands("float32", 70, 130, 2, 1, 20)
+    v = np.where(np.arange(130)[:, None] % 50 == 7, np.float32(np.nan), v)
+    mask = np.arange(70)[:, None] % 3 != np.zeros((1, 130))
+    accelerated = tj.dlaccelerate(
+        lambda q, k, v: tj.attention(q, k, v, 2, attention_mask=mask, data_format="BTC"), confirm=0
+    )
+    accelerated(q, k, v)
+    found = np.asarray(accelerated(q, k, v))
+    assert accelerated.hit_rate == 50
+    assert not found[:, ::3].any() and np.isnan(found[:, 1::3]).all()
+
+
 def test_a_new_length_compiles_nothing() -> None:
     accelerated = tj.dlaccelerate(step, confirm=0)
     kernels = []

@@ -183,7 +183,7 @@ def test_messages():
     ):
         tj.logsoftmax(tj.dlarray(np.zeros((2, 3)), "SB"))
     with pytest.raises(
-        DimsError, match=r"^softmax: data_format='BC' is given for an array of size 2\(B\) x 3\(C\), which"
+        DimsError, match=r"^softmax: data_format='BC' is given for x of size 2\(B\) x 3\(C\), which"
     ):
         tj.softmax(tj.dlarray(np.zeros((2, 3)), "BC"), data_format="BC")
     with pytest.raises(DimsError, match=r"^softmax: data_format 'BCT' labels 3 axes, but the data has 2"):

@@ -149,6 +149,18 @@ def test_a_padding_mask_with_labels() -> None:
         np.testing.assert_array_equal(tj.attention(q, k, v, 1, padding_mask=given), wanted)
 
 
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_a_query_that_sees_no_key_is_0_whatever_values_hold(return_weights: bool) -> None:
+    rng = np.random.default_rng(3)
+    q, k, v = operands(rng, 1, 3, 4, (2, 2, 2))
+    v[0, 2] = [np.nan, np.inf]
+    mask = np.arange(3)[:, None] != [[1, 1, 1, 1]]
+    y = tj.attention(q, k, v, 1, attention_mask=mask, return_weights=return_weights, data_format="BTC")
+    y = y[0] if return_weights else y
+    np.testing.assert_array_equal(y[0, 1], [0, 0])
+    np.testing.assert_array_equal(np.asarray(y)[0, [0, 2]], [[np.nan, np.inf]] * 2)
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"attention_mask": "causal"}, {"attention_mask": np.tri(3, 4) > 0}, {"scale": 0.3}],

@@ -237,6 +237,9 @@ def test_huber_transition():
         lambda y: tj.huber(y, np.zeros(5), transition_point=2, normalization_factor="none"), tj.dlarray(y)
     )
     np.testing.assert_array_equal(slopes, [0.5, -2, 2, 2, -2])
+    far = tj.dlarray(np.array([np.inf, -np.inf, np.nan]))
+    slopes = gradient(lambda y: tj.huber(y, np.zeros(3), normalization_factor="none"), far)
+    np.testing.assert_array_equal(slopes, [1, -1, np.nan])
     assert gradient(lambda y: tj.l1loss(y, 0.0, normalization_factor="none"), tj.dlarray(0.0)) == 0
 
 
@@ -249,6 +252,20 @@ def test_the_loss_has_the_dtype_of_the_predictions():
             assert loss(y, targets, mask=mask, normalization_factor="mask-included").dtype == np.float32
         assert tj.mse(y, targets).dtype == np.float32
     assert tj.mse(tj.dlarray(np.eye(2, dtype=np.int64), "BC"), np.eye(2)).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_an_option_of_numpy_keeps_the_dtype(kind):
+    x = np.full((2, 3, 4), 0.5, np.float32)
+    half, rows = kind(0.5), x[0]
+    for result in (
+        tj.huber(rows, rows, transition_point=half, data_format="BC"),
+        tj.dice(rows, rows, epsilon=half, data_format="CS"),
+        tj.attention(x, x, x, 2, scale=half, data_format="BTC"),
+        tj.layernorm(rows, rows[0], rows[0], epsilon=half, data_format="BC"),
+        tj.dropout(x, half),
+    ):
+        assert result.dtype == np.float32
 
 
 def test_no_observations_have_no_mean():
@@ -336,7 +353,12 @@ def test_messages(case):
     refused(ArgumentError, 'crossentropy: normalization_factor="mask-included" needs mask',
             normalization_factor="mask-included")  # fmt: skip
     refused(ArgumentError, "crossentropy: weights_format='C' is given without weights", weights_format="C")
-    refused(ArgumentError, "huber: transition_point must be positive, not 0", tj.huber, transition_point=0)
+    refused(
+        ArgumentError,
+        "huber: transition_point must be one positive, finite number, not 0",
+        tj.huber,
+        transition_point=0,
+    )
     refused(
         DimsError,
         "crossentropy: an array of size 3x4x5 has no labels, but crossentropy finds the classes",
@@ -348,7 +370,7 @@ def test_messages(case):
             y=tj.dlarray(y, "SBT"))  # fmt: skip
     refused(
         DimsError,
-        r"crossentropy: data_format='CBT' is given for an array of size 3\(C\) x",
+        r"crossentropy: data_format='CBT' is given for y of size 3\(C\) x",
         data_format="CBT",
     )
     refused(DimsError, r"crossentropy: y is of size 3\(C\) x 4\(B\) x 5\(T\), but targets are of size 4x5; they"
