@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of data for training: a call, the error, its text."""
 
+import contextlib
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +29,16 @@ def train(data: object = (Y, Y), net: object = NET, loss: object = "mse", **opti
     return tj.trainnet(data, net, loss, given)  # type: ignore[arg-type]
 
 
+def resumed(net: tj.dlnetwork = NET, solver: str = "sgdm", folder: str = "runs", **options: object) -> object:
+    """Train a network that has a checkpoint in the folder "runs", and go on from a folder."""
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        Path("empty").mkdir()
+        Path("file").touch()
+        train(checkpoint_path="runs")
+        given = tj.trainingoptions(solver, max_epochs=2, verbose=False, **options)  # type: ignore[arg-type]
+        return tj.trainnet((Y, Y), net, "mse", given, resume=folder)
+
+
 def empty() -> tj.minibatchqueue:
     """Return a queue whose mini-batches were taken."""
     taken = queue()
@@ -40,10 +53,10 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "minibatchqueue: data is missing; pass one or more arrays or lists of observations.",
     ),
     (
-        lambda: queue({"x": X}),
+        lambda: queue({"x": 3}),
         ArgumentError,
         "minibatchqueue: data must be an array, a list of observations, or an object with a length whose items are "
-        "observations, not {'x': array([[[1., 1.], [1., 1.], [1., 1.]], [[1., 1.], [1., 1.], [1., 1....",
+        "observations, not {'x': 3}.",
     ),
     (
         lambda: queue(X, 3),
@@ -54,12 +67,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: queue(np.array(1.0)),
         DimsError,
-        "minibatchqueue: data is a scalar float64 without an axis of observations.",
+        "minibatchqueue: data is a size () without an axis of observations.",
     ),
     (
         lambda: queue(tj.dlarray(X, "SSC")),
         DimsError,
-        "minibatchqueue: data of 5(S) x 3(S) x 2(C) float64 has no axis of observations (B); label one, or pass an "
+        "minibatchqueue: data of size 5(S) x 3(S) x 2(C) has no axis of observations (B); label one, or pass an "
         "array without labels, whose observations lie along the first axis.",
     ),
     (
@@ -113,8 +126,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: queue(["cat", "dog"]).next(),
         DTypeError,
-        "minibatchqueue: data of type <U3 is not supported as result 0; use float64, float32, complex128, complex64, bool "
-        "or an integer type (for example data.astype(np.float32)).",
+        "minibatchqueue: data of type <U3 is not supported as result 0; use float64, float32, complex128, complex64, "
+        "bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: empty().next(),
@@ -149,10 +162,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "trainnet: net must be a dlnetwork, not 'net'.",
     ),
     (
-        lambda: train(Y),
+        lambda: train(3),
         ArgumentError,
-        "trainnet: data must be a tuple of inputs and targets, or a minibatchqueue, not 5(B) x 2(C) dlarray float32 "
-        "[[1. 1.] [1. 1.] [1. 1.] [1. 1.] [1. 1.]].",
+        "trainnet: data must be a tuple of inputs and targets, or a minibatchqueue, not 3.",
     ),
     (
         lambda: train((Y[:0], Y[:0])),
@@ -178,9 +190,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "data are 3 arrays together; pass a function of these as loss.",
     ),
     (
-        lambda: train(metrics={"all": lambda y, t: y}),
+        lambda: train(metrics={"all": lambda y, t: "none"}),
         ArgumentError,
-        "trainnet: all is 5(B) x 2(C) dlarray float32 [[...], expected one number; reduce it, as mean() does.",
+        "trainnet: all is 'none', expected one number; reduce it, as mean() does.",
     ),
     (
         lambda: tj.trainnet((Y, Y), NET, "mse", {"max_epochs": 3}),  # type: ignore[arg-type]
@@ -247,5 +259,27 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.trainingoptions("adam", checkpoint_path=3),  # type: ignore[arg-type]
         ArgumentError,
         "trainingoptions: checkpoint_path must be the path of a folder or None, not 3.",
+    ),
+    (
+        lambda: resumed(folder="empty"),
+        ArgumentError,
+        "trainnet: resume: the folder empty has no checkpoint.",
+    ),
+    (
+        lambda: resumed(solver="adam"),
+        ArgumentError,
+        "trainnet: resume: runs/checkpoint_1.npz is of another training: its solver is 'sgdm', not 'adam'.",
+    ),
+    (
+        lambda: resumed(tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(3)], seed=0)),
+        ArgumentError,
+        "trainnet: resume: runs/checkpoint_1.npz is of another network: for fc/weights of (3, 2) float32 it has one of "
+        "(2, 2) float32. Pass the network that was trained.",
+    ),
+    (
+        lambda: resumed(checkpoint_path="file"),
+        ArgumentError,
+        "trainnet: the checkpoint file/checkpoint_2.npz cannot be written (File exists); set checkpoint_path to a "
+        "folder of your own.",
     ),
 )

@@ -209,6 +209,8 @@ def _count(name: str, value: Any) -> int:
 
 def _number(name: str, value: Any) -> float:
     number = float(real(_FUNCTION, name, value))
+    if name in ("gradient_threshold", "validation_patience") and not number > 0.0:
+        raise ArgumentValueError(f"{_FUNCTION}: {name} must be more than 0, not {brief(value)}.")
     limit = (
         1.0 if name in ("momentum", "gradient_decay_factor", "squared_gradient_decay_factor") else math.inf
     )
