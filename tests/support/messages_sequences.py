@@ -73,6 +73,12 @@ ROWS = (
         'attention: attention_mask must be "none", "causal" or an array, not \'Causal\'.',
     ),
     (
+        lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, int)),
+        DTypeError,
+        "attention: attention_mask is of 3 int64, and integers could mean two things; pass booleans (mask != 0) for the "
+        "keys that take part, or floating-point numbers to be added to scores.",
+    ),
+    (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, complex)),
         DTypeError,
         "attention: attention_mask of complex128 numbers would lose their imaginary parts as float64, in a function of "

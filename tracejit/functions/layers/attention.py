@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.halves import in_single
 from tracejit.functions.layers.sequences import LabelledSequence, observed, sequence
@@ -60,7 +60,8 @@ def attention(
         num_heads: heads of queries.
         scale: factor of the scores, a number or a scalar dlarray; "auto" is 1 / sqrt(channels of a head).
         attention_mask: "none"; "causal": query i sees the keys up to i; or an array that broadcasts to (batch, heads,
-            queries, keys): booleans, True where a key takes part, or numbers, which are added to scores.
+            queries, keys): booleans, True where a key takes part, or floating-point numbers, which are added to
+            scores.
         padding_mask: booleans or numbers (batch, keys), or labelled B and T; not 0 for the keys that take part.
         dropout_probability: of setting a weight to 0, as by dropout().
         return_weights: whether to return the weights as well.
@@ -74,6 +75,7 @@ def attention(
     Raises:
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown option.
+        DTypeError: for an attention_mask of integers.
 
     T. Dao et al., "FlashAttention", 2022: the scores of a block of queries and keys at a time are computed, and once
     more for the gradients, so that memory is linear in the lengths. With return_weights or dropout all weights are
@@ -198,6 +200,11 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
             raise DimsError(
                 f"attention: attention_mask is of {describe(mask)}, but must broadcast to (batch, heads, queries, "
                 f"keys) = {sizes}."
+            )
+        if mask._data.dtype.kind in "iu":
+            raise DTypeError(
+                f"attention: attention_mask is of {describe(given)}, and integers could mean two things; pass booleans "
+                "(mask != 0) for the keys that take part, or floating-point numbers to be added to scores."
             )
         mask = _added(reshaped(mask, aligned, None), heads.q.dtype)
     if padding_mask is not None:
