@@ -75,8 +75,8 @@ ROWS = (
     (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, int)),
         DTypeError,
-        "attention: attention_mask is of 3 int64, and integers could mean two things; pass booleans (mask != 0) for the "
-        "keys that take part, or floating-point numbers to be added to scores.",
+        "attention: attention_mask is an array of int64, which could mean two things; pass booleans (mask != 0) for "
+        "the keys that take part, or floating-point numbers to be added to scores.",
     ),
     (
         lambda: tj.attention(X, X, X, 2, attention_mask=np.ones(3, complex)),
