@@ -203,8 +203,8 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
             )
         if mask._data.dtype.kind in "iu":
             raise DTypeError(
-                f"attention: attention_mask is an array of {mask._data.dtype}, which could mean two things; pass booleans "
-                "(mask != 0) for the keys that take part, or floating-point numbers to be added to scores."
+                f"attention: attention_mask is an array of {mask._data.dtype}, which could mean two things; pass "
+                "booleans (mask != 0) for the keys that take part, or floating-point numbers to be added to scores."
             )
         mask = _added(reshaped(mask, aligned, None), heads.q.dtype)
     if padding_mask is not None:
