@@ -361,7 +361,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         GradientError,
         "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64 that the function copied or computed from "
         "untraced arrays, so that it is a constant. Copy it outside: an argument, an attribute or a global has a "
-        "gradient.",
+        "gradient. So has what is computed of traced arrays: 0 * x in place of zeros_like(x).",
     ),
     (
         lambda: tj.dlfeval(rewritten, V),

@@ -3,9 +3,10 @@
 
 Keys that differ in numbers only are a family. A number that has taken two values selects a trace by its value; with
 the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
-their promotion follows different rules. If a recording then needs the value as a Python number (an index, math.sqrt),
-the number selects a trace by its value from then on. Complex numbers always do; their values are counted only to tell
-the user of many.
+their promotion follows different rules. A number that varies in one family does so at once in another that differs in
+sizes of arrays only, such as that of the last mini-batch. If a recording then needs the value as a Python number (an
+index, math.sqrt), the number selects a trace by its value from then on. Complex numbers always do; their values are
+counted only to tell the user of many.
 """
 
 from collections.abc import Container, Mapping
@@ -15,7 +16,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import NUMBERS
-from tracejit.call.signature import Call, Key, NumberPart, ValuePart, is_int64
+from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, ValuePart, is_int64
 from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
@@ -33,9 +34,14 @@ class Needed(NamedTuple):
 
 
 class _Family:
-    """Keys that differ in numbers only; numbers go by the number of their leaf."""
+    """Keys that differ in numbers only; numbers go by the number of their leaf.
 
-    def __init__(self) -> None:
+    Args:
+        varying_somewhere: numbers that vary in a family like this one, for arrays of some size.
+    """
+
+    def __init__(self, varying_somewhere: set[int]) -> None:
+        self.varying_somewhere = varying_somewhere
         self.values: dict[int, set[Any]] = {}
         self.varying: set[int] = set()
         self.needed: dict[int, Needed] = {}
@@ -48,10 +54,12 @@ class DynamicNumbers:
 
     def __init__(self) -> None:
         self._families: dict[Key, _Family] = {}
+        self._varying: dict[Key, set[int]] = {}  # of families that differ in sizes
 
     def clear(self) -> None:
         """Forget all values."""
         self._families.clear()
+        self._varying.clear()
 
     def rekeyed(self, call: Call, entries: Container[Key]) -> Call:
         """Return a call in which the numbers that vary are arrays, unless its key is among `entries` already."""
@@ -66,19 +74,30 @@ class DynamicNumbers:
         family_key = _family_key(call.key)
         family = self._families.get(family_key)
         if family is None:
-            if len(self._families) >= _MOST_FAMILIES:
-                del self._families[next(iter(self._families))]
-            family = self._families[family_key] = _Family()
+            family = self._new_family(family_key)
         for i, part in places.items():
             values = family.values.setdefault(i, set())
             values.add(part)
             if part.kind in _CONSTANTS:
                 family.constants.add(i)
-            elif len(values) >= _VALUES and i not in family.needed and not is_known:
+            elif i in family.needed or is_known:
+                continue
+            elif len(values) >= _VALUES:
+                family.varying.add(i)
+                family.varying_somewhere.add(i)
+            elif i in family.varying_somewhere:
                 family.varying.add(i)
         if is_known or not family.varying:
             return call
         return _with_arrays(call, family.varying)
+
+    def _new_family(self, key: Key) -> _Family:
+        for known in (self._families, self._varying):
+            if len(known) >= _MOST_FAMILIES:
+                del known[next(iter(known))]
+        varying = self._varying.setdefault(_of_any_size(key), set())
+        family = self._families[key] = _Family(varying)
+        return family
 
     def need(self, call: Call, needed: Mapping[int, tuple[str, Where]]) -> None:
         """Note that numbers of a call select a trace by their values from now on."""
@@ -86,6 +105,7 @@ class DynamicNumbers:
         if family is not None:
             for place, code in needed.items():
                 family.varying.discard(place)
+                family.varying_somewhere.discard(place)
                 family.needed[place] = Needed(*code)
 
     def needed_in(self, key: Key) -> Mapping[int, Needed]:
@@ -117,6 +137,15 @@ def _family_key(key: Key) -> Key:
         for part in key.parts
     ]
     return key._replace(parts=tuple(parts))
+
+
+def _of_any_size(family_key: Key) -> Key:
+    """Return the key of a family with each array replaced by its labels, its number of axes and its dtype."""
+    parts = [
+        ArrayPart((0,) * len(part.shape), part.format, part.dtype, None) if type(part) is ArrayPart else part
+        for part in family_key.parts
+    ]
+    return family_key._replace(parts=tuple(parts))
 
 
 def _with_arrays(call: Call, varying: set[int]) -> Call:

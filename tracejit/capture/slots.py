@@ -6,6 +6,7 @@ changed.
 """
 
 import builtins
+import keyword
 import types
 from typing import Any
 
@@ -41,6 +42,12 @@ _SAME_NAME = frozenset({"__code__", "__func__", "_function", "__wrapped__", "fge
 _OF_CALLABLES = frozenset(
     {"args", "keywords"}
 )  # attributes of a function that are called by their names alone
+
+
+def _attribute(owner: str, name: str) -> str:
+    """Return the expression for an attribute; setattr and vars take names that code cannot spell, such as "0.w"."""
+    is_spelled = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+    return f"{owner}.{name}" if is_spelled else f"getattr({owner}, {name!r})"
 
 
 class ItemSlot(Slot):
@@ -125,7 +132,7 @@ class AttributeSlot(Slot):
         return owner.attribute(name)
 
     def expression(self, owner: str, source: Source) -> str:
-        return f"{owner}.{self.name}"
+        return _attribute(owner, self.name)
 
     def presence(self, owner: str, source: Source) -> str:
         return f"hasattr({owner}, {self.name!r})"
@@ -345,7 +352,7 @@ class SuperSlot(Slot):
         return MISSING
 
     def expression(self, owner: str, source: Source) -> str:
-        return f"super({source(self.name[0])}, {owner}).{self.name[1]}"
+        return _attribute(f"super({source(self.name[0])}, {owner})", self.name[1])
 
     def presence(self, owner: str, source: Source) -> str:
         return f"hasattr(super({source(self.name[0])}, {owner}), {self.name[1]!r})"

@@ -220,7 +220,7 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
         raise GradientError(
             f"{function}: {place(number)} is an untraced {_describe(x)} that the function copied or computed from "
             "untraced arrays, so that it is a constant. Copy it outside: an argument, an attribute or a global has a "
-            "gradient."
+            "gradient. So has what is computed of traced arrays: 0 * x in place of zeros_like(x)."
         )
     value = recorder.value(x)
     if id(x._data) in recorder.rewritten:

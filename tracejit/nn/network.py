@@ -9,6 +9,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.movement import relabel
 from tracejit.nn import graph, initializing, running
 from tracejit.nn.editing import EditedNetwork
 from tracejit.nn.layer import Layer, is_acceleratable
@@ -234,7 +235,8 @@ class dlnetwork(EditedNetwork):
         """Return the network with other learnable arrays.
 
         Args:
-            learnables: a table of the same rows, or dicts by layer and parameter.
+            learnables: a table of the same rows, or dicts by layer and parameter. Arrays without labels, as files
+                hold them, take those of the arrays in their places.
 
         Raises:
             ArgumentError: if they are of another network.
@@ -250,7 +252,8 @@ class dlnetwork(EditedNetwork):
         """Return the network with another state, as forward() returned it.
 
         Args:
-            state: a table of the same rows, or dicts by layer and parameter.
+            state: a table of the same rows, or dicts by layer and parameter. Arrays without labels take those of
+                the arrays in their places.
 
         Raises:
             ArgumentError: if it belongs to a different network.
@@ -325,8 +328,11 @@ class dlnetwork(EditedNetwork):
         return self.learnables
 
     def with_parameters(self, parameters: tree.TreeNode) -> "dlnetwork":
-        """Return the network with other learnables; nothing is checked."""
-        values = parameters._leaves
+        """Return the network with other learnables; sizes are not checked."""
+        values = [
+            _labelled(as_array(old), as_array(new)) if type(new) in _ARRAYS else new
+            for old, new in zip(self._groups()[LEARNABLE], parameters._leaves, strict=True)
+        ]
         return tree.rebuild_node(dlnetwork, self._fixed, (*values, *self._leaves[len(values) :]))  # type: ignore[no-any-return]
 
     def rates(self) -> Sequence[float] | None:
@@ -355,8 +361,14 @@ def _fitting(
                 f"{function}: {'/'.join(row)} is of {recorders.describe(array)}, expected "
                 f"{recorders.describe(as_array(before))}; does it belong to a different network?"
             )
-        arrays.append(array.copy() if isinstance(value, np.ndarray) else array)
+        arrays.append(_labelled(as_array(before), array.copy() if isinstance(value, np.ndarray) else array))
     return tuple(arrays)
+
+
+def _labelled(before: dlarray, array: dlarray) -> dlarray:
+    """Return an array with the labels of the one whose place it takes, if it has none: layers find axes by them."""
+    is_like = array._format is None and array._data.ndim == before._data.ndim
+    return relabel(array, before._format) if is_like else array
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -386,6 +386,57 @@ def vars_get():
 
 
 @trap
+def names_that_code_cannot_spell():
+    b = Thing()
+    for name in ("0.w", "lambda", "\u00b5", "", "a b"):
+        setattr(b, name, 1.0)
+
+    return lambda x: x * sum(vars(b).values()) + getattr(b, "0.w") - getattr(b, "lambda"), setting(b, "0.w")
+
+
+@trap
+def arrays_by_names_that_code_cannot_spell():
+    b = Thing()
+    setattr(b, "0.w", np.ones(3))
+
+    def fun(x):
+        for value in vars(b).values():
+            x = x * value
+        return x + getattr(b, "0.w")
+
+    return fun, lambda n: setattr(b, "0.w", np.full(3, float(n)))
+
+
+@trap
+def super_of_a_name_that_code_cannot_spell():
+
+    class Base:
+        pass
+
+    class C(Base):
+        def f(self, x):
+            return x * getattr(super(), "0.w")
+
+    setattr(Base, "0.w", 1.0)
+    return C().f, setting(Base, "0.w")
+
+
+@trap
+def vars_beside_an_accelerated_method():
+
+    class Model:
+        def __init__(self):
+            self.w = 1.0
+
+        @tj.dlaccelerate
+        def __call__(self, x):
+            return x * sum(value for name, value in vars(self).items() if name == "w")
+
+    model = Model()
+    return lambda x: model(x), setting(model, "w")
+
+
+@trap
 def dunder_dict_in():
     b = Thing()
     return lambda x: x * (1.0 + ("w" in b.__dict__)), toggling(b)

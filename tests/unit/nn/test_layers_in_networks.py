@@ -146,6 +146,19 @@ def test_files_and_copies(layer: Any, layouts: Any) -> None:
 
 
 @each_layer
+def test_arrays_of_files_have_no_labels(layer: Any, layouts: Any) -> None:
+    net, inputs = network(layer, layouts), data(layouts)
+    learnables, state = (
+        {name: {key: np.array(value) for key, value in own.items()} for name, own in table.to_dict().items()}
+        for table in (net.learnables, net.state)
+    )
+    assert net.with_learnables(learnables).with_state(state) == net
+    assert tj.dlupdate(np.asarray, net) == net
+    bare = tj.tree.map(np.asarray, net)  # no network sees these arrays before its layers do
+    compare(called(bare, "predict", inputs), called(net, "predict", inputs), rtol=1e-5, atol=1e-5)
+
+
+@each_layer
 def test_what_is_shown(layer: Any, layouts: Any) -> None:
     net = network(layer, layouts)
     (name,) = [own.name for own in net.layers]

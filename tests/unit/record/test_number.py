@@ -35,6 +35,23 @@ class TestBecomesAnInput:
         assert (fun.stats.traces, fun.stats.hits) == (4, 4)
         assert "k: a float that varies" in fun.explain()
 
+    def test_at_once_for_arrays_of_other_sizes(self):
+        fun = dlaccelerate(lambda x, k: x * k)
+        sizes = [4, 4, 4, 4, 4, 3, 3, 3, 4, 5, 5, 5]
+        for n, size in enumerate(sizes):
+            np.testing.assert_array_equal(fun(np.ones(size), n), np.full(size, n))
+        # Two by value, and for each size one with an input, and one that confirms it.
+        assert (fun.stats.traces, fun.stats.hits) == (8, 4)
+        assert fun.stats.misses["signature"] == 5
+
+    def test_unless_one_of_these_needs_the_number(self):
+        fun = dlaccelerate(lambda x, k: x * (math.sqrt(k) if len(x) == 3 else k))
+        for size in (4, 4, 4, 4, 3, 3, 3, 3, 5, 5):
+            k = fun.stats.calls + 1
+            wanted = np.full(size, math.sqrt(k) if size == 3 else k)
+            np.testing.assert_allclose(fun(np.ones(size), k), wanted, rtol=1e-15)
+        assert "k: 10" in fun.explain()
+
     def test_and_two_values_stay_what_they_are(self):
         fun = follow(lambda x, k: x * k, [0.5, 0.25] * 5, X)
         assert fun.occupancy == 4.0 and "that varies" not in fun.explain()

@@ -372,7 +372,9 @@ class PatchEmbedding(BuiltInLayer):
             self.bias = initial("bias", self.bias_initializer, (self.output_size,), inputs, self.output_size)
 
     def predict(self, x: Any) -> Any:
-        y = dlconv(x, self.weights, self.bias, stride=self.patch_size)
+        weights: dlarray = as_array(self.weights)
+        filters = relabel(weights, weights._format or "UCSS")
+        y = dlconv(x, filters, self.bias, stride=self.patch_size)
         format = y._format or ""
         order = sorted(range(len(format)), key=lambda axis: "BTUSC".index(format[axis]))
         moved = permuted(relabel(y, None), tuple(order))

@@ -7,6 +7,7 @@ from typing import Any
 from tracejit.array import dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.layers.convolution import dlconv, dltranspconv
+from tracejit.functions.movement import relabel
 from tracejit.nn.fields import LearnableField
 from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
@@ -22,6 +23,7 @@ class ConvolutionLayer(BuiltInLayer):
     bias = LearnableField(l2_factor=0)
     default_name = "conv"
     _axes = 0
+    _labels = "UC"  # of weights, before one S for each axis
     groups: Any = 1
 
     def __init__(
@@ -55,11 +57,11 @@ class ConvolutionLayer(BuiltInLayer):
     def _fill(self, channels: int, groups: int) -> None:
         taps = math.prod(self.filter_size)
         own, filters = channels // groups, self.num_filters * (groups if self.groups != 1 else 1)
-        self._set("UC", (filters, own), own * taps, self.num_filters * taps, filters)
+        self._set((filters, own), own * taps, self.num_filters * taps, filters)
 
-    def _set(self, labels: str, sizes: tuple[int, int], inputs: int, outputs: int, filters: int) -> None:
+    def _set(self, sizes: tuple[int, int], inputs: int, outputs: int, filters: int) -> None:
         """Set weights and bias that are not set, or label weights that have no labels."""
-        format = labels + "S" * self._axes
+        format = self._labels + "S" * self._axes
         size = (*sizes, *self.filter_size)
         if self.weights is None:
             value = initial("weights", self.weights_initializer, size, inputs, outputs)
@@ -68,6 +70,11 @@ class ConvolutionLayer(BuiltInLayer):
             self.weights = dlarray(recorders.as_array(self.weights)._data, format)
         if self.bias is None:
             self.bias = initial("bias", self.bias_initializer, (filters,), inputs, outputs)
+
+    def _filters(self) -> dlarray:
+        """Return the weights; a container of other arrays (tree.map) may have left out their labels."""
+        weights: dlarray = recorders.as_array(self.weights)
+        return relabel(weights, weights._format or self._labels + "S" * self._axes)
 
 
 class _Convolution(ConvolutionLayer):
@@ -83,12 +90,11 @@ class _Convolution(ConvolutionLayer):
         self.padding = padding
 
     def predict(self, x: Any) -> Any:
-        groups = self.groups
+        groups, weights = self.groups, self._filters()
         if groups == "channel-wise":
-            weights: Any = recorders.as_array(self.weights)
-            groups = weights._data.shape[weights._format.index("U")] // self.num_filters
+            groups = weights._data.shape[(weights._format or "").index("U")] // self.num_filters
         return dlconv(
-            x, self.weights, self.bias, stride=self.stride, padding=self.padding,
+            x, weights, self.bias, stride=self.stride, padding=self.padding,
             dilation_factor=self.dilation_factor, groups=groups,
         )  # fmt: skip
 
@@ -204,6 +210,7 @@ class GroupedConvolution2d(_Convolution):
 
 class _TransposedConvolution(ConvolutionLayer):
     default_name = "transposed-conv"
+    _labels = "CU"
 
     def __init__(
         self, filter_size: Any, num_filters: Any, *, stride: Any = 1, cropping: Any = 0,
@@ -218,12 +225,10 @@ class _TransposedConvolution(ConvolutionLayer):
 
     def _fill(self, channels: int, groups: int) -> None:
         taps = math.prod(self.filter_size)
-        self._set(
-            "CU", (channels, self.num_filters), channels * taps, self.num_filters * taps, self.num_filters
-        )
+        self._set((channels, self.num_filters), channels * taps, self.num_filters * taps, self.num_filters)
 
     def predict(self, x: Any) -> Any:
-        return dltranspconv(x, self.weights, self.bias, stride=self.stride, cropping=self.cropping)
+        return dltranspconv(x, self._filters(), self.bias, stride=self.stride, cropping=self.cropping)
 
 
 class TransposedConv1d(_TransposedConvolution):
