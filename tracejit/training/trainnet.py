@@ -56,7 +56,8 @@ def trainnet(
             them.
         net: the network, initialised.
         loss: function of the outputs and the targets, or its name: "crossentropy", "index-crossentropy",
-            "binary-crossentropy", "mse", "mae", "huber", "l1loss" or "l2loss".
+            "binary-crossentropy", "mse", "mae", "huber", "l1loss" or "l2loss". A function is recorded, as metrics are:
+            what it prints or appends does not happen again in replays.
         options: as trainingoptions() returns them; None for those of "adam".
         resume: path of a checkpoint, or of a folder whose last one is taken, to go on from. The result is that of a
             training that never stopped, to the last bit, if everything else is as it was and steps are replayed. The
