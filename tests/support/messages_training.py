@@ -2,6 +2,7 @@
 """Rows of the table of messages (messages.py) of data for training: a call, the error, its text."""
 
 import contextlib
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -182,6 +183,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "trainnet: loss must be a function of outputs and targets, or one of 'crossentropy', 'index-crossentropy', "
         "'binary-crossentropy', 'mse', 'mean-squared-error', 'mae', 'mean-absolute-error', 'huber', 'l1loss', "
         "'l2loss', not 'nll'.",
+    ),
+    (
+        lambda: train(loss=math.sqrt),
+        ArgumentError,
+        "trainnet: loss is <built-in function sqrt>, which does not take 1 output and 1 target (too many positional "
+        "arguments).",
     ),
     (
         lambda: train((Y, Y, Y)),

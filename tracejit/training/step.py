@@ -9,6 +9,7 @@ counts; the results of the others are dropped, and the random numbers that they 
 nothing is recorded anew from time to time (audits).
 """
 
+import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
@@ -25,7 +26,7 @@ from tracejit.functions.random import rng
 from tracejit.nn.network import dlnetwork
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 from tracejit.training.options import TrainingOptions
-from tracejit.util.text import brief
+from tracejit.util.text import brief, count
 
 Function = Callable[..., Any]
 
@@ -61,7 +62,7 @@ def loss_of(given: Any) -> Function:
     """
     if isinstance(given, str) and given in LOSSES:
         return _Named(given)
-    if isinstance(given, str) or not callable(given):
+    if isinstance(given, (str, type)) or not callable(given):
         raise ArgumentError(
             f"trainnet: loss must be a function of outputs and targets, or one of {', '.join(map(repr, LOSSES))}, not "
             f"{brief(given)}."
@@ -163,10 +164,14 @@ class TrainingStep:
 
     def _values(self, outputs: list[Any], batch: Any) -> dict[str, Any]:
         targets = batch[self._inputs :]
-        loss = self._loss(*outputs, *targets)
-        return {"loss": loss} | {
-            name: metric(*outputs, *targets) for name, metric in self._options.metrics.items()
-        }
+        functions = {"loss": self._loss, **self._options.metrics}
+        for name, function in functions.items():
+            _check_takes(name, function, len(outputs), len(targets))
+        values = {name: function(*outputs, *targets) for name, function in functions.items()}
+        for name, value in values.items():
+            if getattr(value, "size", 1) != 1:
+                raise _no_number(name, value)
+        return values
 
     def _regularized(self, net: Any, gradients: Any) -> Any:
         rate = self._options.l2_regularization
@@ -186,6 +191,19 @@ class TrainingStep:
         return dlupdate(lambda g: _shortened(g, squares, most), gradients)
 
 
+def _check_takes(name: str, function: Function, outputs: int, targets: int) -> None:
+    """Check that a function can be called with so many outputs and targets, as far as it tells."""
+    try:
+        inspect.signature(function).bind(*range(outputs + targets))
+    except TypeError as error:
+        raise ArgumentError(
+            f"trainnet: {name} is {brief(function)}, which does not take {count(outputs, 'output')} and "
+            f"{count(targets, 'target')} ({error})."
+        ) from None
+    except ValueError:  # a function of C may have no signature
+        return
+
+
 def _shortened(g: Any, square: Any, most: float) -> Any:
     return g * (most / elementwise.maximum(elementwise.sqrt(square), most))
 
@@ -201,7 +219,11 @@ def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
         try:
             found[name] = float(value)
         except (TypeError, ValueError):
-            raise ArgumentError(
-                f"trainnet: {name} is {brief(value)}, expected one number; reduce it, as mean() does."
-            ) from None
+            raise _no_number(name, value) from None
     return found
+
+
+def _no_number(name: str, value: Any) -> ArgumentError:
+    return ArgumentError(
+        f"trainnet: {name} is {brief(value)}, expected one number; reduce it, as mean() does."
+    )

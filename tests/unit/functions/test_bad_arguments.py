@@ -47,7 +47,7 @@ COMPOSED_OF = {
     "hvp": ("dlfeval", "dlgradient", "dljvp", "multiply", "sum"),
     "jacobian": ("dlfeval", "multiply"),
     "jvp": ("dljvp", "multiply"),
-    "trainnet": ("forward", "minibatchqueue", "mse"),
+    "trainnet": ("bool()", "dlgradient", "float()", "forward", "minibatchqueue", "mse"),
     "vjp": ("dlfeval", "multiply"),
     "dlupdate": ("bool()", "float()", "add", "dlarray"),
     "dlarray.__contains__": ("equal",),
