@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from tracejit import tree
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
@@ -143,7 +145,8 @@ class TrainingStep:
         *outputs, state = net.forward(*batch[: self._inputs])
         values = self._values(outputs, batch)
         gradients = self._limited(self._regularized(net, dlgradient(values["loss"], net.learnables)))
-        options, net = self._options, net.with_state(state)
+        options = self._options
+        net = net._with_state_for_others(state)  # the next mini-batch has other sequences
         if options.solver == "adam":
             net, *moments = adamupdate(
                 net, gradients, moments[0], moments[1], iteration, rate, options.gradient_decay_factor,
@@ -181,13 +184,19 @@ class TrainingStep:
         if method == "absolute-value":
             return dlupdate(lambda g: elementwise.clip(g, -most, most), gradients)
         if method == "l2norm":
-            return dlupdate(lambda g: _shortened(g, reductions.sum(g * g), most), gradients)
-        squares = sum([reductions.sum(row.value * row.value) for row in gradients])
+            return dlupdate(lambda g: _shortened(g, _square(g), most), gradients)
+        squares = sum([_square(row.value) for row in gradients])
         return dlupdate(lambda g: _shortened(g, squares, most), gradients)
 
 
+def _square(g: Any) -> Any:
+    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
+    wide = g.astype(np.float64)
+    return reductions.sum(wide * wide)
+
+
 def _shortened(g: Any, square: Any, most: float) -> Any:
-    return g * (most / elementwise.maximum(elementwise.sqrt(square), most))
+    return g * (most / elementwise.maximum(elementwise.sqrt(square), most)).astype(g.dtype)
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
