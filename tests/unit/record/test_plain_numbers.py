@@ -209,6 +209,14 @@ def test_in_replays_too() -> None:
             step(tj.dlarray(np.ones(2)))
 
 
+def test_in_an_accelerated_function_that_is_called() -> None:
+    inner = tj.dlaccelerate(lambda x: x * math.exp(x[0]))
+    for x in (tj.dlarray(np.ones(2)),) * 4:
+        inner(x)
+        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.exp at .* depends on x,"):
+            tj.dlfeval(lambda x: tj.dlgradient(inner(2 * x).sum(), x), x)
+
+
 def test_code_without_source_says_nothing() -> None:
     names: dict[str, Any] = {"math": math}
     exec(compile("def fun(x): return math.sin(x) * x", "<nowhere>", "exec"), names)
