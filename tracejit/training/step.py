@@ -143,8 +143,9 @@ class TrainingStep:
 
     def _trained(self, net: Any, moments: Any, batch: Any, rate: Any, iteration: Any) -> Any:
         *outputs, state = net.forward(*batch[: self._inputs])
-        values = self._values(outputs, batch)
-        gradients = self._limited(self._regularized(net, dlgradient(values["loss"], net.learnables)))
+        loss = self._loss(*outputs, *batch[self._inputs :])
+        gradients = self._limited(self._regularized(net, dlgradient(loss, net.learnables)))
+        values = self._values(loss, outputs, batch)  # metrics have no derivative, so math.sqrt may be one
         options = self._options
         net = net._with_state_for_others(state)  # the next mini-batch has other sequences
         if options.solver == "adam":
@@ -162,11 +163,11 @@ class TrainingStep:
 
     def _evaluated(self, net: Any, batch: Any) -> Any:
         outputs = net.predict(*batch[: self._inputs])
-        return self._values([*outputs] if isinstance(outputs, tuple) else [outputs], batch)
+        outputs = [*outputs] if isinstance(outputs, tuple) else [outputs]
+        return self._values(self._loss(*outputs, *batch[self._inputs :]), outputs, batch)
 
-    def _values(self, outputs: list[Any], batch: Any) -> dict[str, Any]:
+    def _values(self, loss: Any, outputs: list[Any], batch: Any) -> dict[str, Any]:
         targets = batch[self._inputs :]
-        loss = self._loss(*outputs, *targets)
         return {"loss": loss} | {
             name: metric(*outputs, *targets) for name, metric in self._options.metrics.items()
         }

@@ -446,3 +446,13 @@ def test_a_schedule_returns_a_rate(given: Any) -> None:
         tj.ArgumentError, match=r"^trainingoptions: the result of learn_rate_schedule must be "
     ):
         tj.trainnet((X, T), network(), options=options)
+
+
+def test_a_metric_may_be_a_plain_number() -> None:
+    metrics = {
+        "rmse": lambda y, t: math.sqrt(((y - t) ** 2).mean()),
+        "same": lambda y, t: ((y - t) ** 2).mean() ** 0.5,
+    }
+    options = tj.trainingoptions("adam", **OPTIONS, metrics=metrics, acceleration="none")
+    history = tj.trainnet((X, T), network(), options=options)[1].training_history
+    np.testing.assert_allclose(history["rmse"], history["same"], rtol=1e-6)
