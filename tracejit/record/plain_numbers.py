@@ -10,6 +10,7 @@ whole number or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative
 """
 
 import cmath
+import collections
 import functools
 import math
 import types
@@ -33,7 +34,9 @@ _OF_MATH = frozenset(
     }
 )
 _OF_WHOLE_NUMBERS = frozenset({*_WITHOUT_DERIVATIVE, "int", "bool", "range", "print", "str", "repr"})
-_OF_NUMBERS = frozenset({*[function.__name__ for function in _OF_MATH], "abs", "min", "max"})
+_OF_NUMBERS = frozenset({*[function.__name__ for function in _OF_MATH], "abs", "min", "max", "round"})
+_OF_TEXTS = ("format", "debug", "info", "warning", "error")  # methods of texts and of loggers
+_TupleField: Any = type(collections.namedtuple("_", "field").field)  # type: ignore[attr-defined]
 
 
 class PlainNumber(NamedTuple):
@@ -77,11 +80,15 @@ def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
 
     if isinstance(expression, ast.Call):
         called = _resolved(expression.func, frame)
-        if called in (float, complex):
+        if called is float or called is complex:
             return None
-        parts = [expression.func, *expression.args, *[keyword.value for keyword in expression.keywords]]
+        parts = [expression.func, *expression.args]  # the key of sorted() only decides
     else:
         parts = [*getattr(expression, "elts", ()), expression]
+        if isinstance(
+            _called_by(frame.f_locals.get(".0")), types.BuiltinFunctionType
+        ):  # a comprehension over a map
+            parts.append(ast.Name(".0"))
     for part in parts:
         part = part.value if isinstance(part, ast.Starred) else part
         if isinstance(part, ast.Call) and part is not expression and _resolved(part.func, frame) is map:
@@ -129,7 +136,7 @@ def _attribute(owner: Any, name: Any) -> Any:
     if owner is None or not isinstance(name, str):
         return None
     found = inspect.getattr_static(owner, name, None)
-    if isinstance(found, types.MemberDescriptorType):  # of __slots__
+    if isinstance(found, (types.MemberDescriptorType, _TupleField)):  # of __slots__, or of a named tuple
         return getattr(owner, name, None)
     return found
 
@@ -171,6 +178,10 @@ def _expression_of(code: types.CodeType, at: int) -> "tuple[ast.expr | None, boo
     return expression, span in _deciding("".join(linecache.getlines(file)))
 
 
+def _is_text(node: Any) -> bool:
+    return isinstance(getattr(node, "value", None), str)
+
+
 @functools.lru_cache(maxsize=16)
 def _deciding(source: str) -> frozenset[tuple[int | None, ...]]:
     """Return the spans of calls whose values are compared, made whole numbers or shown, and have no derivative."""
@@ -186,19 +197,19 @@ def _deciding(source: str) -> frozenset[tuple[int | None, ...]]:
         node: ast.AST = call
         while isinstance(call, ast.Call) and (parent := above.get(node)) is not None:
             if isinstance(parent, (ast.Compare, ast.FormattedValue, ast.Expr)) or (
-                node is getattr(parent, "test", None)
+                node is getattr(parent, "test", None) or _is_text(getattr(parent, "left", None))
             ):
                 found.add((call.lineno, call.end_lineno, call.col_offset, call.end_col_offset))
                 break
             if isinstance(parent, ast.Call):
                 called = ast.unparse(parent.func).rpartition(".")
                 name = called[2] if called[0] in ("", "math", "np", "numpy") else ""
-                if node is not parent.func and name in _OF_WHOLE_NUMBERS:
+                if node is not parent.func and (name in _OF_WHOLE_NUMBERS or called[2] in _OF_TEXTS):
                     found.add((call.lineno, call.end_lineno, call.col_offset, call.end_col_offset))
                     break
                 if name not in _OF_NUMBERS:
                     break
-            elif not isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)):
+            elif not isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Tuple)):
                 break
             node = parent
     return frozenset(found)

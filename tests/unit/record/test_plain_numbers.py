@@ -3,9 +3,10 @@
 
 import cmath
 import functools
+import logging
 import math
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -38,7 +39,13 @@ class Model:
         return self.own(x) * x
 
 
-MODEL, SLOTTED = Model(), Slotted()
+class Named(NamedTuple):
+    """Holds a function of the module `math` in a field."""
+
+    own: Any = math.atan
+
+
+MODEL, SLOTTED, NAMED = Model(), Slotted(), Named()
 TABLE, LISTED = {"sine": math.sin}, (math.cos, math.sin)
 POWER, OF_ALL = functools.partial(math.pow, 2.0), np.vectorize(math.erf)
 
@@ -88,7 +95,9 @@ def until(x: Any) -> Any:
 
 
 def shown(x: Any) -> Any:
-    print(f"{math.log(x):.3f}", math.log10(x))
+    print(f"{math.log(x):.3f}", math.log10(x), round(math.log2(x), 2))
+    print("%f %f" % (math.cos(x), 2.0), "{}".format(math.cosh(x)), "%f" % math.tan(x))  # noqa: UP031, UP032
+    logging.getLogger(__name__).debug("%f", math.sinh(x))
     math.exp(x)
     assert math.sin(x) < 1.0
     return x * x
@@ -105,6 +114,8 @@ DROPPING = {
     "math.cosh": lambda x: MODEL.function(x) * x,
     "math.cosh ": lambda x: MODEL.static(x) * x,
     "math.atan ": lambda x: SLOTTED.own(x) * x,
+    "math.atan  ": lambda x: NAMED.own(x) * x,
+    "math.asinh": lambda x: sum([number * x for number in map(math.asinh, [x, x])]),
     "math.pow ": lambda x: POWER(x) * x,
     "math.erf": lambda x: OF_ALL(x) * x,
     "math.tanh": lambda x: int(x) * (1.0 + max(math.tanh(x), 0.0)) * x,
@@ -136,6 +147,7 @@ KEEPING = {
     "a product": (lambda x: math.prod([x, x]), 4.0),
     "a search": (lambda x: optimize.newton(lambda r: r * r - x, 1.5), 0.5 / math.sqrt(2.0)),
     "Gauss": (lambda x: integrate.fixed_quad(lambda t: t * x, 0.0, 1.0)[0] * x, 2.0),
+    "an order": (lambda x: max([x, -3.0 * x], key=math.fabs) * x, -12.0),
     "a branch": (lambda x: x * x if math.sqrt(x) > 1.0 else x, 4.0),
     "a branch by several": (lambda x: x if x < 0 or 2 * abs(math.log(x) - 1) < 0.1 else x * x, 4.0),
     "a loop": (until, 0.5),
