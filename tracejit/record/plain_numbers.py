@@ -5,18 +5,25 @@ Note [plain numbers]
 math.exp(x) and scipy.optimize.brentq(f, 0, 1) ask a traced array for its number by float(), and what they compute from
 it is a plain number. It is right, and a guard watches it; a derivative through it would lack a part without a word. So
 what asked is noted, and a derivative by an array on which such a number depends is an error. Where the user's own code
-asks, by float(x), the number is a constant on purpose.
+asks, by float(x), the number is a constant on purpose. Where the source says that the number is only compared, made a
+whole number or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative goes through it.
 """
 
 import cmath
+import collections
+import functools
 import math
 import types
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tracejit.ir import Where
 from tracejit.util.frames import place_of, scipy_call, user_frame
 from tracejit.util.named_tuples import NamedTuple
+
+if TYPE_CHECKING:
+    import ast
 
 _WITHOUT_DERIVATIVE = ("ceil", "floor", "isclose", "isfinite", "isinf", "isnan", "trunc", "ulp")
 _OF_MATH = frozenset(
@@ -26,6 +33,10 @@ _OF_MATH = frozenset(
         if isinstance(function, types.BuiltinFunctionType) and name not in _WITHOUT_DERIVATIVE
     }
 )
+_OF_WHOLE_NUMBERS = frozenset({*_WITHOUT_DERIVATIVE, "int", "bool", "range", "print", "str", "repr"})
+_OF_NUMBERS = frozenset({*[function.__name__ for function in _OF_MATH], "abs", "min", "max", "round"})
+_OF_TEXTS = ("format", "debug", "info", "warning", "error")  # methods of texts and of loggers
+_TupleField: Any = type(collections.namedtuple("_", "field").field)  # type: ignore[attr-defined]
 
 
 class PlainNumber(NamedTuple):
@@ -54,34 +65,154 @@ def _asking() -> PlainNumber | None:
     frame = user_frame()
     if frame is None:
         return None
-    first, *others = _names_of_call(frame.f_code, frame.f_lasti)
-    function = {**frame.f_globals, **frame.f_locals}.get(first)
-    for name in others:
-        function = getattr(function, "__dict__", {}).get(name)
-    if isinstance(function, types.BuiltinFunctionType) and function in _OF_MATH:
-        return PlainNumber(
-            f"{function.__module__}.{function.__name__}", (frame.f_code.co_filename, frame.f_lineno)
-        )
+    expression, only_decides = _expression_of(frame.f_code, frame.f_lasti)
+    function = None if expression is None or only_decides else _of_math(expression, frame)
+    if function is None:
+        return None
+    return PlainNumber(
+        f"{function.__module__}.{function.__name__}", (frame.f_code.co_filename, frame.f_lineno)
+    )
+
+
+def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
+    """Return the function of `math` that an expression calls, or gives to what it calls (map), or None."""
+    import ast
+
+    if isinstance(expression, ast.Call):
+        called = _resolved(expression.func, frame)
+        if called is float or called is complex:
+            return None
+        parts = [expression.func, *expression.args]  # the key of sorted() only decides
+    else:
+        parts = [*getattr(expression, "elts", ()), expression]
+        if isinstance(
+            _called_by(frame.f_locals.get(".0")), types.BuiltinFunctionType
+        ):  # a comprehension over a map
+            parts.append(ast.Name(".0"))
+    for part in parts:
+        part = part.value if isinstance(part, ast.Starred) else part
+        if isinstance(part, ast.Call) and part is not expression and _resolved(part.func, frame) is map:
+            found = _of_math(part, frame)
+        else:
+            found = _called_by(_resolved(part, frame))
+        if isinstance(found, types.BuiltinFunctionType) and found in _OF_MATH:
+            return found
     return None
 
 
-@lru_cache(maxsize=1024)
-def _names_of_call(code: types.CodeType, at: int) -> tuple[str, ...]:
-    """Return the name, and those of attributes, by which an instruction calls a function; "" if they are not known."""
+def _resolved(node: "ast.expr", frame: types.FrameType) -> Any:
+    """Return what names, attributes and items stand for, without running code; None if that is not known."""
+    import ast
+
+    if isinstance(node, ast.Name):
+        for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
+            if node.id in names:
+                return names[node.id]
+    elif isinstance(node, ast.Attribute):
+        return _attribute(_resolved(node.value, frame), node.attr)
+    elif isinstance(node, ast.Subscript):
+        held, key = _resolved(node.value, frame), _constant(node.slice, frame)
+        if type(held) is dict:
+            return held.get(key)
+        if type(held) in (list, tuple) and type(key) is int and -len(held) <= key < len(held):
+            return held[key]
+    elif isinstance(node, ast.Call) and len(node.args) == 2 and _resolved(node.func, frame) is getattr:
+        return _attribute(_resolved(node.args[0], frame), _constant(node.args[1], frame))
+    return None
+
+
+def _constant(node: "ast.expr", frame: types.FrameType) -> Any:
+    """Return the text or the number that an expression stands for, or None."""
+    import ast
+
+    value = node.value if isinstance(node, ast.Constant) else _resolved(node, frame)
+    return value if type(value) in (str, int) else None
+
+
+def _attribute(owner: Any, name: Any) -> Any:
+    """Return an attribute of an object, or of its class."""
+    import inspect
+
+    if owner is None or not isinstance(name, str):
+        return None
+    found = inspect.getattr_static(owner, name, None)
+    if isinstance(found, (types.MemberDescriptorType, _TupleField)):  # of __slots__, or of a named tuple
+        return getattr(owner, name, None)
+    return found
+
+
+def _called_by(function: Any) -> Any:
+    """Return the function that a function made of another one calls."""
+    for _ in range(100):  # a chain without an end must not hang
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, staticmethod):
+            function = function.__func__
+        elif isinstance(function, np.vectorize):
+            function = function.pyfunc
+        elif isinstance(function, map):
+            function = function.__reduce__()[1][0]
+        else:
+            break
+    return function
+
+
+@functools.lru_cache(maxsize=1024)
+def _expression_of(code: types.CodeType, at: int) -> "tuple[ast.expr | None, bool]":
+    """Return the expression of an instruction, None if it is not known, and whether its value only decides."""
     import ast  # as seldom as this is needed
+    import linecache
+
+    expression: ast.expr | None
+    file, span = place_of(code, at)
+    text = _source_of(file, span)
+    try:
+        expression = ast.parse(f"({text})", mode="eval").body
+    except SyntaxError:
+        try:
+            expression = getattr(
+                ast.parse(text).body[0], "iter", None
+            )  # Python 3.11 gives the whole of a loop
+        except (SyntaxError, IndexError):
+            expression = None
+    return expression, span in _deciding("".join(linecache.getlines(file)))
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(getattr(node, "value", None), str)
+
+
+@functools.lru_cache(maxsize=16)
+def _deciding(source: str) -> frozenset[tuple[int | None, ...]]:
+    """Return the spans of calls whose values are compared, made whole numbers or shown, and have no derivative."""
+    import ast
 
     try:
-        expression = ast.parse(f"({_source_of(*place_of(code, at))})", mode="eval").body
+        tree = ast.parse(source)
     except SyntaxError:
-        return ("",)
-    names: list[str] = []
-    function = expression.func if isinstance(expression, ast.Call) else expression
-    while isinstance(function, ast.Attribute):
-        names.append(function.attr)
-        function = function.value
-    if not isinstance(expression, ast.Call) or not isinstance(function, ast.Name):
-        return ("",)
-    return (function.id, *reversed(names))
+        return frozenset()
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    found = set()
+    for call in above:
+        node: ast.AST = call
+        while isinstance(call, ast.Call) and (parent := above.get(node)) is not None:
+            if isinstance(parent, (ast.Compare, ast.FormattedValue, ast.Expr)) or (
+                node is getattr(parent, "test", None) or _is_text(getattr(parent, "left", None))
+            ):
+                found.add((call.lineno, call.end_lineno, call.col_offset, call.end_col_offset))
+                break
+            if isinstance(parent, ast.Call):
+                called = ast.unparse(parent.func).rpartition(".")
+                name = called[2] if called[0] in ("", "math", "np", "numpy") else ""
+                if node is not parent.func and (name in _OF_WHOLE_NUMBERS or called[2] in _OF_TEXTS):
+                    found.add((call.lineno, call.end_lineno, call.col_offset, call.end_col_offset))
+                    break
+                if name not in _OF_NUMBERS:
+                    break
+            elif not isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Tuple)):
+                break
+            node = parent
+    return frozenset(found)
 
 
 def _source_of(file: str, span: tuple[int | None, ...] | None) -> str:

@@ -117,7 +117,6 @@ class Recorder(RecordingBlock):
         self._inputs.clear()
         self._guarded.clear()
         self.numbers.clear()
-        self.plain_numbers.clear()
         for value in self.graph.inputs:
             value.data = None
         for node in self.graph.nodes:
@@ -127,6 +126,7 @@ class Recorder(RecordingBlock):
             for node in self.graph.nodes:
                 node.inputs = ()
             self.graph.nodes, self.graph.constants = [], []
+            self.plain_numbers.clear()
 
     def guard(self, value: Value, decides: Decides, what: str) -> None:
         """Note that `what` lets a value, as it is now, decide what is recorded."""

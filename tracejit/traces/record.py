@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.autodiff import forward
 from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Call, NumberPart, layouts, packed
@@ -24,6 +25,7 @@ from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
+from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import State
 from tracejit.record.subscripts import Subscripts
@@ -121,13 +123,30 @@ def record(
         graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
     )
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
-    own_result = result.assemble(arrays)
-    recorded = Recording(trace if _is_kept(recorder) else None, own_result, recorder.needed)
-    if stores.stores:
-        own_result, stored = own_result if stores.returns else (own_result, ())
-        recorded = recorded._replace(result=own_result, commit=partial(stores.commit_recorded, stored, call))
+    trace.plain_inputs = _plain_inputs(recorder)
+    kept = trace if _is_kept(recorder) else None
+    recorded = _committing(Recording(kept, result.assemble(arrays), recorder.needed), stores, call)
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+def _committing(recorded: Recording, stores: Stores, call: Call) -> Recording:
+    """Return a recording whose result is without what is stored, which its commit stores."""
+    if not stores.stores:
+        return recorded
+    result, stored = recorded.result if stores.returns else (recorded.result, ())
+    return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored, call))
+
+
+def _plain_inputs(recorder: recorders.Recorder) -> dict[int, PlainNumber]:
+    """Return the numbers of the inputs that plain numbers without a derivative depend on, and who made these."""
+    nodes = recorder.graph.nodes
+    return {
+        number: plain
+        for value, plain in recorder.plain_numbers.items()
+        for number, read in enumerate(recorder.graph.inputs)
+        if value is read or forward.path(nodes, [read], [value])
+    }
 
 
 def _is_kept(recorder: recorders.Recorder) -> bool:
@@ -401,6 +420,8 @@ def _spliced(
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
+    for value, plain in recorder.plain_numbers.items():
+        outer.plain_numbers.setdefault(partner[value], plain)
     results = _elements_apart(recorder, values, call)
     return [
         dlarray._wrap(data, leaf._format, partner[value])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A trace: the graph of one recording of a function, its replays, and the structure of its result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tracejit.ops import Op
 from tracejit.program import NO_WRITES, Writes
 from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
+from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import NO_EFFECTS, Effects
@@ -264,6 +265,8 @@ class Trace(Replayable):
         # Whether the function may handle an error, so that it has to see that an index is out of range.
         self.handles_errors = False
         self.side_effect: SideEffect | None = None
+        # By the inputs that they depend on: plain numbers without a derivative (record/plain_numbers.py).
+        self.plain_inputs: Mapping[int, PlainNumber] = {}
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
         self.guards = guards
@@ -324,6 +327,9 @@ class Trace(Replayable):
         except GuardFailed:
             return MISS
         self.state.accepted()
+        for number, plain in self.plain_inputs.items():
+            if (value := targets[number]._value) is not None:
+                value.owner.plain_numbers.setdefault(value, plain)
         for target, content in zip(effects.targets, outputs[len(self.result.formats) :], strict=False):
             views.store(targets[target], content)
         return self._stored(self.result.assemble(outputs), call, objects)

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,12 @@ class Checkpoint:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                self._arrays = {name: file[name] for name in file.files}
+            with open(path, "rb") as opened:
+                file = np.load(opened, allow_pickle=False)
+                self._arrays = dict(file) if isinstance(file, Mapping) else {}  # a file .npy is one array
             self.meta: dict[str, Any] = json.loads(str(self._arrays[_META]))
+            if not isinstance(self.meta, dict):
+                raise ValueError("the counters are not by name")
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no checkpoint"
             raise ArgumentError(f"trainnet: resume: {path} cannot be read ({why}).") from error

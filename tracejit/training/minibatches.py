@@ -13,7 +13,7 @@ from tracejit.functions.random import randperm, rng
 from tracejit.functions.rng import Generator, RngState
 from tracejit.record import recorder
 from tracejit.training.observations import Observations, observations, stacked
-from tracejit.util.arguments import flag, integer, is_option
+from tracejit.util.arguments import as_index, flag, integer, is_option
 from tracejit.util.text import brief, count
 
 _FUNCTION = "minibatchqueue"
@@ -226,12 +226,11 @@ class minibatchqueue:
             ArgumentError: `state` is none, or of a longer queue.
         """
         try:
-            position, shuffled = state["position"], state["shuffle"]
+            position, shuffled = as_index(state["position"]), state["shuffle"]
             at = None if shuffled is None else RngState(*shuffled)
-            valid = 0 <= position <= self.num_mini_batches
         except (TypeError, KeyError, ValueError):
-            valid = False
-        if not valid:
+            position = at = None
+        if position is None or not 0 <= position <= self.num_mini_batches:
             raise ArgumentError(
                 f"{_FUNCTION}.restore: state must be that of a queue of {count(self.num_mini_batches, 'mini-batch')}, "
                 f"not {brief(state)}."

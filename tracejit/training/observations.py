@@ -11,7 +11,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import brief
+from tracejit.util.text import brief, count
 
 _FUNCTION = "minibatchqueue"
 
@@ -65,9 +65,15 @@ class Items(NamedTuple):
     def take(self, numbers: np.ndarray) -> tuple[Any, ...]:
         """Return the observations with some numbers: a list of them, or a list for each part of their tuples."""
         items = [self.data[number] for number in numbers.tolist()]
-        if items and all(isinstance(item, tuple) for item in items):
-            return tuple([list(part) for part in zip(*items, strict=True)])
-        return (items,)
+        if not items or not all(isinstance(item, tuple) for item in items):
+            return (items,)
+        for number, item in zip(numbers.tolist(), items, strict=True):
+            if len(item) != len(items[0]):
+                raise DimsError(
+                    f"{_FUNCTION}: observations {numbers[0]} and {number} have {count(len(items[0]), 'part')} and "
+                    f"{len(item)}; the tuples of a list or data set must have the same parts."
+                )
+        return tuple([list(part) for part in zip(*items, strict=True)])
 
 
 Observations = Array | Items
@@ -88,15 +94,19 @@ def observations(data: Any, name: str) -> Observations:
     """
     if isinstance(data, (dlarray, np.ndarray)) or hasattr(type(data), "__dlpack__"):
         return _of_array(as_array(data, _FUNCTION, name), name)
-    kind = type(data)
-    if isinstance(data, (str, bytes, dict)) or not (
-        hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
-    ):
+    if isinstance(data, (str, bytes, dict)) or not _has_items(data):
         raise ArgumentError(
             f"{_FUNCTION}: {name} must be an array, a list of observations, or an object with a length whose items are "
             f"observations, not {brief(data)}."
         )
     return Items(data)
+
+
+def _has_items(data: Any) -> bool:
+    try:
+        return len(data) >= 0 and hasattr(type(data), "__getitem__")
+    except TypeError:  # a sparse matrix has a length that says why it has none
+        return False
 
 
 def _of_array(array: dlarray, name: str) -> Array:

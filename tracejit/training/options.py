@@ -62,13 +62,18 @@ class TrainingOptions(NamedTuple):
             epoch: from 1 on.
             iteration: from 1 on.
             iterations: number of all iterations.
+
+        Raises:
+            ArgumentError: a function that is the schedule returns no number, or one less than 0.
         """
         schedule, rate = self.learn_rate_schedule, self.initial_learn_rate
         if schedule == "piecewise":
             return float(rate * self.learn_rate_drop_factor ** ((epoch - 1) // self.learn_rate_drop_period))
         if schedule == "cosine":
             return rate * 0.5 * (1.0 + math.cos(math.pi * (iteration - 1) / iterations))
-        return rate if schedule == "none" else float(schedule(rate, epoch, iteration))
+        if schedule == "none":
+            return rate
+        return _number("the result of learn_rate_schedule", schedule(rate, epoch, iteration))
 
 
 def trainingoptions(

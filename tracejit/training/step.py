@@ -14,6 +14,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from tracejit import tree
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
@@ -142,9 +144,11 @@ class TrainingStep:
 
     def _trained(self, net: Any, moments: Any, batch: Any, rate: Any, iteration: Any) -> Any:
         *outputs, state = net.forward(*batch[: self._inputs])
-        values = self._values(outputs, batch)
-        gradients = self._limited(self._regularized(net, dlgradient(values["loss"], net.learnables)))
-        options, net = self._options, net.with_state(state)
+        loss = self._number("loss", self._loss, outputs, batch)
+        gradients = self._limited(self._regularized(net, dlgradient(loss, net.learnables)))
+        values = self._values(loss, outputs, batch)  # metrics have no derivative, so math.sqrt may be one
+        options = self._options
+        net = net._with_state_for_others(state)  # the next mini-batch has other sequences
         if options.solver == "adam":
             net, *moments = adamupdate(
                 net, gradients, moments[0], moments[1], iteration, rate, options.gradient_decay_factor,
@@ -160,18 +164,23 @@ class TrainingStep:
 
     def _evaluated(self, net: Any, batch: Any) -> Any:
         outputs = net.predict(*batch[: self._inputs])
-        return self._values([*outputs] if isinstance(outputs, tuple) else [outputs], batch)
+        outputs = [*outputs] if isinstance(outputs, tuple) else [outputs]
+        return self._values(self._number("loss", self._loss, outputs, batch), outputs, batch)
 
-    def _values(self, outputs: list[Any], batch: Any) -> dict[str, Any]:
+    def _values(self, loss: Any, outputs: list[Any], batch: Any) -> dict[str, Any]:
+        metrics = self._options.metrics
+        return {"loss": loss} | {
+            name: self._number(name, metric, outputs, batch) for name, metric in metrics.items()
+        }
+
+    def _number(self, name: str, function: Function, outputs: list[Any], batch: Any) -> Any:
+        """Return the loss, or a metric, of outputs and of the targets of a mini-batch."""
         targets = batch[self._inputs :]
-        functions = {"loss": self._loss, **self._options.metrics}
-        for name, function in functions.items():
-            _check_takes(name, function, len(outputs), len(targets))
-        values = {name: function(*outputs, *targets) for name, function in functions.items()}
-        for name, value in values.items():
-            if getattr(value, "size", 1) != 1:
-                raise _no_number(name, value)
-        return values
+        _check_takes(name, function, len(outputs), len(targets))
+        value = function(*outputs, *targets)
+        if getattr(value, "size", 1) != 1:
+            raise _no_number(name, value)
+        return value
 
     def _regularized(self, net: Any, gradients: Any) -> Any:
         rate = self._options.l2_regularization
@@ -186,8 +195,8 @@ class TrainingStep:
         if method == "absolute-value":
             return dlupdate(lambda g: elementwise.clip(g, -most, most), gradients)
         if method == "l2norm":
-            return dlupdate(lambda g: _shortened(g, reductions.sum(g * g), most), gradients)
-        squares = sum([reductions.sum(row.value * row.value) for row in gradients])
+            return dlupdate(lambda g: _shortened(g, _square(g), most), gradients)
+        squares = sum([_square(row.value) for row in gradients])
         return dlupdate(lambda g: _shortened(g, squares, most), gradients)
 
 
@@ -204,8 +213,14 @@ def _check_takes(name: str, function: Function, outputs: int, targets: int) -> N
         return
 
 
+def _square(g: Any) -> Any:
+    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
+    wide = g.astype(np.float64)
+    return reductions.sum(wide * wide)
+
+
 def _shortened(g: Any, square: Any, most: float) -> Any:
-    return g * (most / elementwise.maximum(elementwise.sqrt(square), most))
+    return g * (most / elementwise.maximum(elementwise.sqrt(square), most)).astype(g.dtype)
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:

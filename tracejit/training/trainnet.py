@@ -61,7 +61,8 @@ def trainnet(
         options: as trainingoptions() returns them; None for those of "adam".
         resume: path of a checkpoint, or of a folder whose last one is taken, to go on from. The result is that of a
             training that never stopped, to the last bit, if everything else is as it was and steps are replayed. The
-            random numbers of rng() go on from there, too. None to begin anew.
+            random numbers of rng() go on from there, too. Metrics may be others: they are NaN where there were none.
+            None to begin anew.
 
     Returns:
         net, info: the network, and a TrainingInfo.
@@ -164,7 +165,7 @@ class _Training:
             if reason is None:
                 self.epoch += 1
         net, iteration = self.net, self.iteration
-        if options.output_network == "best-validation" and self.validations:
+        if options.output_network == "best-validation" and self.best[1]:  # a loss of validation was a number
             _, iteration, net = self.best
         return net, TrainingInfo(
             _columns(self.rows), _columns(self.validations), reason or "max_epochs completed", iteration
@@ -195,7 +196,8 @@ class _Training:
         ):
             print("  ".join(f"{name} {value:.5g}" for name, value in shown.items()), flush=True)
         self._save_if_due(last)
-        if options.output_fcn is not None and options.output_fcn(shown) is True:
+        stops = None if options.output_fcn is None else options.output_fcn(shown)
+        if isinstance(stops, (bool, np.bool_)) and stops:
             return "output_fcn returned True"
         return self._reason()
 
@@ -286,7 +288,9 @@ class _Training:
 
 
 def _columns_of_lists(rows: list[Row]) -> dict[str, list[Any]]:
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+    """Return the columns of a history, NaN where a row lacks one: a training may go on with other metrics."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name, math.nan) for row in rows] for name in names}
 
 
 def _rows(columns: dict[str, list[Any]]) -> list[Row]:

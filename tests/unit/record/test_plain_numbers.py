@@ -2,9 +2,11 @@
 """A derivative by an array is an error where another library made a plain number of a value that depends on it."""
 
 import cmath
+import functools
+import logging
 import math
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,10 +17,20 @@ import tracejit as tj
 pytestmark = pytest.mark.usefixtures("python_backend")
 
 
+class Slotted:
+    """Holds a function of the module `math` in a slot."""
+
+    __slots__ = ("own",)
+
+    def __init__(self) -> None:
+        self.own = math.atan
+
+
 class Model:
     """Holds a function of the module `math` as an attribute."""
 
     function = math.cosh
+    static = staticmethod(math.cosh)
 
     def __init__(self) -> None:
         self.own = math.atan
@@ -27,7 +39,15 @@ class Model:
         return self.own(x) * x
 
 
-MODEL = Model()
+class Named(NamedTuple):
+    """Holds a function of the module `math` in a field."""
+
+    own: Any = math.atan
+
+
+MODEL, SLOTTED, NAMED = Model(), Slotted(), Named()
+TABLE, LISTED = {"sine": math.sin}, (math.cos, math.sin)
+POWER, OF_ALL = functools.partial(math.pow, 2.0), np.vectorize(math.erf)
 
 
 def derivative(fun: Any, x: float = 2.0) -> Any:
@@ -57,7 +77,48 @@ def in_a_comprehension(x: Any) -> Any:
     return sum(x * math.pow(x, k) for k in range(3))
 
 
+def in_a_loop_over_a_map(x: Any) -> Any:
+    total = 0.0
+    for number in map(math.sin, [x, 2 * x]):
+        total = total + number * x
+    return total
+
+
+def kept(x: Any) -> Any:
+    return x * x if (root := math.sqrt(x)) > 1.0 else x * root
+
+
+def until(x: Any) -> Any:
+    while math.sqrt(x * x) > 1.5:
+        x = x / 2.0
+    return x
+
+
+def shown(x: Any) -> Any:
+    print(f"{math.log(x):.3f}", math.log10(x), round(math.log2(x), 2))
+    print("%f %f" % (math.cos(x), 2.0), "{}".format(math.cosh(x)), "%f" % math.tan(x))  # noqa: UP031, UP032
+    logging.getLogger(__name__).debug("%f", math.sinh(x))
+    math.exp(x)
+    assert math.sin(x) < 1.0
+    return x * x
+
+
 DROPPING = {
+    "math.sin ": lambda x: TABLE["sine"](x) * x,
+    "math.sin  ": lambda x: LISTED[1](x) * x,
+    "math.sin   ": lambda x: getattr(math, "sin")(x) * x,  # noqa: B009
+    "math.sin    ": lambda x: sum(map(math.sin, [x, x])) * x,
+    "math.sin     ": lambda x: sum([*map(math.sin, [x, x])]) * x,
+    "math.sin      ": in_a_loop_over_a_map,
+    "math.sqrt ": kept,
+    "math.cosh": lambda x: MODEL.function(x) * x,
+    "math.cosh ": lambda x: MODEL.static(x) * x,
+    "math.atan ": lambda x: SLOTTED.own(x) * x,
+    "math.atan  ": lambda x: NAMED.own(x) * x,
+    "math.asinh": lambda x: sum([number * x for number in map(math.asinh, [x, x])]),
+    "math.pow ": lambda x: POWER(x) * x,
+    "math.erf": lambda x: OF_ALL(x) * x,
+    "math.tanh": lambda x: int(x) * (1.0 + max(math.tanh(x), 0.0)) * x,
     "math.sin": lambda x: math.sin(x) * x,
     "math.exp": lambda x: exp(-x * 2) * x,
     "math.sqrt": aliased,
@@ -86,6 +147,14 @@ KEEPING = {
     "a product": (lambda x: math.prod([x, x]), 4.0),
     "a search": (lambda x: optimize.newton(lambda r: r * r - x, 1.5), 0.5 / math.sqrt(2.0)),
     "Gauss": (lambda x: integrate.fixed_quad(lambda t: t * x, 0.0, 1.0)[0] * x, 2.0),
+    "an order": (lambda x: max([x, -3.0 * x], key=math.fabs) * x, -12.0),
+    "a branch": (lambda x: x * x if math.sqrt(x) > 1.0 else x, 4.0),
+    "a branch by several": (lambda x: x if x < 0 or 2 * abs(math.log(x) - 1) < 0.1 else x * x, 4.0),
+    "a loop": (until, 0.5),
+    "a number of steps": (lambda x: sum([x for _ in range(int(3 * math.sqrt(x)))]), 4.0),
+    "a rounded number": (lambda x: x * math.ceil(math.log(x)), 1.0),
+    "what is shown": (shown, 4.0),
+    "float of a map": (lambda x: float(next(map(float, [x]))) * x, 2.0),
     "a step from the root": (
         lambda x: (r := optimize.brentq(lambda r: r * r - float(x), 0.0, 9.0)) - (r * r - x) / (2 * r),
         0.5 / math.sqrt(2.0),
@@ -96,7 +165,7 @@ KEEPING = {
 @pytest.mark.parametrize("name", DROPPING)
 def test_a_dropped_derivative_is_an_error(name: str) -> None:
     with pytest.raises(
-        tj.GradientError, match=rf"^dlgradient: {name} at .*{__name__}\.py:\d+ made a plain number"
+        tj.GradientError, match=rf"^dlgradient: {name.strip()} at .*{__name__}\.py:\d+ made a plain number"
     ):
         derivative(DROPPING[name])
 
@@ -150,6 +219,14 @@ def test_in_replays_too() -> None:
             tj.GradientError, match=r"math\.exp at .* Use np\.exp, or pass float\(x\) to math\.exp"
         ):
             step(tj.dlarray(np.ones(2)))
+
+
+def test_in_an_accelerated_function_that_is_called() -> None:
+    inner = tj.dlaccelerate(lambda x: x * math.exp(x[0]))
+    for x in (tj.dlarray(np.ones(2)),) * 4:
+        inner(x)
+        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.exp at .* depends on x,"):
+            tj.dlfeval(lambda x: tj.dlgradient(inner(2 * x).sum(), x), x)
 
 
 def test_code_without_source_says_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 from effort import sweep
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 import tracejit as tj
 
@@ -161,6 +162,31 @@ def test_data_sets() -> None:
     queue.shuffle()
     assert sorted(n for batch in numbers(queue) for n in batch) == [*range(5)]
     assert [x.shape for x in tj.minibatchqueue([np.ones(3)] * 5, mini_batch_size=3)] == [(3, 3), (2, 3)]
+
+
+def test_items_have_the_same_parts() -> None:
+    with pytest.raises(
+        tj.DimsError, match=r"^minibatchqueue: observations 0 and 2 have 2 parts and 3; the tuples"
+    ):
+        tj.minibatchqueue([(1, 2), (3, 4), (5, 6, 7)]).next()
+
+
+def test_a_sparse_matrix_has_no_length() -> None:
+    with pytest.raises(
+        tj.ArgumentError, match=r"^minibatchqueue: data must be an array, a list of observations, or"
+    ):
+        tj.minibatchqueue(sparse.csr_matrix(np.eye(3)))
+
+
+@pytest.mark.parametrize("position", [1.5, "1", None, -1, 4])
+def test_a_position_is_an_integer(position: Any) -> None:
+    queue = tj.minibatchqueue(T, mini_batch_size=4)
+    with pytest.raises(
+        tj.ArgumentError, match=r"^minibatchqueue.restore: state must be that of a queue of 3 mini-"
+    ):
+        queue.restore({"position": position, "shuffle": None})
+    queue.restore({"position": np.int64(2), "shuffle": None})
+    assert queue.next().tolist() == [8, 9]
 
 
 def test_sequences_of_many_lengths_are_padded() -> None:

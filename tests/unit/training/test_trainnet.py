@@ -335,3 +335,124 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     broken.write_bytes((tmp_path / "checkpoint_6.npz").read_bytes()[:-100])
     with pytest.raises(tj.ArgumentError, match=r"checkpoint_9.npz cannot be read \(it is no checkpoint\)"):
         resume()
+    for content in (np.ones(3), np.array("[1]"), np.array(1.0)):
+        np.savez(broken, training=content)
+        with pytest.raises(
+            tj.ArgumentError, match=r"checkpoint_9.npz cannot be read \(it is no checkpoint\)"
+        ):
+            resume()
+    np.save(tmp_path / "array.npy", np.ones(3))
+    with pytest.raises(tj.ArgumentError, match=r"array.npy cannot be read \(it is no checkpoint\)"):
+        resume(path=tmp_path / "array.npy")
+
+
+def test_it_goes_on_with_other_metrics(tmp_path: Path) -> None:
+    def train(resume: Any = None, **metrics: Any) -> Any:
+        more = {"metrics": metrics, "validation_data": (X, T), "validation_frequency": 1}
+        return tj.trainnet((X, T), network(), options=checkpointed(tmp_path, **more), resume=resume)[1]
+
+    first = train(a=lambda y, t: y[0, 0])
+    second = train(tmp_path / "checkpoint_4.npz", b=lambda y, t: y[0, 1])
+    for before, after in zip(first[:2], second[:2], strict=True):
+        assert after.keys() == before.keys() | {"b"}
+        np.testing.assert_array_equal(after["loss"], before["loss"])
+        np.testing.assert_array_equal(after["a"], [*before["a"][:4], np.nan, np.nan])
+        np.testing.assert_array_equal(np.isnan(after["b"]), [True] * 4 + [False] * 2)
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_each_mini_batch_begins_with_the_state_that_was_passed(
+    tmp_path: Path, kind: type[nn.Layer], inner: bool
+) -> None:
+    """The sequences of a mini-batch are others than those before, and may be fewer."""
+    x = tj.dlarray(RNG.standard_normal((10, 4, 3)).astype(np.float32), "BTC")
+    t = tj.dlarray(RNG.standard_normal((10, 2)).astype(np.float32), "BC")
+    recurrent = kind(5, output_mode="last")  # type: ignore[call-arg]
+    if inner:
+        recurrent = nn.Network(tj.dlnetwork([nn.SequenceInput(3), recurrent], seed=2))
+    layers = [nn.SequenceInput(3), recurrent, nn.BatchNormalization(), nn.FullyConnected(2)]
+    net = tj.dlnetwork(layers, seed=1)
+    more = {"mini_batch_size": 4, "validation_data": (x[:3], t[:3]), "validation_frequency": 2}
+
+    trained, info = tj.trainnet(
+        (x, t),
+        net,
+        "mse",
+        checkpointed(tmp_path, solver="sgdm", initial_learn_rate=0.0, shuffle="never", **more),
+    )
+    losses = info.training_history["loss"].reshape(2, 3)
+    np.testing.assert_array_equal(losses[0], losses[1])
+    first = tj.mse(net.forward(x[:4], acceleration="none")[0], t[:4]).item()
+    assert losses[0, 0] == pytest.approx(first, rel=1e-5)
+    before, after = arrays_of(net), arrays_of(trained)
+    changed = [name for name, value in after.items() if not np.array_equal(value, before[name])]
+    assert changed == ["batchnorm/trained_mean", "batchnorm/trained_variance"]
+    assert trained.predict(x[:1]).shape == (1, 2)
+
+    options = checkpointed(tmp_path, **more)
+    whole, _ = tj.trainnet((x, t), net, "mse", options)
+    again, _ = tj.trainnet((x, t), net, "mse", options, resume=tmp_path / "checkpoint_2.npz")
+    assert_equal(again, whole)
+
+
+def test_validation_without_a_number_returns_the_last_network() -> None:
+    options = tj.trainingoptions(
+        "adam",
+        **OPTIONS,
+        validation_data=(X * np.nan, T),
+        validation_frequency=1,
+        output_network="best-validation",
+        shuffle="never",
+    )
+    net, info = tj.trainnet((X, T), network(), options=options)
+    last, _ = tj.trainnet((X, T), network(), options=options._replace(output_network="last-iteration"))
+    assert info.output_iteration == 6 and np.isnan(info.validation_history["loss"]).all()
+    assert_equal(net, last)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("method", ["l2norm", "global-l2norm"])
+def test_a_gradient_whose_square_is_infinite_is_shortened(method: str, dtype: str) -> None:
+    net = tj.dlupdate(
+        lambda w: w.astype(dtype), tj.dlnetwork([nn.FeatureInput(4), nn.FullyConnected(1)], seed=1)
+    )
+    x, large = tj.dlarray(np.full((1, 4), 3, dtype), "BC"), 1000.0 if dtype == "float16" else 1e30
+    options = tj.trainingoptions(
+        "sgdm", **(OPTIONS | {"max_epochs": 1}), initial_learn_rate=1.0, l2_regularization=0.0, gradient_threshold=0.5,
+        gradient_threshold_method=method,
+    )  # fmt: skip
+    trained, _ = tj.trainnet((x,), net, lambda y: (y * large).sum(), options)
+    moved = {name: array - arrays_of(net)[name] for name, array in arrays_of(trained).items()}
+    lengths = {name: float(np.linalg.norm(change.astype(float))) for name, change in moved.items()}
+    both = math.hypot(6.0, 1.0) if method == "global-l2norm" else None
+    np.testing.assert_allclose(lengths["fc/weights"], 0.5 * 6.0 / (both or 6.0), rtol=2e-3)
+    np.testing.assert_allclose(lengths["fc/bias"], 0.5 / (both or 1.0), rtol=2e-3)
+    assert {array.dtype for array in moved.values()} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize("stops", [True, np.bool_(True)])
+def test_output_fcn_stops_with_a_truth_value_of_numpy_too(stops: Any) -> None:
+    options = tj.trainingoptions("adam", **OPTIONS, output_fcn=lambda row: stops)
+    assert tj.trainnet((X, T), network(), options=options)[1].stop_reason == "output_fcn returned True"
+    options = tj.trainingoptions("adam", **OPTIONS, output_fcn=lambda row: "said")
+    assert tj.trainnet((X, T), network(), options=options)[1].stop_reason == "max_epochs completed"
+
+
+@pytest.mark.parametrize("given", ["a", None, math.nan, -1.0])
+def test_a_schedule_returns_a_rate(given: Any) -> None:
+    options = tj.trainingoptions("adam", **OPTIONS, learn_rate_schedule=lambda rate, epoch, iteration: given)
+    with pytest.raises(
+        tj.ArgumentError, match=r"^trainingoptions: the result of learn_rate_schedule must be "
+    ):
+        tj.trainnet((X, T), network(), options=options)
+
+
+def test_a_metric_may_be_a_plain_number() -> None:
+    metrics = {
+        "rmse": lambda y, t: math.sqrt(((y - t) ** 2).mean()),
+        "same": lambda y, t: ((y - t) ** 2).mean() ** 0.5,
+    }
+    options = tj.trainingoptions("adam", **OPTIONS, metrics=metrics, acceleration="none")
+    history = tj.trainnet((X, T), network(), options=options)[1].training_history
+    np.testing.assert_allclose(history["rmse"], history["same"], rtol=1e-6)
