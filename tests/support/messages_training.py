@@ -36,6 +36,7 @@ def resumed(net: tj.dlnetwork = NET, solver: str = "sgdm", folder: str = "runs",
         Path("empty").mkdir()
         Path("file").touch()
         train(checkpoint_path="runs")
+        np.savez("file.npz", training=np.array("[]"))
         given = tj.trainingoptions(solver, max_epochs=2, verbose=False, **options)  # type: ignore[arg-type]
         return tj.trainnet((Y, Y), net, "mse", given, resume=folder)
 
@@ -288,5 +289,21 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "trainnet: the checkpoint file/checkpoint_2.npz cannot be written (File exists); set checkpoint_path to a "
         "folder of your own.",
+    ),
+    (
+        lambda: resumed(folder="file.npz"),
+        ArgumentError,
+        "trainnet: resume: file.npz cannot be read (it is no checkpoint).",
+    ),
+    (
+        lambda: train(loss=lambda y, t: np.arange(2)),
+        ArgumentError,
+        "trainnet: loss is array([0, 1]), expected one number; reduce it, as mean() does.",
+    ),
+    (
+        lambda: queue([(1, 2), (3,)]).next(),
+        DimsError,
+        "minibatchqueue: observations 0 and 1 have 2 parts and 1; the tuples of a list or data set must have the same "
+        "parts.",
     ),
 )

@@ -30,6 +30,8 @@ class dlnetwork(EditedNetwork):
     Nothing is changed in place. Every change gives a network that shares what stayed the same. A network is a
     container: of the arguments and results of an accelerated function, for dlgradient and for the updates.
 
+    Long because all that a network does is a method.
+
     Args:
         layers: list of layers; each takes the output of the one before. None for none yet.
         examples: example data or nn.DataLayout for each input, if there is no input layer that tells.

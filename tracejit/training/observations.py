@@ -105,7 +105,7 @@ def observations(data: Any, name: str) -> Observations:
 def _has_items(data: Any) -> bool:
     try:
         return len(data) >= 0 and hasattr(type(data), "__getitem__")
-    except TypeError:  # a sparse matrix has a length that says why it has none
+    except Exception:  # of its own code; a sparse matrix raises a TypeError that says why it has no length
         return False
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+import tracejit.traces.stats  # before a test pretends to be another Python, which imports nothing
 from tracejit.record import subscripts
 
 CALLS = (0, 1, 2, 3, 4, 5, 1, 2, 7)
