@@ -39,7 +39,7 @@ def test_random_convolutions(order: str, busy: int, full: int, monkeypatch: pyte
     monkeypatch.setattr(kernels, "BUSY_THREADS", busy)
     monkeypatch.setattr(convolution_parts, "_FULL", full)
     rnd = random.Random(order)
-    for seed in range(sweep(3 if full else 1, 200, sample=1)):
+    for seed in range(sweep(2 if full else 1, 200, sample=1)):
         operands = operands_of(rnd, (1, 3, 5), (1, 2, 4, 7), ORDERS[order])
         # Blocks compute float32 alone.
         graph, arrays = graph_of(operands, ("float32", "float64")[seed % 2 if full else 0], seed)
