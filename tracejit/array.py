@@ -311,11 +311,15 @@ class dlarray:
             )
         return recorder.need_value(self, what, decides).reshape(())
 
+    def _becomes_plain(self) -> bool:
+        """Return whether a number made of the array would lack a derivative that the array has."""
+        return self._value is not None and self._data.dtype.kind in "fc" and recorder.is_open(self)
+
     def __bool__(self) -> bool:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        if self._value is not None and self._data.dtype.kind in "fc" and recorder.is_open(self):
+        if self._becomes_plain():
             if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
                 _refuse_conversion(self, "an element of an ndarray")
             note(self)
@@ -333,7 +337,7 @@ class dlarray:
         return int(self._single("index"))
 
     def __complex__(self) -> complex:
-        if self._value is not None and self._data.dtype.kind in "fc" and recorder.is_open(self):
+        if self._becomes_plain():
             note(self)
         return complex(self._single("complex()"))
 

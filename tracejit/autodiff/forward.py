@@ -79,6 +79,11 @@ def path(nodes: Sequence[Node], wrt: Sequence[Value], outputs: Sequence[Value]) 
     return live(forward, outputs)
 
 
+def depends(nodes: Sequence[Node], value: Value, wrt: Value) -> bool:
+    """Return whether a value is another one, or is computed from it by nodes that have derivatives."""
+    return value is wrt or bool(path(nodes, [wrt], [value]))
+
+
 def is_smooth(value: Value) -> bool:
     """Return whether a value is of a dtype that has derivatives."""
     return is_inexact(value.dtype)

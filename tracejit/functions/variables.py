@@ -119,7 +119,7 @@ class Variables:
         """Raise an error if a value that a function made a plain number of depends on the arrays."""
         nodes = self.recorder.graph.nodes
         for number, variable in enumerate(self.values):
-            if value is variable or forward.path(nodes, [variable], [value]):
+            if forward.depends(nodes, value, variable):
                 where = recorders.describe_location(plain.where)
                 raise GradientError(
                     f"{self.function}: {plain.by} at {where} made a plain number of a value that depends on "

@@ -269,18 +269,12 @@ class dlnetwork(EditedNetwork):
         return tree.rebuild_node(dlnetwork, self._fixed, leaves)  # type: ignore[no-any-return]
 
     def _with_state_for_others(self, state: Any) -> "dlnetwork":
-        """Return the network with another state but for that of single observations, as other ones come next."""
+        """Return the network with another state, without what layers keep of single observations."""
         content = self._fixed.content
-        values = values_for("with_state", "state", content.state, state)
-        own = self._groups()[STATE]
-        rows = zip(own, values, content.per_observation, strict=True)
-        kept = dict(
-            zip(content.state.names, [old if varies else new for old, new, varies in rows], strict=True)
-        )
-        by_layer: dict[str, dict[str, Any]] = {}
-        for (layer, parameter), value in kept.items():
-            by_layer.setdefault(layer, {})[parameter] = value
-        return self.with_state(by_layer)
+        new = values_for("with_state", "state", content.state, state)
+        rows = zip(self._groups()[STATE], new, content.per_observation, strict=True)
+        values = [before if varies else after for before, after, varies in rows]
+        return self.with_state(table_of(StateTable, content.state, values))
 
     def reset_state(self) -> "dlnetwork":
         """Return the network with the state that its layers begin with."""

@@ -145,7 +145,7 @@ def _plain_inputs(recorder: recorders.Recorder) -> dict[int, PlainNumber]:
         number: plain
         for value, plain in recorder.plain_numbers.items()
         for number, read in enumerate(recorder.graph.inputs)
-        if value is read or forward.path(nodes, [read], [value])
+        if forward.depends(nodes, value, read)
     }
 
 

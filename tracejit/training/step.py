@@ -148,7 +148,7 @@ class TrainingStep:
         gradients = self._limited(self._regularized(net, dlgradient(loss, net.learnables)))
         values = self._values(loss, outputs, batch)  # metrics have no derivative, so math.sqrt may be one
         options = self._options
-        net = net._with_state_for_others(state)  # the next mini-batch has other sequences
+        net = net._with_state_for_others(state)  # the next mini-batch has sequences of its own
         if options.solver == "adam":
             net, *moments = adamupdate(
                 net, gradients, moments[0], moments[1], iteration, rate, options.gradient_decay_factor,

@@ -365,7 +365,7 @@ def test_it_goes_on_with_other_metrics(tmp_path: Path) -> None:
 def test_each_mini_batch_begins_with_the_state_that_was_passed(
     tmp_path: Path, kind: type[nn.Layer], inner: bool
 ) -> None:
-    """The sequences of a mini-batch are others than those before, and may be fewer."""
+    """Each mini-batch has sequences of its own, and the last one may have fewer."""
     x = tj.dlarray(RNG.standard_normal((10, 4, 3)).astype(np.float32), "BTC")
     t = tj.dlarray(RNG.standard_normal((10, 2)).astype(np.float32), "BC")
     recurrent = kind(5, output_mode="last")  # type: ignore[call-arg]
