@@ -188,7 +188,8 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     from tracejit.functions.rng import Generator, RngState
     from tracejit.functions.rolling import roll
     from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-    from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
+    from tracejit.optim.loss_scale import LossScale
+    from tracejit.optim.updates import adamupdate, dlupdate, rmspropupdate, sgdmupdate
     from tracejit.traces.devices import gather, gpu
 
     methods.install()
@@ -364,6 +365,8 @@ __all__ = [
     "l1loss",
     "l2loss",
     "layernorm",
+    "lbfgsstate",
+    "lbfgsupdate",
     "leakyrelu",
     "less",
     "less_equal",
@@ -533,6 +536,7 @@ if typing.TYPE_CHECKING:
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
     from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
+    from tracejit.optim.lbfgs import lbfgsstate, lbfgsupdate
     from tracejit.training.minibatches import minibatchqueue
     from tracejit.training.options import trainingoptions
     from tracejit.training.trainnet import trainnet
@@ -620,6 +624,7 @@ else:
         "nn.check_layer": ("checklayer",),
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
+        "optim.lbfgs": ("lbfgsstate", "lbfgsupdate"),
         "training.minibatches": ("minibatchqueue",),
         "training.options": ("trainingoptions",),
         "training.trainnet": ("trainnet",),

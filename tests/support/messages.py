@@ -30,6 +30,7 @@ import messages_nn
 import messages_numpy
 import messages_ode
 import messages_ops
+import messages_optim
 import messages_record
 import messages_scipy
 import messages_sequences
@@ -100,6 +101,7 @@ TABLES = (
     messages_numpy,
     messages_ode,
     messages_ops,
+    messages_optim,
     messages_record,
     messages_sequences,
     messages_scipy,

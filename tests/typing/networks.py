@@ -92,6 +92,8 @@ def networks(x: dlarray) -> None:
     )
     assert_type(trained, dlnetwork)
     assert_type(info.stop_reason, str)
+    _, state = tj.lbfgsupdate(net, lambda net: model_loss(net, x, x), tj.lbfgsstate(5))
+    assert_type((state.loss, state.line_search_status), tuple[float | None, str])
     y: dlarray = Cube()(x)
     print(y)
 

@@ -26,7 +26,7 @@ from tracejit.functions.layers.class_losses import indexcrossentropy
 from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
 from tracejit.functions.random import rng
 from tracejit.nn.network import dlnetwork
-from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim.updates import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 from tracejit.training.options import TrainingOptions
 from tracejit.util.text import brief, count
 

@@ -78,6 +78,7 @@ CALLED = {
     *(("dlcond", 1), ("dlcond", 2), ("dlscan", 0), ("dlwhile", 0), ("dlwhile", 1)),
     *((name, 0) for name in ("dlmap", "hessian", "hvp", "jacobian", "jvp", "vjp")),
     ("dlupdate", 0),
+    ("lbfgsupdate", 1),
     ("check_gradients", 0),
     ("check_gradients", 1),
     ("flatten", 1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules; LossScale.
+"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules.
 
 Parameters may be a dlarray, a network, or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
 moments are containers of the same structure; for a network they are tables of its learnables. Nothing is changed in
@@ -16,16 +16,14 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import apply, as_array
-from tracejit.aval import FLOAT32, FLOAT64, is_half
-from tracejit.errors import ArgumentError, DimsError, DTypeError
-from tracejit.functions import reductions
+from tracejit.aval import FLOAT64
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.creation import zeros_like
-from tracejit.functions.elementwise import isfinite, logical_and, logical_not, where
 from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.movement import relabel, reshaped
+from tracejit.optim.parameters import arrays_like, arrays_of, factors_of, leaves_like
 from tracejit.record import recorder
 from tracejit.util.arguments import is_real, real
-from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 
@@ -225,9 +223,7 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
     leaves, treedef = tree.flatten(parameters, function="dlupdate")
     columns = [leaves]
     for number, other in enumerate(trees[1:], 1):
-        columns.append(
-            _same_structure("dlupdate", treedef, parameters, "trees[0]", other, f"trees[{number}]")
-        )
+        columns.append(leaves_like("dlupdate", treedef, parameters, "trees[0]", other, f"trees[{number}]"))
     results = [fun(*parts) for parts in zip(*columns, strict=True)]
     lengths = {len(result) if type(result) is tuple else None for result in results}
     if len(lengths) > 1:
@@ -302,10 +298,16 @@ def _square(x: Any) -> Any:
 class _Columns:
     """The arrays of `params` and of the containers that go with it, in the dtypes of `params`."""
 
-    def __init__(self, where: str, params: Any, **others: Any) -> None:
-        self._factors = _factors(where, params)
+    def __init__(self, where: str, params: Any, grads: Any, **moments: Any) -> None:
+        self._factors = factors_of(where, params)
         params, self._put_back = tree.parameters(params, where)
-        self._treedef, self._columns = _columns(where, params, others)
+        self._treedef, arrays = arrays_of(where, params)
+        self._columns = [arrays, arrays_like(where, self._treedef, params, arrays, grads, "grads")]
+        for name, other in moments.items():
+            if other is None or (type(other) is list and not other):
+                self._columns.append([zeros_like(array) for array in arrays])
+            else:
+                self._columns.append(arrays_like(where, self._treedef, params, arrays, other, name))
 
     def updated(self, update: Callable[..., tuple[Any, ...]]) -> list[Any]:
         """Return containers of the results of ``update(factor, p, g, ...)`` for each parameter; `params` is first."""
@@ -320,147 +322,3 @@ class _Columns:
             tree.unflatten(self._treedef, [result[i] for result in results]) for i in range(len(kept))
         ]
         return [self._put_back(containers[0]), *containers[1:]]
-
-
-def _factors(where: str, params: Any) -> list[float]:
-    """Return the factor of the learning rate for each parameter."""
-    factors: list[float] = []
-    for part in tree.flatten(params, lambda part: isinstance(part, tree.TreeNode), where)[0]:
-        if isinstance(part, tree.TreeNode):
-            rates = part.rates()
-            factors += [1.0] * len(part.parameters()._leaves) if rates is None else rates
-        else:
-            factors.append(1.0)
-    return factors
-
-
-def _columns(where: str, params: Any, others: dict[str, Any]) -> tuple[tree.TreeDef, list[list[Any]]]:
-    leaves, treedef = tree.flatten(params, function=where)
-    arrays = [as_array(leaf, where, "params") for leaf in leaves]
-    for number, array in enumerate(arrays):
-        if array._data.dtype.kind != "f" and not is_half(array._data.dtype):
-            raise DTypeError(
-                f"{where}: {tree.paths(treedef, 'params')[number]} holds {array._data.dtype}, expected "
-                "floating point; leave it out of the containers, or cast it."
-            )
-    columns = [arrays]
-    for name, other in others.items():
-        if name != "grads" and (other is None or (type(other) is list and not other)):
-            columns.append([zeros_like(array) for array in arrays])
-            continue
-        column = [
-            as_array(leaf, where, name)
-            for leaf in _same_structure(where, treedef, params, "params", other, name)
-        ]
-        for number, (array, p) in enumerate(zip(column, arrays, strict=True)):
-            if array._data.shape != p._data.shape or array._format not in (None, p._format):
-                raise DimsError(
-                    f"{where}: {tree.paths(treedef, name)[number]} is of {describe(array)}, but "
-                    f"{tree.paths(treedef, 'params')[number]} is of {describe(p)}; they must have the same "
-                    "sizes and labels."
-                )
-            column[number] = relabel(in_dtype(array, p._data.dtype), p._format)
-        columns.append(column)
-    return treedef, columns
-
-
-def _same_structure(
-    where: str, treedef: tree.TreeDef, first: Any, first_name: str, other: Any, name: str
-) -> list[Any]:
-    """Return the leaves of a container, which must have the structure of the first one."""
-    other, _ = tree.parameters(other, where)
-    leaves, other_treedef = tree.flatten(other, function=where)
-    if other_treedef != treedef:
-        difference = tree.difference_of_trees(first, other, first_name, name)
-        raise ArgumentError(
-            f"{where}: {name} does not match {first_name}: {difference}. They must have the same containers and keys."
-        )
-    return leaves
-
-
-class LossScale(NamedTuple):
-    """The scale of a loss in training with numbers of 16 bits, which adapts itself.
-
-    Gradients below 6e-8, the smallest number of float16, would be 0. Those of the loss times a scale are not, and
-    are divided by the scale in float32. Where one of them is infinite or NaN the step is left out and the scale
-    becomes smaller; after a number of steps without, it grows. (P. Micikevicius and others, Mixed precision
-    training, ICLR 2018.)
-
-    Attributes:
-        scale: scalar array of float32, the factor.
-        steps: scalar array of int32, how many steps with finite gradients are behind since the scale changed.
-
-    Examples:
-        >>> import numpy as np, tracejit as tj
-        >>> def gradients(w, x, scaling):
-        ...     loss = tj.mean(1e-7 * w.astype(np.float16) * x)
-        ...     return tj.dlgradient(scaling.scaled(loss), w)
-        >>> w, x = tj.dlarray(np.ones(2, np.float32)), tj.dlarray(np.array([0.01, 0.02], np.float16))
-        >>> scaling = tj.LossScale.of(2.0**16)
-        >>> found = tj.dlfeval(gradients, w, x, scaling)
-        >>> found, finite, scaling = scaling.unscaled(found)
-        >>> finite.item(), scaling.steps.item()
-        (True, 1)
-    """
-
-    scale: Any
-    steps: Any
-
-    @classmethod
-    def of(cls, scale: float = 2.0**16) -> "LossScale":
-        """Return the state before the first step.
-
-        Args:
-            scale: the first factor, which is positive and finite; a power of two rounds nothing.
-
-        Raises:
-            ArgumentError: for any other factor.
-        """
-        if not is_real(scale) or not 0 < scale < math.inf:
-            raise ArgumentError(f"LossScale.of: scale must be positive and finite, not {brief(scale)}.")
-        return cls(as_array(np.array(scale, np.float32)), as_array(np.array(0, np.int32)))
-
-    def scaled(self, loss: Any) -> Any:
-        """Return the loss in float32 times the scale: what to differentiate."""
-        return in_dtype(as_array(loss, "LossScale.scaled", "loss"), FLOAT32) * self.scale
-
-    def unscaled(
-        self, grads: Any, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000
-    ) -> tuple[Any, Any, "LossScale"]:
-        """Return gradients of a scaled loss over the scale, whether all are finite, and the state of the next step.
-
-        Args:
-            grads: gradients of the scaled loss: a dlarray, or a container of such arrays.
-            growth: the factor of the scale after `interval` steps with finite gradients.
-            backoff: the factor of the scale after gradients that are not finite.
-            interval: a number of steps.
-
-        Returns:
-            Gradients in float32, a scalar array of bool, and a LossScale.
-        """
-        leaves, structure = tree.flatten(grads)
-        wide = [in_dtype(as_array(leaf, "LossScale.unscaled", "grads"), FLOAT32) for leaf in leaves]
-        finite = as_array(np.array(True))
-        for leaf in wide:
-            finite = logical_and(finite, reductions.all(isfinite(leaf)))
-        grown = self.steps + 1 >= interval
-        larger = where(grown, self.scale * np.float32(growth), self.scale)
-        scale = where(finite, where(isfinite(larger), larger, self.scale), self.scale * np.float32(backoff))
-        steps = where(logical_and(finite, logical_not(grown)), self.steps + 1, 0 * self.steps)
-        return (
-            tree.unflatten(structure, [leaf / self.scale for leaf in wide]),
-            finite,
-            LossScale(scale, steps),
-        )
-
-    def chosen(self, finite: Any, new: Any, old: Any) -> Any:
-        """Return the new parameters, or the old ones where gradients were not finite.
-
-        Args:
-            finite: the second result of `unscaled`.
-            new: parameters after the update: a dlarray, or a container of such arrays.
-            old: those before, of the same structure.
-        """
-        leaves, structure = tree.flatten(new)
-        before, _ = tree.flatten(old)
-        return tree.unflatten(structure, [where(finite, *pair) for pair in zip(leaves, before, strict=True)])
