@@ -41,6 +41,17 @@ def resumed(net: tj.dlnetwork = NET, solver: str = "sgdm", folder: str = "runs",
         return tj.trainnet((Y, Y), net, "mse", given, resume=folder)
 
 
+def resumed_without_changes() -> object:
+    """Train by L-BFGS, and go on from a checkpoint that lacks an array."""
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        given = tj.trainingoptions("lbfgs", max_iterations=1, verbose=False, checkpoint_path=".")
+        tj.trainnet((Y, Y), NET, "mse", given)
+        content = dict(np.load("checkpoint_1.npz"))
+        del content["changes"]
+        np.savez("part.npz", **content)  # type: ignore[arg-type]
+        return tj.trainnet((Y, Y), NET, "mse", given, resume="part.npz")
+
+
 def empty() -> tj.minibatchqueue:
     """Return a queue whose mini-batches were taken."""
     taken = queue()
@@ -159,6 +170,28 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "None}.",
     ),
     (
+        lambda: tj.trainingoptions("lbfgs", mini_batch_size=8),
+        ArgumentError,
+        'trainingoptions: mini_batch_size is no option of the solver "lbfgs"; leave it out. It is one of "sgdm", '
+        '"adam" or "rmsprop".',
+    ),
+    (
+        lambda: tj.trainingoptions("adam", momentum=0.5),
+        ArgumentError,
+        'trainingoptions: momentum is no option of the solver "adam"; leave it out. It is one of "sgdm".',
+    ),
+    (
+        lambda: tj.trainnet(queue(Y, Y), NET, "mse", tj.trainingoptions("lbfgs")),
+        ArgumentError,
+        'trainnet: the solver "lbfgs" takes all observations at once, but data has 3 mini-batches of 2; set '
+        "mini_batch_size to 5.",
+    ),
+    (
+        resumed_without_changes,
+        ArgumentError,
+        "trainnet: resume: part.npz is no checkpoint: it has no array changes.",
+    ),
+    (
         lambda: train(net="net"),
         ArgumentError,
         "trainnet: net must be a dlnetwork, not 'net'.",
@@ -220,7 +253,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.trainingoptions("sgd"),
         ArgumentError,
-        'trainingoptions: solver must be "sgdm", "adam" or "rmsprop", not \'sgd\'.',
+        'trainingoptions: solver must be "sgdm", "adam", "rmsprop" or "lbfgs", not \'sgd\'.',
     ),
     (
         lambda: tj.trainingoptions("adam", shuffle="always"),
@@ -256,7 +289,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.trainingoptions("adam", metrics={"loss": max}),
         ArgumentError,
         'trainingoptions: metrics must be a dict with a function for each name other than "iteration", "epoch", '
-        '"learn_rate" or "loss", not {\'loss\': <built-in function max>}.',
+        '"learn_rate", "loss", "gradient_norm" or "step_norm", not {\'loss\': <built-in function max>}.',
     ),
     (
         lambda: tj.trainingoptions("adam", output_fcn=3),  # type: ignore[arg-type]

@@ -26,7 +26,6 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
                 "l2_regularization": 0.0,
                 "gradient_threshold": 1.0,
                 "gradient_threshold_method": "l2norm",
-                "momentum": 0.5,
                 "gradient_decay_factor": 0.8,
                 "squared_gradient_decay_factor": 0.9,
                 "epsilon": 1e-7,
@@ -43,7 +42,21 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
                 "checkpoint_frequency_unit": "iteration",
                 "acceleration": "none",
             },
-        )
+        ),
+        (("sgdm",), {"momentum": 0.5}),
+        (
+            ("lbfgs",),
+            {
+                "max_iterations": 5,
+                "gradient_tolerance": 1e-4,
+                "step_tolerance": 1e-4,
+                "history_size": 5,
+                "initial_inverse_hessian_factor": 0.5,
+                "initial_step_size": "auto",
+                "line_search_method": "strong-wolfe",
+                "max_num_line_search_iterations": 10,
+            },
+        ),
     ],
     "minibatchqueue": [
         (

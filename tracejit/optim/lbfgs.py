@@ -19,14 +19,14 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, ArgumentValueError, TraceError
+from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions.formats import describe
 from tracejit.optim.line_search import METHODS, Point, search
 from tracejit.optim.parameters import arrays_like, arrays_of, factors_of
 from tracejit.record import recorder
 from tracejit.traces.devices import gpu
 from tracejit.util import devices
-from tracejit.util.arguments import callable_, integer, is_option, real
+from tracejit.util.arguments import callable_, is_option, number_of_things, positive
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, count
 
@@ -106,25 +106,9 @@ def lbfgsstate(history_size: int = 10, initial_inverse_hessian_factor: float = 1
         LbfgsState(loss=None, gradients_norm=nan, step_norm=nan, line_search_status='', 0 of 3 steps)
     """
     return LbfgsState(
-        counted("lbfgsstate", "history_size", history_size),
+        number_of_things("lbfgsstate", "history_size", history_size),
         positive("lbfgsstate", "initial_inverse_hessian_factor", initial_inverse_hessian_factor),
     )
-
-
-def counted(function: str, name: str, value: Any) -> int:
-    """Return an argument that is a number of things, at least one."""
-    number = integer(function, name, value)
-    if number < 1:
-        raise ArgumentValueError(f"{function}: {name} must be at least 1, not {number}.")
-    return number
-
-
-def positive(function: str, name: str, value: Any) -> float:
-    """Return an argument that is a positive and finite number."""
-    number = float(real(function, name, value))
-    if not 0.0 < number < math.inf:
-        raise ArgumentValueError(f"{function}: {name} must be positive and finite, not {brief(value)}.")
-    return number
 
 
 def lbfgsupdate(
@@ -187,7 +171,7 @@ def lbfgsupdate(
         raise ArgumentError(
             f"{_FUNCTION}: line_search_method must be {listed_methods()}, not {brief(line_search_method)}."
         )
-    most = counted(_FUNCTION, "max_num_line_search_iterations", max_num_line_search_iterations)
+    most = number_of_things(_FUNCTION, "max_num_line_search_iterations", max_num_line_search_iterations)
     size = step_size(_FUNCTION, initial_step_size)
     if recorder.recorder() is not None:
         raise TraceError(

@@ -19,19 +19,34 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.nn.network import dlnetwork
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _NAME = re.compile(r"checkpoint_(\d+)\.npz")
 _META = "training"
 
 
-def save(folder: str, iteration: int, tables: dict[str, Any], meta: dict[str, Any]) -> str:
+class Saved(NamedTuple):
+    """The state of a solver, as a checkpoint holds it.
+
+    tables      tables of arrays, by name
+    arrays      other arrays, by name
+    numbers     numbers and texts, by name
+    """
+
+    tables: dict[str, Any]
+    arrays: Mapping[str, np.ndarray] = {}
+    numbers: Mapping[str, Any] = {}
+
+
+def save(folder: str, iteration: int, tables: dict[str, Any], solver: Saved, meta: dict[str, Any]) -> str:
     """Write a checkpoint and return its path.
 
     Args:
         folder: made if it is not there.
         iteration: its number.
-        tables: tables of arrays, by name.
+        tables: tables of the network's arrays, by name.
+        solver: the state of the solver.
         meta: what JSON can hold.
 
     Raises:
@@ -40,15 +55,16 @@ def save(folder: str, iteration: int, tables: dict[str, Any], meta: dict[str, An
     path = os.path.join(folder, f"checkpoint_{iteration}.npz")
     arrays = {
         f"{name}/{row.layer}/{row.parameter}": _plain(np.asarray(row.value))
-        for name, rows in tables.items()
+        for name, rows in (tables | solver.tables).items()
         for row in rows
     }
+    text = np.array(json.dumps(meta | {"solver_state": solver.numbers}))
     try:
         os.makedirs(folder, exist_ok=True)
         beside = f"{path}.{os.getpid()}.part"
         try:
             with open(beside, "wb") as file:
-                np.savez(file, **arrays, **{_META: np.array(json.dumps(meta))})  # type: ignore[arg-type]
+                np.savez(file, **arrays, **solver.arrays, **{_META: text})  # type: ignore[arg-type]
             os.replace(beside, path)
         finally:
             if os.path.exists(beside):
@@ -128,6 +144,17 @@ class Checkpoint:
                 )
             found.setdefault(row.layer, {})[row.parameter] = dlarray(array, row.value.format)
         return found
+
+    def array(self, name: str) -> np.ndarray:
+        """Return an array that is in no table.
+
+        Raises:
+            ArgumentError: it is not there.
+        """
+        if name not in self._arrays:
+            raise ArgumentError(f"trainnet: resume: {self.path} is no checkpoint: it has no array {name}.")
+        array: np.ndarray = self._arrays[name]
+        return array
 
     def network(self, name: str, net: dlnetwork) -> dlnetwork:
         """Return a network with the arrays that were saved under a name."""

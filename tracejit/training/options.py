@@ -1,19 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """trainingoptions: how trainnet trains, checked when it is said."""
 
+import inspect
 import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tracejit.errors import ArgumentError, ArgumentValueError
-from tracejit.util.arguments import flag, integer, is_option, real
+from tracejit.optim.lbfgs import step_size
+from tracejit.optim.line_search import METHODS
+from tracejit.util.arguments import flag, is_option, number_of_things, positive, real
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _FUNCTION = "trainingoptions"
-SOLVERS = {"sgdm": 0.01, "adam": 0.001, "rmsprop": 0.001}
-"""The initial learning rates by solver."""
+SOLVERS = {"sgdm": 0.01, "adam": 0.001, "rmsprop": 0.001, "lbfgs": 1.0}
+"""The initial learning rates by solver; "lbfgs" has none, and searches along lines instead."""
+_BY_GRADIENTS = ("sgdm", "adam", "rmsprop")
+_SOLVERS_WITH = {  # the options that not all solvers have
+    **dict.fromkeys(
+        (
+            "max_epochs", "mini_batch_size", "initial_learn_rate", "learn_rate_schedule", "learn_rate_drop_period",
+            "learn_rate_drop_factor", "gradient_threshold", "gradient_threshold_method", "shuffle",
+        ),
+        _BY_GRADIENTS,
+    ),
+    "momentum": ("sgdm",),
+    "gradient_decay_factor": ("adam",),
+    "squared_gradient_decay_factor": ("adam", "rmsprop"),
+    "epsilon": ("adam", "rmsprop"),
+    **dict.fromkeys(
+        (
+            "max_iterations", "gradient_tolerance", "step_tolerance", "history_size",
+            "initial_inverse_hessian_factor", "initial_step_size", "line_search_method",
+            "max_num_line_search_iterations",
+        ),
+        ("lbfgs",),
+    ),
+}  # fmt: skip
 _CHOICES = {
     "learn_rate_schedule": ("none", "piecewise", "cosine"),
     "gradient_threshold_method": ("l2norm", "global-l2norm", "absolute-value"),
@@ -21,6 +46,7 @@ _CHOICES = {
     "output_network": ("last-iteration", "best-validation"),
     "checkpoint_frequency_unit": ("epoch", "iteration"),
     "acceleration": ("auto", "none"),
+    "line_search_method": tuple(METHODS),
 }
 
 
@@ -41,6 +67,14 @@ class TrainingOptions(NamedTuple):
     gradient_decay_factor: float
     squared_gradient_decay_factor: float
     epsilon: float
+    max_iterations: int
+    gradient_tolerance: float
+    step_tolerance: float
+    history_size: int
+    initial_inverse_hessian_factor: float
+    initial_step_size: float | str | None
+    line_search_method: str
+    max_num_line_search_iterations: int
     shuffle: str
     validation_data: Any
     validation_frequency: int
@@ -54,6 +88,16 @@ class TrainingOptions(NamedTuple):
     checkpoint_frequency: int
     checkpoint_frequency_unit: str
     acceleration: str
+
+    @property
+    def limit(self) -> str:
+        """The option that limits the number of passes over the data."""
+        return "max_iterations" if self.solver == "lbfgs" else "max_epochs"
+
+    @property
+    def epochs(self) -> int:
+        """The largest number of passes over the data; an iteration of "lbfgs" is one."""
+        return int(getattr(self, self.limit))
 
     def rate(self, epoch: int, iteration: int, iterations: int) -> float:
         """Return the learning rate of an iteration.
@@ -92,6 +136,14 @@ def trainingoptions(
     gradient_decay_factor: float = 0.9,
     squared_gradient_decay_factor: float | None = None,
     epsilon: float = 1e-8,
+    max_iterations: int = 1000,
+    gradient_tolerance: float = 1e-5,
+    step_tolerance: float = 1e-5,
+    history_size: int = 10,
+    initial_inverse_hessian_factor: float = 1.0,
+    initial_step_size: float | str | None = None,
+    line_search_method: str = "weak-wolfe",
+    max_num_line_search_iterations: int = 20,
     shuffle: str = "once",
     validation_data: Any = None,
     validation_frequency: int = 50,
@@ -109,8 +161,10 @@ def trainingoptions(
     """Return the options of a training for trainnet.
 
     Args:
-        solver: "sgdm", "adam" or "rmsprop".
-        max_epochs: number of passes over the data.
+        solver: "sgdm", "adam" or "rmsprop", whose steps take a mini-batch each; or "lbfgs", whose iterations take all
+            data. Options that the solver does not have are errors.
+        max_epochs: number of passes over the data; of all solvers but "lbfgs", as all options down to `epsilon`, and
+            `shuffle`; only `l2_regularization` is one of "lbfgs" too.
         mini_batch_size: number of observations in a step, unless the data are a minibatchqueue.
         initial_learn_rate: by default 0.01 for "sgdm", else 0.001.
         learn_rate_schedule: "none"; "piecewise", which multiplies the rate by `learn_rate_drop_factor` after each
@@ -126,6 +180,15 @@ def trainingoptions(
         gradient_decay_factor: of "adam".
         squared_gradient_decay_factor: by default 0.999 for "adam", 0.9 for "rmsprop".
         epsilon: of "adam" and "rmsprop".
+        max_iterations: of "lbfgs", as all options down to `max_num_line_search_iterations`.
+        gradient_tolerance: training ends where the norm of the gradients is at most this times the norm of the
+            learnables, or times 1 if that is smaller.
+        step_tolerance: training ends after a step whose norm is at most this.
+        history_size: number of earlier steps that lbfgsupdate learns curvature from.
+        initial_inverse_hessian_factor: the first direction is the negative gradient times this number.
+        initial_step_size: largest element of the first step, "auto", or None, as lbfgsupdate takes it.
+        line_search_method: "weak-wolfe", "strong-wolfe" or "backtracking".
+        max_num_line_search_iterations: number of evaluations in a line search.
         shuffle: when to put the observations in a random order: "once" before training, "never", or "every-epoch".
         validation_data: data that the network is not trained with, as those of trainnet, or None.
         validation_frequency: number of iterations between two validations; the last iteration has one too.
@@ -159,10 +222,10 @@ def _checked(given: dict[str, Any]) -> TrainingOptions:
         raise ArgumentError(f"{_FUNCTION}: solver must be {_listed(tuple(SOLVERS))}, not {brief(solver)}.")
     chosen = {name: _choice(name, given[name]) for name in _CHOICES}
     counts: dict[str, Any] = {
-        name: _count(name, given[name])
+        name: number_of_things(_FUNCTION, name, given[name])
         for name in (
             "max_epochs", "mini_batch_size", "learn_rate_drop_period", "validation_frequency", "verbose_frequency",
-            "checkpoint_frequency",
+            "checkpoint_frequency", "max_iterations", "history_size", "max_num_line_search_iterations",
         )
     }  # fmt: skip
     decay, rate = given["squared_gradient_decay_factor"], given["initial_learn_rate"]
@@ -173,27 +236,45 @@ def _checked(given: dict[str, Any]) -> TrainingOptions:
             name: given[name]
             for name in (
                 "learn_rate_drop_factor", "l2_regularization", "gradient_threshold", "momentum",
-                "gradient_decay_factor", "epsilon", "validation_patience",
+                "gradient_decay_factor", "epsilon", "validation_patience", "gradient_tolerance", "step_tolerance",
             )
         },
     }  # fmt: skip
     found: dict[str, Any] = {name: _number(name, number) for name, number in numbers.items()}
-    return TrainingOptions(
+    options = TrainingOptions(
         solver=solver,
         **counts,
         **found,
         **chosen,
+        initial_inverse_hessian_factor=positive(
+            _FUNCTION, "initial_inverse_hessian_factor", given["initial_inverse_hessian_factor"]
+        ),
+        initial_step_size=step_size(_FUNCTION, given["initial_step_size"]),
         validation_data=given["validation_data"],
         metrics=_metrics(given["metrics"]),
         output_fcn=_function("output_fcn", given["output_fcn"]),
         verbose=flag(_FUNCTION, "verbose", given["verbose"]),
         checkpoint_path=_path(given["checkpoint_path"]),
     )
+    _check_solver_has(options, given)
+    return options._replace(shuffle="never") if solver == "lbfgs" else options
+
+
+def _check_solver_has(options: TrainingOptions, given: dict[str, Any]) -> None:
+    """Check that the solver has all options that were given with other values than they have by default."""
+    for name, solvers in _SOLVERS_WITH.items():
+        default = inspect.signature(trainingoptions).parameters[name].default
+        changed = given[name] is not None if default is None else getattr(options, name) != default
+        if changed and options.solver not in solvers:
+            raise ArgumentError(
+                f'{_FUNCTION}: {name} is no option of the solver "{options.solver}"; leave it out. It is one of '
+                f"{_listed(solvers)}."
+            )
 
 
 def _listed(options: tuple[str, ...]) -> str:
     quoted = [f'"{option}"' for option in options]
-    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
 def _choice(name: str, value: Any) -> Any:
@@ -203,13 +284,6 @@ def _choice(name: str, value: Any) -> Any:
     raise ArgumentError(
         f"{_FUNCTION}: {name} must be {_listed(_CHOICES[name])}{function}, not {brief(value)}."
     )
-
-
-def _count(name: str, value: Any) -> int:
-    number = integer(_FUNCTION, name, value)
-    if number < 1:
-        raise ArgumentValueError(f"{_FUNCTION}: {name} must be at least 1, not {number}.")
-    return number
 
 
 def _number(name: str, value: Any) -> float:
@@ -228,7 +302,7 @@ def _number(name: str, value: Any) -> float:
 def _metrics(given: Any) -> Mapping[str, Callable[..., Any]]:
     if given is None:
         return {}
-    taken = ("iteration", "epoch", "learn_rate", "loss")
+    taken = ("iteration", "epoch", "learn_rate", "loss", "gradient_norm", "step_norm")
     if not isinstance(given, Mapping) or not all(
         isinstance(name, str) and name not in taken and callable(function) for name, function in given.items()
     ):

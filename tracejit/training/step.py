@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A step of training in one accelerated function, loss, gradients and update; and what validation computes.
+"""The parts of a step of training that all solvers have, loss, metrics and gradients; and the evaluation of networks.
 
 Note [replays only]
 The first two calls of an accelerated function with arrays of some sizes are recorded, uncompiled, and may differ from
@@ -10,23 +10,20 @@ nothing is recorded anew from time to time (audits).
 """
 
 import inspect
-import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
-
-import numpy as np
 
 from tracejit import tree
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
-from tracejit.functions import elementwise, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.layers.class_losses import indexcrossentropy
 from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
 from tracejit.functions.random import rng
 from tracejit.nn.network import dlnetwork
-from tracejit.optim.updates import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim.updates import dlupdate
+from tracejit.training.checkpoint import Checkpoint, Saved
 from tracejit.training.options import TrainingOptions
 from tracejit.util.text import brief, count
 
@@ -105,7 +102,7 @@ class _Replayed:
 
 
 class TrainingStep:
-    """One step of training, and the evaluation of a network, with the loss and the options of a training.
+    """A step of training by one of the solvers, and the evaluation of a network, with a loss and options.
 
     Args:
         loss: function of outputs and targets.
@@ -115,52 +112,49 @@ class TrainingStep:
 
     def __init__(self, loss: Function, options: TrainingOptions, inputs: int) -> None:
         self._loss = loss
-        self._options = options
+        self.options = options
         self._inputs = inputs
-        if options.acceleration == "auto":
-            self._train: Function = _Replayed(dlaccelerate(self._trained, audit=False))
-            self._evaluate: Function = _Replayed(dlaccelerate(self._evaluated, audit=False))
-        else:
-            self._train = lambda *arguments: dlfeval(self._trained, *arguments)
-            self._evaluate = lambda *arguments: dlfeval(self._evaluated, *arguments)
+        self._evaluate = self.compiled(self._evaluated)
 
-    def moments(self, net: dlnetwork) -> tuple[Any, ...]:
-        """Return the moving averages of the solver before the first step."""
-        zeros = dlupdate(lambda w: w * 0.0, net.learnables)
-        return (zeros, zeros) if self._options.solver == "adam" else (zeros,)
+    def compiled(self, function: Function) -> Function:
+        """Return a function that is accelerated, or only evaluated where the options say so."""
+        if self.options.acceleration == "auto":
+            return _Replayed(dlaccelerate(function, audit=False))
+        return lambda *arguments: dlfeval(function, *arguments)
+
+    def begin(self, net: dlnetwork) -> Any:
+        """Return the state of the solver before the first step."""
+        raise NotImplementedError
 
     def train(
-        self, net: dlnetwork, moments: tuple[Any, ...], batch: tuple[Any, ...], rate: float, iteration: int
-    ) -> tuple[dlnetwork, tuple[Any, ...], dict[str, float]]:
-        """Return the network and the moving averages after a step, and its loss and metrics."""
-        net, moments, values = self._train(
-            net, moments, batch, dlarray(float(rate)), dlarray(float(iteration))
-        )
-        return net, moments, numbers_of(values)
+        self, net: dlnetwork, state: Any, batch: tuple[Any, ...], rate: float, iteration: int
+    ) -> tuple[dlnetwork, Any, dict[str, float]]:
+        """Return the network and the state of the solver after a step, and the row of the history."""
+        raise NotImplementedError
+
+    def ended(self, net: dlnetwork, state: Any) -> str | None:
+        """Return why the solver ends the training, or None."""
+        return None
+
+    def saved(self, state: Any) -> Saved:
+        """Return what a checkpoint has of the state of the solver."""
+        raise NotImplementedError
+
+    def restored(self, checkpoint: Checkpoint, net: dlnetwork) -> Any:
+        """Return the state of the solver in a checkpoint."""
+        raise NotImplementedError
 
     def evaluate(self, net: dlnetwork, batch: tuple[Any, ...]) -> dict[str, float]:
         """Return the loss and the metrics of a network for a mini-batch, as after training."""
         return numbers_of(self._evaluate(net, batch))
 
-    def _trained(self, net: Any, moments: Any, batch: Any, rate: Any, iteration: Any) -> Any:
+    def differentiated(self, net: Any, batch: Any) -> tuple[dict[str, Any], Any, Any]:
+        """Return the loss and the metrics, the gradients with those of regularisation, and the network's next state."""
         *outputs, state = net.forward(*batch[: self._inputs])
         loss = self._number("loss", self._loss, outputs, batch)
-        gradients = self._limited(self._regularized(net, dlgradient(loss, net.learnables)))
+        gradients = self._regularized(net, dlgradient(loss, net.learnables))
         values = self._values(loss, outputs, batch)  # metrics have no derivative, so math.sqrt may be one
-        options = self._options
-        net = net._with_state_for_others(state)  # the next mini-batch has sequences of its own
-        if options.solver == "adam":
-            net, *moments = adamupdate(
-                net, gradients, moments[0], moments[1], iteration, rate, options.gradient_decay_factor,
-                options.squared_gradient_decay_factor, options.epsilon,
-            )  # fmt: skip
-        elif options.solver == "rmsprop":
-            net, *moments = rmspropupdate(
-                net, gradients, moments[0], rate, options.squared_gradient_decay_factor, options.epsilon
-            )
-        else:
-            net, *moments = sgdmupdate(net, gradients, moments[0], rate, options.momentum)
-        return net, tuple(moments), values
+        return values, gradients, state
 
     def _evaluated(self, net: Any, batch: Any) -> Any:
         outputs = net.predict(*batch[: self._inputs])
@@ -168,7 +162,7 @@ class TrainingStep:
         return self._values(self._number("loss", self._loss, outputs, batch), outputs, batch)
 
     def _values(self, loss: Any, outputs: list[Any], batch: Any) -> dict[str, Any]:
-        metrics = self._options.metrics
+        metrics = self.options.metrics
         return {"loss": loss} | {
             name: self._number(name, metric, outputs, batch) for name, metric in metrics.items()
         }
@@ -183,21 +177,10 @@ class TrainingStep:
         return value
 
     def _regularized(self, net: Any, gradients: Any) -> Any:
-        rate = self._options.l2_regularization
+        rate = self.options.l2_regularization
         if not rate:
             return gradients
         return dlupdate(lambda g, w, factor: g + rate * factor * w, gradients, net.learnables, net.l2_factors)
-
-    def _limited(self, gradients: Any) -> Any:
-        most, method = self._options.gradient_threshold, self._options.gradient_threshold_method
-        if most == math.inf:
-            return gradients
-        if method == "absolute-value":
-            return dlupdate(lambda g: elementwise.clip(g, -most, most), gradients)
-        if method == "l2norm":
-            return dlupdate(lambda g: _shortened(g, _square(g), most), gradients)
-        squares = sum([_square(row.value) for row in gradients])
-        return dlupdate(lambda g: _shortened(g, squares, most), gradients)
 
 
 def _check_takes(name: str, function: Function, outputs: int, targets: int) -> None:
@@ -211,16 +194,6 @@ def _check_takes(name: str, function: Function, outputs: int, targets: int) -> N
         ) from None
     except ValueError:  # a function of C may have no signature
         return
-
-
-def _square(g: Any) -> Any:
-    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
-    wide = g.astype(np.float64)
-    return reductions.sum(wide * wide)
-
-
-def _shortened(g: Any, square: Any, most: float) -> Any:
-    return g * (most / elementwise.maximum(elementwise.sqrt(square), most)).astype(g.dtype)
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:

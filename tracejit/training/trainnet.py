@@ -13,6 +13,8 @@ from tracejit.functions.random import rng
 from tracejit.functions.rng import RngState
 from tracejit.nn.network import dlnetwork
 from tracejit.training.checkpoint import Checkpoint, latest, save, tables_of
+from tracejit.training.gradient_steps import GradientStep
+from tracejit.training.lbfgs_step import LbfgsStep
 from tracejit.training.minibatches import minibatchqueue
 from tracejit.training.options import TrainingOptions, trainingoptions
 from tracejit.training.step import TrainingStep, loss_of
@@ -20,6 +22,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, count
 
 _FUNCTION = "trainnet"
+_STEPS: dict[str, type[TrainingStep]] = {"lbfgs": LbfgsStep}
 Row = dict[str, Any]
 
 
@@ -92,7 +95,7 @@ def trainnet(
     training = _Training(
         _queue("data", data, options),
         net,
-        TrainingStep(loss_of(loss), options, len(net.input_names)),
+        _STEPS.get(options.solver, GradientStep)(loss_of(loss), options, len(net.input_names)),
         options,
     )
     if resume is not None:
@@ -106,6 +109,8 @@ def _queue(name: str, data: Any, options: TrainingOptions) -> minibatchqueue:
         queue = copy.copy(data)
     elif isinstance(data, (tuple, list)) and data:
         queue = minibatchqueue(*data, mini_batch_size=options.mini_batch_size, output_cast=None)
+        if options.solver == "lbfgs" and name == "data":
+            queue = minibatchqueue(*data, mini_batch_size=max(queue.num_observations, 1), output_cast=None)
     else:
         raise ArgumentError(
             f"{_FUNCTION}: {name} must be a tuple of inputs and targets, or a minibatchqueue, not {brief(data)}."
@@ -114,6 +119,11 @@ def _queue(name: str, data: Any, options: TrainingOptions) -> minibatchqueue:
         raise ArgumentError(
             f"{_FUNCTION}: {name} has {count(queue.num_observations, 'observation')} and no mini-batch of "
             f"{queue.mini_batch_size}."
+        )
+    if options.solver == "lbfgs" and name == "data" and len(queue) > 1:
+        raise ArgumentError(
+            f'{_FUNCTION}: the solver "lbfgs" takes all observations at once, but data has {len(queue)} mini-batches '
+            f"of {queue.mini_batch_size}; set mini_batch_size to {queue.num_observations}."
         )
     return queue
 
@@ -138,7 +148,7 @@ class _Training:
         self, queue: minibatchqueue, net: dlnetwork, step: TrainingStep, options: TrainingOptions
     ) -> None:
         self.queue, self.net, self.step, self.options = queue, net, step, options
-        self.moments = step.moments(net)
+        self.state = step.begin(net)
         self.epoch, self.iteration = 1, 0
         self.rows: list[Row] = []
         self.validations: list[Row] = []
@@ -151,13 +161,13 @@ class _Training:
     @property
     def iterations(self) -> int:
         """The number of all iterations."""
-        return self.options.max_epochs * len(self.queue)
+        return self.options.epochs * len(self.queue)
 
     def run(self) -> tuple[dlnetwork, TrainingInfo]:
         """Train until something ends it."""
         options = self.options
         reason = self._reason()
-        while reason is None and self.epoch <= options.max_epochs:
+        while reason is None and self.epoch <= options.epochs:
             if self.iteration == (self.epoch - 1) * len(self.queue):
                 self._begin_epoch()
             while reason is None and self.queue.hasdata():
@@ -168,7 +178,7 @@ class _Training:
         if options.output_network == "best-validation" and self.best[1]:  # a loss of validation was a number
             _, iteration, net = self.best
         return net, TrainingInfo(
-            _columns(self.rows), _columns(self.validations), reason or "max_epochs completed", iteration
+            _columns(self.rows), _columns(self.validations), reason or f"{options.limit} completed", iteration
         )
 
     def _begin_epoch(self) -> None:
@@ -182,10 +192,10 @@ class _Training:
         options = self.options
         self.iteration += 1
         rate = options.rate(self.epoch, self.iteration, self.iterations)
-        self.net, self.moments, values = self.step.train(
-            self.net, self.moments, _batch(self.queue), rate, self.iteration
+        self.net, self.state, values = self.step.train(
+            self.net, self.state, _batch(self.queue), rate, self.iteration
         )
-        row = {"iteration": self.iteration, "epoch": self.epoch, "learn_rate": rate, **values}
+        row = {"iteration": self.iteration, "epoch": self.epoch, **values}
         self.rows.append(row)
         last = self.iteration == self.iterations
         shown = dict(row)
@@ -205,6 +215,9 @@ class _Training:
         """Return why training ends after the last step, or None."""
         if self.rows and not math.isfinite(self.rows[-1]["loss"]):
             return f"the loss is {self.rows[-1]['loss']}"
+        reason = self.step.ended(self.net, self.state) if self.rows else None
+        if reason is not None:
+            return reason
         return "validation_patience is used up" if self.stale >= self.options.validation_patience else None
 
     def _validate(self) -> dict[str, float]:
@@ -238,10 +251,10 @@ class _Training:
             every *= len(self.queue)
         if not last and self.iteration % every:
             return
-        tables = tables_of("net", self.net) | {f"moments{k}": table for k, table in enumerate(self.moments)}
+        tables = tables_of("net", self.net)
         if self.best[1]:
             tables |= tables_of("best", self.best[2])
-        save(options.checkpoint_path, self.iteration, tables, self._meta())
+        save(options.checkpoint_path, self.iteration, tables, self.step.saved(self.state), self._meta())
 
     def _meta(self) -> dict[str, Any]:
         return {
@@ -275,10 +288,7 @@ class _Training:
                 )
         net = self.net
         self.net = checkpoint.network("net", net)
-        self.moments = tuple([
-            net.with_learnables(checkpoint.table(f"moments{k}", net.learnables)).learnables
-            for k in range(len(self.moments))
-        ])  # fmt: skip
+        self.state = self.step.restored(checkpoint, net)
         self.epoch, self.iteration, self.stale = meta["epoch"], meta["iteration"], meta["stale"]
         self.rows, self.validations = _rows(meta["rows"]), _rows(meta["validations"])
         loss, iteration = meta["best"]

@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
 from itertools import islice
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from tracejit.errors import ArgumentError, DimsError, TraceError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError, TraceError
 from tracejit.util.text import brief
 
 MOST_AXES = 64
@@ -198,6 +198,32 @@ def path(function: str, argument: str, value: Any) -> str:
     if not name or "\0" in name:
         raise ArgumentError(f"{function}: {argument} must be a path, not {brief(value)}.")
     return name
+
+
+def number_of_things(function: str, argument: str, value: Any) -> int:
+    """Return an argument that is a number of things, at least one.
+
+    Raises:
+        ArgumentError: if it is no integer.
+        ArgumentValueError: if it is less than 1.
+    """
+    number = integer(function, argument, value)
+    if number < 1:
+        raise ArgumentValueError(f"{function}: {argument} must be at least 1, not {number}.")
+    return number
+
+
+def positive(function: str, argument: str, value: Any) -> float:
+    """Return an argument that is a positive and finite number.
+
+    Raises:
+        ArgumentError: if it is no real number.
+        ArgumentValueError: if it is 0, negative or not finite.
+    """
+    number = float(real(function, argument, value))
+    if not 0.0 < number < inf:
+        raise ArgumentValueError(f"{function}: {argument} must be positive and finite, not {brief(value)}.")
+    return number
 
 
 def callable_(function: str, argument: str, value: Any) -> Callable[..., Any]:
