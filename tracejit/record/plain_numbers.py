@@ -2,11 +2,12 @@
 """Traced values that a function of another library turns into plain numbers, which have no derivative.
 
 Note [plain numbers]
-math.exp(x) and scipy.optimize.brentq(f, 0, 1) ask a traced array for its number by float(), and what they compute from
-it is a plain number. It is right, and a guard watches it; a derivative through it would lack a part without a word. So
-what asked is noted, and a derivative by an array on which such a number depends is an error. Where the user's own code
-asks, by float(x), the number is a constant on purpose. Where the source says that the number is only compared, made a
-whole number or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative goes through it.
+math.exp(x), scipy.optimize.brentq(f, 0, 1) and statistics.NormalDist(x, 1) ask a traced array for its number by
+float(), and what they compute from it is a plain number. It is right, and a guard watches it; a derivative through it
+would lack a part without a word. So what asked is noted, and a derivative by an array on which such a number depends is
+an error. Where the user's own code asks, by float(x), the number is a constant on purpose; complex(x, y) puts a number
+together, and is meant to have a derivative. Where the source says that the number is only compared, made a whole number
+or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative goes through it.
 """
 
 import cmath
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracejit.ir import Where
-from tracejit.util.frames import place_of, scipy_call, user_frame
+from tracejit.util.frames import library_call, place_of, user_frame
 from tracejit.util.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _OF_MATH = frozenset(
         if isinstance(function, types.BuiltinFunctionType) and name not in _WITHOUT_DERIVATIVE
     }
 )
+_LIBRARIES = ("scipy", "statistics", "random", "fractions")
 _OF_WHOLE_NUMBERS = frozenset({*_WITHOUT_DERIVATIVE, "int", "bool", "range", "print", "str", "repr"})
 _OF_NUMBERS = frozenset({*[function.__name__ for function in _OF_MATH], "abs", "min", "max", "round"})
 _OF_TEXTS = ("format", "debug", "info", "warning", "error")  # methods of texts and of loggers
@@ -58,30 +60,33 @@ def note(array: Any) -> None:
 
 
 def _asking() -> PlainNumber | None:
-    """Return who asks for the number of an array, if that is a function of SciPy, or of `math` or `cmath`."""
-    scipy = scipy_call()
-    if scipy is not None:
-        return PlainNumber(*scipy)
-    frame = user_frame()
+    """Return who asks for the number of an array: a function of a library, of `math` or `cmath`, or complex(x, y)."""
+    called = library_call(_LIBRARIES)
+    frame = user_frame() if called is None else called[1]
     if frame is None:
         return None
     expression, only_decides = _expression_of(frame.f_code, frame.f_lasti)
+    where = frame.f_code.co_filename, frame.f_lineno
+    if called is not None:
+        return None if only_decides else PlainNumber(called[0], where)
     function = None if expression is None or only_decides else _of_math(expression, frame)
     if function is None:
         return None
-    return PlainNumber(
-        f"{function.__module__}.{function.__name__}", (frame.f_code.co_filename, frame.f_lineno)
-    )
+    return PlainNumber(_name_of(function), where)
+
+
+def _name_of(function: Any) -> str:
+    return "complex" if function is complex else f"{function.__module__}.{function.__name__}"
 
 
 def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
-    """Return the function of `math` that an expression calls, or gives to what it calls (map), or None."""
+    """Return the function of `math`, or complex, that an expression calls or gives to what it calls (map), or None."""
     import ast
 
     if isinstance(expression, ast.Call):
         called = _resolved(expression.func, frame)
         if called is float or called is complex:
-            return None
+            return complex if len(expression.args) + len(expression.keywords) > 1 else None
         parts = [expression.func, *expression.args]  # the key of sorted() only decides
     else:
         parts = [*getattr(expression, "elts", ()), expression]

@@ -96,6 +96,9 @@ OF_SOLVERS = (
 WITH_DERIVATIVES = {
     "scipy.optimize.": "one step from the result: r - f(r) / s has the derivative of a root r, with the slope s of f",
     "scipy.integrate.": "scipy.integrate.fixed_quad",
+    "statistics.": "functions of NumPy, or of tracejit.stats",
+    "random.": "operations on a number that random.random() draws, or tracejit.rand",
+    "complex": "x + 1j * y",
     "math.dist": "np.linalg.norm of the difference",
     "math.erf": "scipy.special.erf",
     "math.erfc": "scipy.special.erfc",
@@ -178,7 +181,9 @@ def with_derivative(name: str) -> str:
     module, _, function = name.rpartition(".")
     if module in ("math", "cmath"):
         return WITH_DERIVATIVES.get(name, f"np.{function}")
-    return WITH_DERIVATIVES.get(f"{module}.", "a function that has a derivative")
+    return WITH_DERIVATIVES.get(f"{module}.") or WITH_DERIVATIVES.get(
+        name, "a function that has a derivative"
+    )
 
 
 def advice_about_attribute(name: str) -> str:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,23 +60,41 @@ def called_by(package: str) -> bool:
 
 def scipy_call() -> tuple[str, tuple[str, int]] | None:
     """Return the name of the function of SciPy that called this package, and the user's file and line, or None."""
+    found = library_call(("scipy",))
+    return None if found is None else (found[0], (found[1].f_code.co_filename, found[1].f_lineno))
+
+
+def library_call(libraries: Collection[str]) -> tuple[str, Any] | None:
+    """Return the name of the function of a library that called this package, and the user's frame, or None.
+
+    Args:
+        libraries: names of packages, or of modules that are not part of one.
+    """
     name = package = ""
     frame = user_frame()
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("scipy."):
+    while frame is not None and _top(str(frame.f_globals.get("__name__", ""))) in libraries:
         # A decorator of SciPy's holds the function that it decorates.
         held = [value for value in frame.f_locals.values() if isinstance(value, types.FunctionType)]
         places = [(f.__module__, f.__qualname__) for f in held]
         for module, function in (*places, (frame.f_globals["__name__"], frame.f_code.co_qualname)):
-            public, function = _public(str(module)), function.partition(".")[0]
-            if not public.startswith("scipy."):
+            public = _public(str(module))
+            if _top(public) not in libraries:
                 continue
             package = public
-            if hasattr(sys.modules.get(public), function):
-                name = f"{public}.{function}"
+            # random.uniform is a method of a class, and a closure's name begins with the function around it
+            for part in (function.rpartition(".")[2], function.partition(".")[0]):
+                if not part.startswith("__") and hasattr(sys.modules.get(public), part):
+                    name = f"{public}.{part}"
+                    break
         frame = _outside(frame.f_back)
     if not package or frame is None:
         return None
-    return name or f"a function of {package}", (frame.f_code.co_filename, frame.f_lineno)
+    return name or f"a function of {package}", frame
+
+
+def _top(module: str) -> str:
+    """Return the package of a module: ``scipy`` of ``scipy.linalg``."""
+    return module.partition(".")[0]
 
 
 def _public(module: str) -> str:

@@ -5,6 +5,8 @@ import cmath
 import functools
 import logging
 import math
+import random
+import statistics
 from math import exp
 from typing import Any, NamedTuple
 
@@ -129,6 +131,12 @@ DROPPING = {
     "math.fsum": lambda x: math.fsum([x, 1.0]) * x,
     "cmath.sqrt": lambda x: cmath.sqrt(x).real * x,
     "cmath.exp": lambda x: cmath.exp(1j * x).real * x,
+    "complex": lambda x: abs(complex(x, 2 * x)) * x,
+    "complex ": lambda x: abs(complex(1.0, imag=x)) * x,
+    "statistics.NormalDist": lambda x: statistics.NormalDist(x, 1.0).pdf(0.5) * x,
+    "statistics.NormalDist ": lambda x: statistics.NormalDist().cdf(x) * x,
+    "statistics.fmean": lambda x: statistics.fmean([x, 2 * x]) * x,
+    "random.lognormvariate": lambda x: random.Random(0).lognormvariate(x, 1.0) * x,
     "scipy.optimize.brentq": lambda x: optimize.brentq(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
     "scipy.optimize.bisect": lambda x: optimize.bisect(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
     "scipy.optimize.root_scalar": lambda x: (
@@ -138,12 +146,16 @@ DROPPING = {
 }
 KEEPING = {
     "float": (lambda x: float(x) * x, 2.0),
+    "complex of one": (lambda x: abs(complex(x)) * x, 2.0),
     "of a float": (lambda x: math.sin(float(x)) * x, math.sin(2.0)),
     "no traced value": (lambda x: math.sin(2.0) * x, math.sin(2.0)),
     "a whole number": (lambda x: math.floor(x + 0.5) * x, 2.0),
     "a question": (lambda x: x * x if math.isfinite(x) else x, 4.0),
     "a constant": (lambda x: math.sin(tj.stop_gradient(x)) * x, math.sin(2.0)),
     "a comparison": (lambda x: math.sin((x > 1.0).astype(float)) * x, math.sin(1.0)),
+    "the middle one": (lambda x: statistics.median([x, 2 * x, 3 * x]), 2.0),
+    "a draw": (lambda x: random.Random(0).uniform(0.0, x) * x, 4.0 * random.Random(0).random()),
+    "a choice by a statistic": (lambda x: x * x if statistics.fmean([x, 2 * x]) > 1.0 else x, 4.0),
     "a product": (lambda x: math.prod([x, x]), 4.0),
     "a search": (lambda x: optimize.newton(lambda r: r * r - x, 1.5), 0.5 / math.sqrt(2.0)),
     "Gauss": (lambda x: integrate.fixed_quad(lambda t: t * x, 0.0, 1.0)[0] * x, 2.0),
