@@ -29,6 +29,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     instance_attribute,
+    is_closed,
     is_library_module,
     is_user_class,
     static,
@@ -103,6 +104,11 @@ class ObservedMember(ObservedNames):
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
 
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        inner = getattr(self.value, "_value_", None)
+        if name == "value" and not is_closed(inner):  # a list, or an object
+            snapshot.read_whole(snapshot.read(self, AttributeSlot, "_value_"))
+
 
 class ObservedSubarray(ObservedNames):
     """An array of a class derived from NumPy's.
@@ -152,6 +158,8 @@ class ObservedModule(ObservedNames):
     def attribute(self, name: str) -> Any:
         if is_library_module(self.value):
             return UNKNOWN
+        if name == "__dict__":
+            return vars(self.value)
         attribute = vars(self.value).get(name, MISSING)
         return UNKNOWN if attribute is MISSING and "__getattr__" in vars(self.value) else attribute
 
@@ -162,6 +170,16 @@ class ObservedModule(ObservedNames):
     def note_computed(self, snapshot: Notes, name: str) -> None:
         if "__getattr__" in vars(self.value) and not is_library_module(self.value):
             snapshot.read(self, AttributeSlot, "__getattr__")
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        if not is_dynamic or is_library_module(self.value):
+            return ()
+        values = vars(self.value).items()
+        return {
+            name
+            for name, value in values
+            if not name.startswith("__") and type(value) is not types.ModuleType
+        }
 
 
 class ObservedClass(ObservedNames):

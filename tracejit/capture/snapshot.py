@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
+from tracejit.capture.contents import kind_of_slots
 from tracejit.capture.generators import Generators
 from tracejit.capture.made_classes import MadeClasses
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
@@ -30,7 +31,6 @@ from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
-    ItemSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
@@ -258,7 +258,7 @@ class Snapshot:
             holder, key = place
             return self.firsts.setdefault((id(holder), key), (holder, value))[1]
         contents = self.contents.get(id(owner.value))
-        if contents is None or not (kind is ItemSlot or kind is AttributeSlot):
+        if contents is None or kind is not kind_of_slots(owner):  # the maxlen of a deque is no element
             return value
         if kind is AttributeSlot and name not in contents:
             is_new = (

@@ -513,6 +513,24 @@ def m_enum_by_value():
 
 
 @trap
+def m_enum_mutable_value():
+
+    class E(enum.Enum):
+        A = (1.0, [2.0])
+
+    member = E.A
+    return lambda x: x * member.value[0] + member.value[1][0], lambda n: member.value[1].__setitem__(
+        0, rates(n)
+    )
+
+
+@trap
+def u_deque_of_arrays_with_maxlen():
+    u = collections.deque([np.ones(3), np.ones(3)], maxlen=3)
+    return lambda x: x * u[0] * u.maxlen, lambda n: u.__setitem__(0, np.full(3, rates(n)))
+
+
+@trap
 def m_enum_member_attr():
 
     class E(enum.Enum):
@@ -867,3 +885,11 @@ def m_exitstack():
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)
+
+
+def test_a_deque_of_arrays_is_replayed():
+    made = collections.deque([np.ones(2), np.ones(2)], maxlen=3)
+    fun = tj.dlaccelerate(lambda x: x * made[0] + made.maxlen)
+    for _ in range(4):
+        fun(np.ones(2))
+    assert fun.stats.hits == 2
