@@ -23,6 +23,7 @@ from tracejit.capture.objects import (
     ObservedArray,
     ObservedContainer,
     ObservedHolder,
+    ObservedNamedTuple,
     ObservedNamespace,
     kind_in_library,
     kind_of,
@@ -204,7 +205,7 @@ class Snapshot:
     def add_argument(self, value: Any) -> None:
         """Observe what reads more than the key of a trace says of it."""
         kind = kind_of(value)
-        holds_objects = kind is ObservedContainer and not all(map(is_atom, value))
+        holds_objects = issubclass(kind, ObservedContainer) and not all(map(is_atom, value))
         if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
             self.add_root(value)
 
@@ -285,7 +286,7 @@ class Snapshot:
         if not slot.is_read:
             slot.is_read = True
             slot.where = self.where
-            if kind is AttributeSlot and isinstance(owner, ObservedInstance):
+            if kind is AttributeSlot and isinstance(owner, (ObservedInstance, ObservedNamedTuple)):
                 self._note_inherited(owner, slot)
             if not is_closed(slot.value):
                 self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
@@ -323,11 +324,19 @@ class Snapshot:
             name for code in self.ran for name in bytecode.reads_of(code).modules
         } | self.names_of_modules
         values = [slot.value for observed in self.objects.values() for slot in observed.slots.values()]
-        names.update(value for value in values if type(value) is str)
+        texts = {value for value in values if type(value) is str}
+        names |= texts
         if self._marks & _IMPORTING or self.names_of_modules or any(value is sys.modules for value in values):
             root = self.root(sys.modules, "")
+            # Of modules that may only happen to be named, not all names are read: the user's own is among them.
+            attributes = self._names | texts if self._is_dynamic else {*self._names}
             for name in sorted(names):
-                self.read_whole(self.read(root, ModuleSlot, name))
+                module = self.read(root, ModuleSlot, name)
+                is_certain = name in self.names_of_modules
+                if type(module) is types.ModuleType and not is_library_module(module) and not is_certain:
+                    self._read_named(self.observe(module), attributes)
+                else:
+                    self.read_whole(module)
         if "getLogger" in self._marks:
             for name in names & _loggers().keys():
                 logger = _loggers()[name]
@@ -346,7 +355,7 @@ class Snapshot:
                 slot.value = module
                 self.observe(module)
 
-    def _note_inherited(self, owner: ObservedInstance, slot: Slot) -> None:
+    def _note_inherited(self, owner: Observed, slot: Slot) -> None:
         """Note where the attribute of an instance that the call makes is found in a replay."""
         kind = type(owner.value)
         if is_user_class(kind) and slot.name not in getattr(owner.value, "__dict__", ()):
