@@ -9,6 +9,7 @@ from operator import is_
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tracejit.array import dlarray
 from tracejit.call import signature
@@ -340,8 +341,18 @@ def _remembers(
 
 
 def _view(
-    array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: tuple[int, ...]
+    array: Any, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: tuple[int, ...]
 ) -> np.ndarray:
+    if (
+        isinstance(array, np.ndarray) and not array.flags.c_contiguous
+    ):  # all memory between its ends, from the lowest byte on
+        low = array[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
+        span = (
+            sum(stride * (size - 1) for stride, size in zip(low.strides, low.shape, strict=True))
+            + low.itemsize
+        )
+        first = as_strided(low, (1,), (low.itemsize,)).view(np.uint8)
+        array = as_strided(first, (span,), (1,))
     return np.ndarray(shape, dtype, array, offset, strides)
 
 

@@ -512,6 +512,55 @@ def m_enum_by_value():
     return lambda x: x * (1.0 if E(s.n) is E.A else 3.0), lambda n: setattr(s, "n", pick(n, 1.0, 2.0))
 
 
+def named_tuple():
+    class Pair(collections.namedtuple("Pair", "a b")):
+        k = 3.0
+
+        def total(self):
+            return self.a * self.k
+
+        @property
+        def half(self):
+            return self.a / 2
+
+    return Pair(1.0, 2.0)
+
+
+@trap
+def nt_method():
+    pair = named_tuple()
+    return lambda x: x * pair.total(), lambda n: setattr(
+        type(pair), "total", pick(n, lambda self: self.b, lambda self: 5.0)
+    )
+
+
+@trap
+def nt_property():
+    pair = named_tuple()
+    return lambda x: x * pair.half, lambda n: setattr(
+        type(pair), "half", pick(n, property(lambda self: self.b), property(lambda self: 5.0))
+    )
+
+
+@trap
+def nt_attribute_of_the_class():
+    pair = named_tuple()
+    return lambda x: x * pair.total(), lambda n: setattr(type(pair), "k", rates(n))
+
+
+@trap
+def nt_attribute_of_the_class_of_an_element():
+    pairs = [named_tuple()]
+    return lambda x: x * sum(pair.k for pair in pairs), lambda n: setattr(type(pairs[0]), "k", rates(n))
+
+
+@trap
+def nt_own_attribute():
+    pair = named_tuple()
+    pair.k = 3.0
+    return lambda x: x * pair.k, lambda n: setattr(pair, "k", rates(n))
+
+
 @trap
 def m_enum_mutable_value():
 
@@ -893,3 +942,12 @@ def test_a_deque_of_arrays_is_replayed():
     for _ in range(4):
         fun(np.ones(2))
     assert fun.stats.hits == 2
+
+
+def test_an_attribute_of_the_class_of_a_named_tuple_that_is_an_argument():
+    pair = named_tuple()
+    fun = tj.dlaccelerate(lambda x, pair: x * pair.total())
+    for n in range(8):
+        type(pair).k = 1.0 + n // 3
+        assert fun(np.ones(2), pair).tolist() == [1.0 + n // 3] * 2
+    assert fun.stats.uncompiled == 0

@@ -555,6 +555,17 @@ def mod_function_by_a_name():
 
 
 @trap
+def mod_imported_by_a_text_with_an_attribute():
+    spec = "m_traps:K"
+
+    def load():
+        module, _, name = spec.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    return lambda x: x * load(), set_rates
+
+
+@trap
 def mod_dict_get():
     return lambda x: x * M.__dict__.get("K", 1.0), set_rates
 
