@@ -170,6 +170,7 @@ class ObservedModule(ObservedNames):
     def note_computed(self, snapshot: Notes, name: str) -> None:
         if "__getattr__" in vars(self.value) and not is_library_module(self.value):
             snapshot.read(self, AttributeSlot, "__getattr__")
+            snapshot.read(self, OwnSlot, name)
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
         if not is_dynamic or is_library_module(self.value):
@@ -220,7 +221,9 @@ class ObservedClass(ObservedNames):
             self.note_contents(snapshot)
         elif raw is MISSING:
             raw = static(type(self.value), name)
-            if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
+            if raw is MISSING:  # the metaclass computes it as long as the class lacks it
+                snapshot.read(self, ClassSlot, name)
+            elif not isinstance(raw, _FOUND_BY_CODE):
                 snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
         else:
             snapshot.read(self, ClassSlot, name)
@@ -302,7 +305,10 @@ class ObservedInstance(ObservedNames):
         if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
             root = snapshot.root_of(type(self.value))
             snapshot.read(root, ClassSlot if root.attribute(name) is UNKNOWN else AttributeSlot, name)
-        if not is_user_class(type(self.value)) or raw is MISSING:
+        if not is_user_class(type(self.value)):
+            return
+        if raw is MISSING:  # __getattr__ computes it as long as the class lacks it
+            snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
             return
         is_of_python = isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType))
         if is_of_python or (isinstance(raw, property) and type(raw.fget) is not types.FunctionType):
