@@ -512,6 +512,32 @@ def m_enum_by_value():
     return lambda x: x * (1.0 if E(s.n) is E.A else 3.0), lambda n: setattr(s, "n", pick(n, 1.0, 2.0))
 
 
+class Wrapped:
+    def __init__(self, elements):
+        self.elements = elements
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.elements, dtype)
+
+
+@trap
+def ar_asarray_of_a_wrapper():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: x * np.asarray(u), lambda n: u.elements.__setitem__(0, rates(n))
+
+
+@trap
+def ar_array_of_a_wrapper():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: x * np.array(u), setting(u, "elements", [1.0, 2.0, 3.0], [4.0, 2.0, 3.0])
+
+
+@trap
+def ar_a_wrapper_as_an_operand():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: np.multiply(x, u), lambda n: u.elements.__setitem__(0, rates(n))
+
+
 def named_tuple():
     class Pair(collections.namedtuple("Pair", "a b")):
         k = 3.0
