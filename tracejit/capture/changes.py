@@ -209,8 +209,9 @@ class _Search:
         elif type(observed.value) in (list, collections.deque):
             from_end = observed.slots.get((kind, key - length))  # a[-1]
             slots = [known for known in (slot, from_end) if known and (known.is_assigned or known.additions)]
-            is_loose = len(slots) != 1
-            slot = slot if is_loose else slots[0]
+            is_loose = len(slots) != 1 or id(observed.value) in self._snapshot.changing
+            if not is_loose:
+                slot = slots[0]
         else:
             is_loose = False
         if is_loose:
