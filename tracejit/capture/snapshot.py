@@ -224,11 +224,19 @@ class Snapshot:
             self.roots[id(value)] = name
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, self._marks)
+                self._look_at_stored(observed, self.stored)
         return observed
 
     def root_of(self, kind: type) -> Observed:
         """Return what is observed of a class, which a replay finds again without a name."""
         return self.root(kind, kind.__name__)
+
+    def _look_at_stored(self, observed: Observed, names: Iterable[Any]) -> None:
+        """Keep what a class has under names that code assigns to, as in ``type(self).last = x``, before it does."""
+        if isinstance(observed, ObservedClass):
+            for name in names:
+                if isinstance(name, str):
+                    self.slot(observed, AttributeSlot, name)
 
     def _read_marked(self, kind: ObservedClass, marks: set[str]) -> None:
         """Note what the functions and attributes of some names can tell of a class."""
@@ -398,7 +406,10 @@ class Snapshot:
 
     def _add_names_of(self, reads: Reads) -> None:
         self._texts |= reads.texts
-        self.stored |= reads.stored
+        new = reads.stored - self.stored
+        self.stored |= new
+        for ident in [*self.roots] if new else ():
+            self._look_at_stored(self.objects[ident], new)
         if reads.is_dynamic:
             self.read_dynamically()
         self.add_names({*reads.names, *(self._texts if self._is_dynamic else ())})

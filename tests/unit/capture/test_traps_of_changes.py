@@ -422,3 +422,56 @@ def test_the_last_item_of_a_list_that_grows_is_counted():
         fun(np.ones(2))
     assert counts == [0, 15, 104]
     assert fun.stats.hits >= 5
+
+
+def test_attributes_of_classes_that_no_name_leads_to_are_assigned():
+    class Base:
+        kept = None
+
+    class Model(Base):
+        last = None
+
+        @tj.dlaccelerate
+        def step(self, x):
+            kind = type(self)
+            kind.last = x * 2
+            kind.fresh = x.sum()
+            type(self).kept = x
+            return x + 1
+
+    model = Model()
+    for n in range(8):
+        if n == 5:
+            Model.last = None
+            del Model.fresh
+        model.step(np.full(2, float(n)))
+        assert np.array_equal(Model.last, [2.0 * n, 2.0 * n])
+        assert float(Model.fresh) == 2 * n
+        assert Base.kept is None
+        assert np.array_equal(vars(Model)["kept"], [n, n])
+    assert Model.step.stats.uncompiled == 0
+
+
+def test_a_slice_replaces_what_an_index_from_the_end_had_assigned():
+    mine, plain = [1.0, 2.0], [1.0, 2.0]
+
+    def change(items, x):
+        items[-1] = items[0] * 2
+        items[1:] = [x]
+
+    @tj.dlaccelerate
+    def fun(x):
+        mine[-1] = mine[0] * 2
+        mine[1:] = [x]
+        return x + 1
+
+    for n in range(10):
+        if n == 5:
+            mine.pop()
+            plain.pop()
+        x = np.array(1.0 + n)
+        change(plain, x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.TraceJitWarning)
+            fun(x)
+        assert [float(item) for item in mine] == [float(item) for item in plain]
