@@ -144,6 +144,11 @@ class CallDispatcher:
             miss.why = changed[0].no_longer()
         if policy.current != "default":
             self._apply_policy(miss)
+        # What computes an attribute when it is first read (a cached property) does so for all of them, or for none:
+        # the guards would else compute it after the recording, and fit a call that found nothing there.
+        variants = self.cache.variants.get(call.key)
+        for trace in [*variants.traces] if variants is not None else ():
+            trace.state.failed()
         started = time.perf_counter_ns()
         try:
             if recorder is not None:

@@ -94,7 +94,13 @@ class ArrayGuards:
             condition = (
                 f"{data}.shape != {array.shape} or {data}.dtype != {self._guards.constant(array.dtype)}"
             )
-            condition += f" or not {data}.flags.c_contiguous" if views else ""
+            if views:  # which have constant places in it
+                is_dense = array.flags.c_contiguous
+                condition += (
+                    f" or not {data}.flags.c_contiguous"
+                    if is_dense
+                    else f" or {data}.strides != {array.strides}"
+                )
             self._guards.tests.append(GuardTest(number, condition))
         for entry in inputs:
             self.inputs.fetch(entry, name, data, variable if is_dlarray else None)
@@ -193,7 +199,7 @@ class ArrayGuards:
 
     def _fetch_view(self, entry: SeenArray, name: str, array: np.ndarray, source: str) -> None:
         """Fetch a view of an array by an expression for that."""
-        offset = entry.data.ctypes.data - array.ctypes.data
+        offset = entry.data.ctypes.data - np.lib.array_utils.byte_bounds(array)[0]
         view = self._guards.constant((entry.data.shape, entry.data.dtype, offset, entry.data.strides))
         self.inputs.fetch(entry, f"a view of {name}", f"view({source}, *{view})", is_view=True)
 

@@ -42,13 +42,22 @@ class SeenArray:
         self.places: set[Any] = set()
         self.name = ""
 
-    def is_view_of(self, array: np.ndarray) -> bool:
-        """Return whether the elements lie among those of another array of the same owner."""
+    def lies_between(self, array: np.ndarray) -> bool:
+        """Return whether the memory lies between the ends of another array of the same owner."""
         if self.data is array or not self.data.size or not array.size:
             return False
         bounds = np.lib.array_utils.byte_bounds
         (low, high), (first, last) = bounds(self.data), bounds(array)
         return first <= low and high <= last
+
+    def is_view_of(self, array: np.ndarray) -> bool:
+        """Return whether the elements are elements of another array of the same owner, in each array laid out like it.
+
+        Between the ends of an array with gaps lie elements of others: big[:, 3] lies between those of big[:, :5:2].
+        """
+        if not self.lies_between(array):
+            return False
+        return bool(array.flags.c_contiguous) or _holds(array, self.data)
 
     @property
     def is_same(self) -> bool:
@@ -146,15 +155,13 @@ class Inputs:
 
     def views_of(self, array: np.ndarray) -> list[SeenArray]:
         """Return the arrays that entered the recording as views of this one and are not fetched yet."""
-        if not array.flags.c_contiguous:
-            return []
         views = self._by_owner.get(id(owner_of(array)), ())
         return [entry for entry in views if not self.is_fetched(entry) and entry.is_view_of(array)]
 
     def has_other_view(self, array: np.ndarray, views: Sequence[SeenArray]) -> bool:
         """Return whether a view of an array entered the recording that is not among `views`."""
         others = self._by_owner.get(id(owner_of(array)), ())
-        return any(entry.is_view_of(array) for entry in others if entry not in views)
+        return any(entry.lies_between(array) for entry in others if entry not in views)
 
     def is_held(self, entry: SeenArray) -> bool:
         """Return whether anything but the recording refers to an array that no path leads to."""
@@ -176,6 +183,37 @@ class Inputs:
         del arrays
         # One of the views is counted in _ONE_VIEW; the variable `base` makes up for it.
         return _references_to_owner(entry) > _ONE_VIEW + views + itself
+
+
+def _holds(array: np.ndarray, view: np.ndarray) -> bool:
+    """Return whether the bytes of a view are bytes of an array with gaps: along its axes, as slices and reshape() go.
+
+    A diagonal goes along two axes at once, and is not told.
+    """
+    axes: list[tuple[int, int]] = []  # stride and size of each, from the innermost: the bytes of an element
+    for stride, size in sorted(
+        [(1, array.itemsize), *zip(map(abs, array.strides), array.shape, strict=True)]
+    ):
+        if size == 1:
+            continue
+        inner, length = axes[-1] if axes else (1, 1)
+        if stride < inner * length:
+            return False  # elements lie in one another
+        if axes and stride == inner * length:
+            axes[-1] = inner, length * size
+        else:
+            axes.append((stride, size))
+    bounds = np.lib.array_utils.byte_bounds
+    rest = bounds(view)[0] - bounds(array)[0]
+    steps = [(1, view.itemsize), *zip(map(abs, view.strides), view.shape, strict=True)]
+    steps = [(stride, size) for stride, size in steps if size > 1 and stride]
+    for stride, size in reversed(axes):
+        first, rest = divmod(rest, stride)
+        mine = [step for step in steps if step[0] % stride == 0]
+        steps = [step for step in steps if step[0] % stride]
+        if first + sum(step // stride * (count - 1) for step, count in mine) >= size:
+            return False
+    return not steps and not rest
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
 from tracejit.capture.observed import Contents, Observed, Slot
-from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
+from tracejit.capture.slots import AttributeSlot, ClosureSlot, ExtentSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom, static
 from tracejit.record.side_effects import MEMORIES
@@ -189,12 +189,34 @@ class _Search:
                 if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
             elif not getattr(type(value), "evaluates_itself", False):
-                slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
+                slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
                 is_read = slot.is_read or observed.held is not None
                 self._found.assignments.append(
                     _change(observed, slot, name, before.get(key, MISSING), after, is_read)
                 )
+
+    def _slot_of(self, observed: Observed, kind: type[Slot], key: Any, length: int) -> Slot | None:
+        """Return the slot through which the code assigns an item or an attribute, or None if no path tells.
+
+        What else a container holds then decides what goes where (a[:] = b, or d.clear() and what follows): its extent
+        is compared.
+        """
+        slot = observed.slots.get((kind, key))
+        if type(observed.value) in MAPPINGS:
+            is_called = id(observed.value) in self._called
+            is_loose = is_called and any("clear" in code.co_names for code in self._snapshot.ran)
+        elif type(observed.value) in (list, collections.deque):
+            from_end = observed.slots.get((kind, key - length))  # a[-1]
+            slots = [known for known in (slot, from_end) if known and (known.is_assigned or known.additions)]
+            is_loose = len(slots) != 1 or id(observed.value) in self._snapshot.changing
+            if not is_loose:
+                slot = slots[0]
+        else:
+            is_loose = False
+        if is_loose:
+            self._snapshot.read(observed, ExtentSlot, "")
+        return slot
 
     def _settled(self, observed: Observed, slot: Slot, value: Any) -> Any:
         """Return what a replay puts into a slot that has changed; note that it was read if that decides about it."""

@@ -29,6 +29,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     instance_attribute,
+    is_closed,
     is_library_module,
     is_user_class,
     static,
@@ -103,6 +104,11 @@ class ObservedMember(ObservedNames):
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
 
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        inner = getattr(self.value, "_value_", None)
+        if name == "value" and not is_closed(inner):  # a list, or an object
+            snapshot.read_whole(snapshot.read(self, AttributeSlot, "_value_"))
+
 
 class ObservedSubarray(ObservedNames):
     """An array of a class derived from NumPy's.
@@ -152,6 +158,8 @@ class ObservedModule(ObservedNames):
     def attribute(self, name: str) -> Any:
         if is_library_module(self.value):
             return UNKNOWN
+        if name == "__dict__":
+            return vars(self.value)
         attribute = vars(self.value).get(name, MISSING)
         return UNKNOWN if attribute is MISSING and "__getattr__" in vars(self.value) else attribute
 
@@ -162,6 +170,17 @@ class ObservedModule(ObservedNames):
     def note_computed(self, snapshot: Notes, name: str) -> None:
         if "__getattr__" in vars(self.value) and not is_library_module(self.value):
             snapshot.read(self, AttributeSlot, "__getattr__")
+            snapshot.read(self, OwnSlot, name)
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        if not is_dynamic or is_library_module(self.value):
+            return ()
+        values = vars(self.value).items()
+        return {
+            name
+            for name, value in values
+            if not name.startswith("__") and type(value) is not types.ModuleType
+        }
 
 
 class ObservedClass(ObservedNames):
@@ -202,7 +221,9 @@ class ObservedClass(ObservedNames):
             self.note_contents(snapshot)
         elif raw is MISSING:
             raw = static(type(self.value), name)
-            if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
+            if raw is MISSING:  # the metaclass computes it as long as the class lacks it
+                snapshot.read(self, ClassSlot, name)
+            elif not isinstance(raw, _FOUND_BY_CODE):
                 snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
         else:
             snapshot.read(self, ClassSlot, name)
@@ -284,7 +305,10 @@ class ObservedInstance(ObservedNames):
         if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
             root = snapshot.root_of(type(self.value))
             snapshot.read(root, ClassSlot if root.attribute(name) is UNKNOWN else AttributeSlot, name)
-        if not is_user_class(type(self.value)) or raw is MISSING:
+        if not is_user_class(type(self.value)):
+            return
+        if raw is MISSING:  # __getattr__ computes it as long as the class lacks it
+            snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
             return
         is_of_python = isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType))
         if is_of_python or (isinstance(raw, property) and type(raw.fget) is not types.FunctionType):

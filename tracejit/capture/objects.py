@@ -33,6 +33,7 @@ from tracejit.capture.named import (
     ObservedInstance,
     ObservedMember,
     ObservedModule,
+    ObservedNames,
     ObservedPart,
     ObservedSubarray,
     note_state,
@@ -47,6 +48,7 @@ from tracejit.capture.values import (
     data_of,
     elements,
     held_by,
+    instance_attribute,
     is_atom,
     is_container,
     is_member,
@@ -210,6 +212,22 @@ class ObservedContainer(Observed):
             snapshot.read_whole(part)
 
 
+class ObservedNamedTuple(ObservedContainer, ObservedNames):
+    """A named tuple of a user's class, which can have methods and other attributes."""
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return instance_attribute(self.value, name)
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.watch_class(type(self.value))
+
+    def note_contents(self, snapshot: Notes) -> None:
+        super().note_contents(snapshot)
+        snapshot.read_names(self)
+
+
 class ObservedNode(Observed):
     """A network, or a table of its arrays: another one with the same fixed part will do, and has other arrays."""
 
@@ -314,7 +332,7 @@ def kind_of(value: Any) -> type[Observed]:
     if hasattr(kind, "__dlpack__"):
         return ForeignArray
     if is_container(value):
-        return ObservedContainer
+        return ObservedNamedTuple if is_user_class(kind) else ObservedContainer
     if kind in MEMORIES:
         return ObservedMemory
     if kind is types.FunctionType:

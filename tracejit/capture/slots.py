@@ -14,6 +14,7 @@ from tracejit.capture import library
 from tracejit.capture.generators import state_of
 from tracejit.capture.observed import Observed, Slot, Source
 from tracejit.capture.values import (
+    MAPPINGS,
     MISSING,
     UNKNOWN,
     elements,
@@ -257,6 +258,27 @@ class CallSlot(Slot):
 
     def path(self, owner: str) -> str:
         return f"{owner}.{self.name}()"
+
+
+class ExtentSlot(Slot):
+    """The keys of a dict, or the number of elements of a list, which an assignment in a replay has to find again."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return tuple(owner.value) if type(owner.value) in MAPPINGS else len(owner.value)
+
+    def has_changed(self, owner: Observed) -> bool:
+        return bool(self.look(owner, self.name) != self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        if type(self.value) is int:
+            return f"{self.value} elements", f"len({owner}) != {self.value}"
+        return f"{len(self.value)} keys", f"(*{owner},) != {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return owner
 
 
 class StateSlot(Slot):

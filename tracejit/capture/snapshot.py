@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
+from tracejit.capture.contents import kind_of_slots
 from tracejit.capture.generators import Generators
 from tracejit.capture.made_classes import MadeClasses
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
@@ -22,6 +23,7 @@ from tracejit.capture.objects import (
     ObservedArray,
     ObservedContainer,
     ObservedHolder,
+    ObservedNamedTuple,
     ObservedNamespace,
     kind_in_library,
     kind_of,
@@ -30,7 +32,6 @@ from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
-    ItemSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
@@ -204,7 +205,7 @@ class Snapshot:
     def add_argument(self, value: Any) -> None:
         """Observe what reads more than the key of a trace says of it."""
         kind = kind_of(value)
-        holds_objects = kind is ObservedContainer and not all(map(is_atom, value))
+        holds_objects = issubclass(kind, ObservedContainer) and not all(map(is_atom, value))
         if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
             self.add_root(value)
 
@@ -223,11 +224,19 @@ class Snapshot:
             self.roots[id(value)] = name
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, self._marks)
+                self._look_at_stored(observed, self.stored)
         return observed
 
     def root_of(self, kind: type) -> Observed:
         """Return what is observed of a class, which a replay finds again without a name."""
         return self.root(kind, kind.__name__)
+
+    def _look_at_stored(self, observed: Observed, names: Iterable[Any]) -> None:
+        """Keep what a class has under names that code assigns to, as in ``type(self).last = x``, before it does."""
+        if isinstance(observed, ObservedClass):
+            for name in names:
+                if isinstance(name, str):
+                    self.slot(observed, AttributeSlot, name)
 
     def _read_marked(self, kind: ObservedClass, marks: set[str]) -> None:
         """Note what the functions and attributes of some names can tell of a class."""
@@ -258,7 +267,7 @@ class Snapshot:
             holder, key = place
             return self.firsts.setdefault((id(holder), key), (holder, value))[1]
         contents = self.contents.get(id(owner.value))
-        if contents is None or not (kind is ItemSlot or kind is AttributeSlot):
+        if contents is None or kind is not kind_of_slots(owner):  # the maxlen of a deque is no element
             return value
         if kind is AttributeSlot and name not in contents:
             is_new = (
@@ -285,7 +294,7 @@ class Snapshot:
         if not slot.is_read:
             slot.is_read = True
             slot.where = self.where
-            if kind is AttributeSlot and isinstance(owner, ObservedInstance):
+            if kind is AttributeSlot and isinstance(owner, (ObservedInstance, ObservedNamedTuple)):
                 self._note_inherited(owner, slot)
             if not is_closed(slot.value):
                 self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
@@ -323,11 +332,19 @@ class Snapshot:
             name for code in self.ran for name in bytecode.reads_of(code).modules
         } | self.names_of_modules
         values = [slot.value for observed in self.objects.values() for slot in observed.slots.values()]
-        names.update(value for value in values if type(value) is str)
+        texts = {value for value in values if type(value) is str}
+        names |= texts
         if self._marks & _IMPORTING or self.names_of_modules or any(value is sys.modules for value in values):
             root = self.root(sys.modules, "")
+            # Of modules that may only happen to be named, not all names are read: the user's own is among them.
+            attributes = self._names | texts if self._is_dynamic else {*self._names}
             for name in sorted(names):
-                self.read_whole(self.read(root, ModuleSlot, name))
+                module = self.read(root, ModuleSlot, name)
+                is_certain = name in self.names_of_modules
+                if type(module) is types.ModuleType and not is_library_module(module) and not is_certain:
+                    self._read_named(self.observe(module), attributes)
+                else:
+                    self.read_whole(module)
         if "getLogger" in self._marks:
             for name in names & _loggers().keys():
                 logger = _loggers()[name]
@@ -346,7 +363,7 @@ class Snapshot:
                 slot.value = module
                 self.observe(module)
 
-    def _note_inherited(self, owner: ObservedInstance, slot: Slot) -> None:
+    def _note_inherited(self, owner: Observed, slot: Slot) -> None:
         """Note where the attribute of an instance that the call makes is found in a replay."""
         kind = type(owner.value)
         if is_user_class(kind) and slot.name not in getattr(owner.value, "__dict__", ()):
@@ -389,7 +406,10 @@ class Snapshot:
 
     def _add_names_of(self, reads: Reads) -> None:
         self._texts |= reads.texts
-        self.stored |= reads.stored
+        new = reads.stored - self.stored
+        self.stored |= new
+        for ident in [*self.roots] if new else ():
+            self._look_at_stored(self.objects[ident], new)
         if reads.is_dynamic:
             self.read_dynamically()
         self.add_names({*reads.names, *(self._texts if self._is_dynamic else ())})

@@ -9,6 +9,7 @@ from operator import is_
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tracejit.array import dlarray
 from tracejit.call import signature
@@ -340,9 +341,20 @@ def _remembers(
 
 
 def _view(
-    array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: tuple[int, ...]
+    memory: Any, shape: tuple[int, ...], dtype: np.dtype, offset: int, strides: tuple[int, ...]
 ) -> np.ndarray:
-    return np.ndarray(shape, dtype, array, offset, strides)
+    """Return a view of an array or of other memory; `offset` counts from the lowest of its bytes."""
+    if isinstance(memory, np.ndarray) and not memory.flags.c_contiguous:
+        memory = _between_ends(memory)
+    return np.ndarray(shape, dtype, memory, offset, strides)
+
+
+def _between_ends(array: np.ndarray) -> np.ndarray:
+    """Return all bytes between the ends of an array, with those of the gaps between its elements."""
+    low = array[tuple([slice(None, None, -1 if stride < 0 else 1) for stride in array.strides])]
+    last = sum(stride * (size - 1) for stride, size in zip(low.strides, low.shape, strict=True))
+    first = as_strided(low, (1,), (low.itemsize,)).view(np.uint8)
+    return as_strided(first, (last + low.itemsize,), (1,))
 
 
 def _is_set(function: Any, number: int) -> bool:

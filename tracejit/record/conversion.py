@@ -13,6 +13,7 @@ from tracejit.aval import Aval, check_dtype
 from tracejit.errors import ArgumentError, DimsError, RangeError
 from tracejit.ir import asarray
 from tracejit.ops import Op
+from tracejit.record import monitor
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.compositions import OF_SPARSE
@@ -91,6 +92,14 @@ def _lies_on_device(x: Any) -> bool:
         return False
 
 
+def _as_numpy_does(x: Any) -> np.ndarray:
+    """Return an object as an ndarray; a method __array__ of the user's is reported."""
+    if type(x) in _LISTS or not hasattr(type(x), "__array__"):
+        return asarray(x)
+    with monitor.resumed():
+        return asarray(x)
+
+
 def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
     """Return what NumPy makes of an object that is no ndarray."""
     listed = isinstance(x, _LISTS)
@@ -98,7 +107,7 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
         _check_list(x, function, argument, array_class)
     try:
         tensor = not listed and not isinstance(x, (*_NUMBERS, type)) and hasattr(x, "__dlpack__")
-        data: np.ndarray = np.from_dlpack(x) if tensor else asarray(x)
+        data: np.ndarray = np.from_dlpack(x) if tensor else _as_numpy_does(x)
     except Exception as error:
         if is_of_handler(error):
             raise

@@ -63,7 +63,12 @@ class Patched:
         if call is None:
             return self._original(*args, **kwargs)
         with monitor.paused():
-            return self._instead(self._original, call.is_kept, *args, **kwargs)
+            return self._instead(self._watched, call.is_kept, *args, **kwargs)
+
+    def _watched(self, *args: Any, **kwargs: Any) -> Any:
+        """Call NumPy's function, which may call a method of the user's (__array__): that is reported."""
+        with monitor.resumed():
+            return self._original(*args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         return other is self or other is self._original

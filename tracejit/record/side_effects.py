@@ -118,7 +118,8 @@ class SideEffects:
         for owner, where in resized:
             if id(owner) not in called:
                 what = f"changes a {type(owner).__name__} that it did not make"
-                self._once.append(SideEffect(what, "keep it", where, True))
+                known = where if where and where[0] else None  # nothing told of an argument before the call
+                self._once.append(SideEffect(what, "keep it", known, True))
         return min(self._once, key=lambda effect: effect.where or ("", 0), default=None)
 
 

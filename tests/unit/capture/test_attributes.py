@@ -239,6 +239,24 @@ class TestAttributes:
             setting(options.sub, "k", 5),
         )
 
+    @pytest.mark.parametrize("uses", [1, 2, 3])
+    @pytest.mark.parametrize("value", [2.0, np.array([2.0, 3.0])], ids=["number", "array"])
+    def test_a_cached_property_of_objects_in_turn(self, value, uses):
+        class Grid:
+            @functools.cached_property
+            def w(self):
+                return value * 2
+
+        current = []
+        fun = dlaccelerate(lambda x: x * current[0].w)
+        for n in range(12):
+            if n % uses == 0:
+                current[:] = [Grid()]
+            assert np.array_equal(fun(np.ones(2)), np.ones(2) * (value * 2))
+            assert "w" in vars(current[0])
+        assert (fun.stats.replaced, fun.stats.uncompiled) == (0, 0)
+        assert fun.stats.hits >= 8
+
     def test_a_cached_property(self):
         class Model:
             @functools.cached_property

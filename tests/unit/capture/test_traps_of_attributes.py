@@ -26,6 +26,38 @@ class Sub(np.ndarray):
     pass
 
 
+class Counting(type):
+    def __getattr__(cls, name):
+        return float(len(name))
+
+
+@trap
+def ga_computed_until_the_class_has_it():
+
+    class C:
+        def __getattr__(self, name):
+            return float(len(name))
+
+    c = C()
+    return lambda x: x * c.w, toggling(C)
+
+
+@trap
+def ga_computed_by_a_metaclass_until_the_class_has_it():
+
+    class C(metaclass=Counting):
+        pass
+
+    return lambda x: x * C.w, toggling(C)
+
+
+@trap
+def ga_computed_until_the_module_has_it():
+    m = types.ModuleType("m_ga")
+    m.__getattr__ = lambda name: float(len(name))
+    return lambda x: x * m.w, toggling(m)
+
+
 @trap
 def ha_instance():
     b = Thing()

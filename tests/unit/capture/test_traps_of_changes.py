@@ -325,3 +325,170 @@ def test_a_count_that_is_inherited_from_one_that_counts_too(confirm: int) -> Non
         for call in range(8):
             step(np.ones(2))
             assert (kind.total, part.total, inner.total) == (call + 1, call + 2, call + 2)
+
+
+def set_last(items, x):
+    items[-1] = x * 2
+
+
+def set_before_last(items, x):
+    items[-2] = items[-1] + x
+
+
+def set_all(items, x):
+    items[:] = [x, x * 2]
+
+
+def set_two_ends(items, x):
+    items[1] = x
+    items[-1] = x * 2
+
+
+def set_by_length(items, x):
+    items[len(items) - 1] = x
+
+
+@pytest.mark.parametrize(
+    "change",
+    [set_last, set_before_last, set_two_ends, set_by_length],
+    ids=lambda f: f.__name__,
+)
+def test_items_counted_from_the_end_of_a_list_that_grows(change):
+    mine, plain = [1.0, 2.0], [1.0, 2.0]
+
+    @tj.dlaccelerate
+    def fun(x):
+        change(mine, x)
+        return x + 1
+
+    for n in range(12):
+        if n in (4, 5):
+            mine.append(7.0)
+            plain.append(7.0)
+        if n == 9:
+            del mine[2:], plain[2:]
+        x = np.array(1.0 + n)
+        change(plain, x)
+        fun(x)
+        assert [float(item) for item in mine] == [float(item) for item in plain]
+    assert fun.stats.uncompiled == 0
+    assert fun.stats.hits >= 3
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.TraceJitWarning")
+def test_a_list_that_grew_is_replaced_whole():
+    mine = [1.0, 2.0]
+
+    @tj.dlaccelerate
+    def fun(x):
+        set_all(mine, x)
+        return x + 1
+
+    for n in range(8):
+        if n == 4:
+            mine.append(7.0)
+        fun(np.array(1.0 + n))
+        assert [float(item) for item in mine] == [1.0 + n, 2.0 + 2 * n]
+
+
+def test_a_dict_that_is_emptied_loses_what_it_got_elsewhere():
+    mine = {"a": 1.0}
+
+    @tj.dlaccelerate
+    def fun(x):
+        mine.clear()
+        mine["k"] = x * 2
+        return x + 1
+
+    for n in range(9):
+        if n == 5:
+            mine["z"] = 1.0
+        fun(np.array(1.0 + n))
+        assert [*mine] == ["k"]
+        assert float(mine["k"]) == 2.0 + 2 * n
+
+
+def test_the_last_item_of_a_list_that_grows_is_counted():
+    counts = [0, 10]
+
+    @tj.dlaccelerate
+    def fun(x):
+        counts[-1] += 1
+        return x + 1
+
+    for n in range(9):
+        if n == 5:
+            counts.append(100)
+        fun(np.ones(2))
+    assert counts == [0, 15, 104]
+    assert fun.stats.hits >= 5
+
+
+def test_attributes_of_classes_that_no_name_leads_to_are_assigned():
+    class Base:
+        kept = None
+
+    class Model(Base):
+        last = None
+
+        @tj.dlaccelerate
+        def step(self, x):
+            kind = type(self)
+            kind.last = x * 2
+            kind.fresh = x.sum()
+            type(self).kept = x
+            return x + 1
+
+    model = Model()
+    for n in range(8):
+        if n == 5:
+            Model.last = None
+            del Model.fresh
+        model.step(np.full(2, float(n)))
+        assert np.array_equal(Model.last, [2.0 * n, 2.0 * n])
+        assert float(Model.fresh) == 2 * n
+        assert Base.kept is None
+        assert np.array_equal(vars(Model)["kept"], [n, n])
+    assert Model.step.stats.uncompiled == 0
+
+
+def test_a_slice_replaces_what_an_index_from_the_end_had_assigned():
+    mine, plain = [1.0, 2.0], [1.0, 2.0]
+
+    def change(items, x):
+        items[-1] = items[0] * 2
+        items[1:] = [x]
+
+    @tj.dlaccelerate
+    def fun(x):
+        mine[-1] = mine[0] * 2
+        mine[1:] = [x]
+        return x + 1
+
+    for n in range(10):
+        if n == 5:
+            mine.pop()
+            plain.pop()
+        x = np.array(1.0 + n)
+        change(plain, x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.TraceJitWarning)
+            fun(x)
+        assert [float(item) for item in mine] == [float(item) for item in plain]
+
+
+def test_a_warning_about_an_object_that_no_line_leads_to_shows_no_line():
+    class Model:
+        def __init__(self):
+            self.last = 1.0
+
+        @tj.dlaccelerate
+        def step(self, x):
+            del self.last
+            return x + 1
+
+    model = Model()
+    with pytest.warns(tj.LostChangeWarning, match="changes a Model that it did not make, which happens"):
+        for _ in range(3):
+            model.last = 1.0
+            model.step(np.ones(2))

@@ -512,6 +512,99 @@ def m_enum_by_value():
     return lambda x: x * (1.0 if E(s.n) is E.A else 3.0), lambda n: setattr(s, "n", pick(n, 1.0, 2.0))
 
 
+class Wrapped:
+    def __init__(self, elements):
+        self.elements = elements
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.elements, dtype)
+
+
+@trap
+def ar_asarray_of_a_wrapper():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: x * np.asarray(u), lambda n: u.elements.__setitem__(0, rates(n))
+
+
+@trap
+def ar_array_of_a_wrapper():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: x * np.array(u), setting(u, "elements", [1.0, 2.0, 3.0], [4.0, 2.0, 3.0])
+
+
+@trap
+def ar_a_wrapper_as_an_operand():
+    u = Wrapped([1.0, 2.0, 3.0])
+    return lambda x: np.multiply(x, u), lambda n: u.elements.__setitem__(0, rates(n))
+
+
+def named_tuple():
+    class Pair(collections.namedtuple("Pair", "a b")):
+        k = 3.0
+
+        def total(self):
+            return self.a * self.k
+
+        @property
+        def half(self):
+            return self.a / 2
+
+    return Pair(1.0, 2.0)
+
+
+@trap
+def nt_method():
+    pair = named_tuple()
+    return lambda x: x * pair.total(), lambda n: setattr(
+        type(pair), "total", pick(n, lambda self: self.b, lambda self: 5.0)
+    )
+
+
+@trap
+def nt_property():
+    pair = named_tuple()
+    return lambda x: x * pair.half, lambda n: setattr(
+        type(pair), "half", pick(n, property(lambda self: self.b), property(lambda self: 5.0))
+    )
+
+
+@trap
+def nt_attribute_of_the_class():
+    pair = named_tuple()
+    return lambda x: x * pair.total(), lambda n: setattr(type(pair), "k", rates(n))
+
+
+@trap
+def nt_attribute_of_the_class_of_an_element():
+    pairs = [named_tuple()]
+    return lambda x: x * sum(pair.k for pair in pairs), lambda n: setattr(type(pairs[0]), "k", rates(n))
+
+
+@trap
+def nt_own_attribute():
+    pair = named_tuple()
+    pair.k = 3.0
+    return lambda x: x * pair.k, lambda n: setattr(pair, "k", rates(n))
+
+
+@trap
+def m_enum_mutable_value():
+
+    class E(enum.Enum):
+        A = (1.0, [2.0])
+
+    member = E.A
+    return lambda x: x * member.value[0] + member.value[1][0], lambda n: member.value[1].__setitem__(
+        0, rates(n)
+    )
+
+
+@trap
+def u_deque_of_arrays_with_maxlen():
+    u = collections.deque([np.ones(3), np.ones(3)], maxlen=3)
+    return lambda x: x * u[0] * u.maxlen, lambda n: u.__setitem__(0, np.full(3, rates(n)))
+
+
 @trap
 def m_enum_member_attr():
 
@@ -867,3 +960,20 @@ def m_exitstack():
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)
+
+
+def test_a_deque_of_arrays_is_replayed():
+    made = collections.deque([np.ones(2), np.ones(2)], maxlen=3)
+    fun = tj.dlaccelerate(lambda x: x * made[0] + made.maxlen)
+    for _ in range(4):
+        fun(np.ones(2))
+    assert fun.stats.hits == 2
+
+
+def test_an_attribute_of_the_class_of_a_named_tuple_that_is_an_argument():
+    pair = named_tuple()
+    fun = tj.dlaccelerate(lambda x, pair: x * pair.total())
+    for n in range(8):
+        type(pair).k = 1.0 + n // 3
+        assert fun(np.ones(2), pair).tolist() == [1.0 + n // 3] * 2
+    assert fun.stats.uncompiled == 0

@@ -536,7 +536,49 @@ def pat_user_module_function():
     return lambda x: M.f(x), lambda n: setattr(M, "f", pick(n, np.sin, np.cos))
 
 
+@trap
+def mod_attribute_by_a_global_name():
+    name = "K"
+    return lambda x: x * getattr(M, name, 0.5), set_rates
+
+
+@trap
+def mod_attribute_by_a_computed_name():
+    which = ["m"]
+    return lambda x: x * getattr(M, which[0].upper().replace("M", "K")), set_rates
+
+
+@trap
+def mod_function_by_a_name():
+    names = ["f"]
+    return lambda x: getattr(M, names[0])(x), lambda n: setattr(M, "f", pick(n, np.sin, np.cos))
+
+
+@trap
+def mod_imported_by_a_text_with_an_attribute():
+    spec = "m_traps:K"
+
+    def load():
+        module, _, name = spec.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    return lambda x: x * load(), set_rates
+
+
+@trap
+def mod_dict_get():
+    return lambda x: x * M.__dict__.get("K", 1.0), set_rates
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)
+
+
+def test_the_dict_of_a_module_is_replayed():
+    M.K = 2.0
+    fun = tj.dlaccelerate(lambda x: x * M.__dict__.get("K", 1.0))
+    for _ in range(4):
+        fun(np.ones(1))
+    assert fun.stats.hits == 2
