@@ -2,10 +2,10 @@
 """A physics-informed network for Burgers' equation, u_t + u u_x = nu u_xx on x in [-1, 1], t in [0, 1].
 
 The network u(x, t) is trained until it satisfies the equation at scattered points, u(x, 0) = -sin(pi x) and
-u(-1, t) = u(1, t) = 0. Shows derivatives of the network by its inputs, inside the loss: dljacobian and dllaplacian. The
-result is compared with the exact solution (Cole and Hopf), an integral.
+u(-1, t) = u(1, t) = 0. Shows derivatives of the network by its inputs, inside the loss, dljacobian and dllaplacian; and
+lbfgsupdate. The result is compared with the exact solution (Cole and Hopf), an integral.
 
-    python examples/pinn_burgers.py [steps] [picture.png]
+    python examples/pinn_burgers.py [iterations] [picture.png]
 """
 
 import sys
@@ -52,14 +52,10 @@ def model_loss(params: Params, points: dict[str, tj.dlarray]) -> tj.dlarray:
 
 
 @tj.dlaccelerate
-def step(
-    params: Params, moments: tuple, iteration: tj.dlarray, rate: tj.dlarray, points: dict[str, tj.dlarray]
-) -> tuple:
-    """Return the loss and everything that one step of Adam updates."""
+def loss_and_gradients(params: Params, points: dict[str, tj.dlarray]) -> tuple[tj.dlarray, Params]:
+    """Return what an iteration of L-BFGS asks for, once or a few times."""
     loss = model_loss(params, points)
-    gradients = tj.dlgradient(loss, params)
-    params, *moments = tj.adamupdate(params, gradients, *moments, iteration, rate)
-    return loss, params, tuple(moments), iteration + 1
+    return loss, tj.dlgradient(loss, params)
 
 
 def sample(count: int, rng: np.random.Generator) -> dict[str, tj.dlarray]:
@@ -85,19 +81,24 @@ def exact(x: np.ndarray, t: float) -> np.ndarray:
     return -(np.sin(np.pi * y) * f).sum(axis=1) / f.sum(axis=1)
 
 
-def train(steps: int, count: int = 400, seed: int = 0) -> tuple[Params, float, float]:
-    """Return the trained network, the first loss and the last one."""
+def train(iterations: int, count: int = 400, seed: int = 0) -> tuple[Params, list[float]]:
+    """Return the trained network, and the loss after each iteration."""
     rng = np.random.default_rng(seed)
     params = init((2, 20, 20, 20, 1), rng)
-    zeros = tj.tree.map(tj.zeros_like, params)
-    moments, iteration = (zeros, zeros), tj.dlarray(np.float32(1))
     points = sample(count, rng)
-    first = None
-    for number in tqdm(range(steps), desc="training", unit="step"):
-        rate = tj.dlarray(np.float32(5e-3 * 0.02 ** (number / steps)))  # falls to a fiftieth
-        loss, params, moments, iteration = step(params, moments, iteration, rate, points)
-        first = loss if first is None else first
-    return params, first.item(), loss.item()
+    state = tj.lbfgsstate(history_size=20)
+    losses = []
+    for _ in tqdm(range(iterations), desc="training", unit="iteration"):
+        params, state = tj.lbfgsupdate(
+            params,
+            lambda params: loss_and_gradients(params, points),
+            state,
+            line_search_method="strong-wolfe",
+        )
+        losses.append(state.loss)
+        if state.line_search_status == "failed":  # nothing gets better
+            break
+    return params, losses
 
 
 def solution(params: Params, x: np.ndarray, t: float) -> np.ndarray:
@@ -126,13 +127,14 @@ def draw(params: Params, path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def main(steps: int = 6000, path: Path = Path("pinn_burgers.png")) -> None:
+def main(iterations: int = 1500, path: Path = Path("pinn_burgers.png")) -> None:
     started = time.perf_counter()
-    params, first, last = train(steps)
-    print(f"{steps} steps in {time.perf_counter() - started:.1f} s: loss {first:.3f} to {last:.6f}")
+    params, losses = train(iterations)
+    seconds = time.perf_counter() - started
+    print(f"{len(losses)} iterations in {seconds:.1f} s: loss {losses[0]:.3f} to {losses[-1]:.6f}")
     draw(params, path)
     print(f"relative error of u(x, 0.5): {relative_error(params):.4f}; picture {path}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6000, Path(*sys.argv[2:] or ["pinn_burgers.png"]))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1500, Path(*sys.argv[2:] or ["pinn_burgers.png"]))

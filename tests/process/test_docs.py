@@ -138,7 +138,7 @@ def test_commands_of_the_readme_are_those_that_ci_runs():
     "example, arguments, line",
     [
         ("rosenbrock", [], "at [-1, 2]: value 104, gradient [396.0, 200.0]"),
-        ("pinn_burgers", ["20"], "20 steps in "),
+        ("pinn_burgers", ["20"], "20 iterations in "),
         ("pendulum", ["3", "4"], "3 iterations in "),
     ],
 )
@@ -161,17 +161,17 @@ def test_rosenbrock_is_minimised():
 def test_pinn_meets_the_exact_solution():
     from tracejit.examples import pinn_burgers
 
-    params, first, last = pinn_burgers.train(1000)
-    assert last < first / 5
+    params, losses = pinn_burgers.train(300)
+    assert losses[-1] < losses[0] / 30
     assert pinn_burgers.relative_error(params) < 0.1
 
 
 @pytest.mark.slow
-def test_pinn_solves_burgers_equation_to_a_hundredth():
+def test_pinn_solves_burgers_equation_to_half_a_hundredth():
     from tracejit.examples import pinn_burgers
 
-    params, *_ = pinn_burgers.train(6000)
-    assert pinn_burgers.relative_error(params) < 1e-2
+    params, _ = pinn_burgers.train(1500)
+    assert pinn_burgers.relative_error(params) < 5e-3
 
 
 def test_exact_solution_of_burgers_satisfies_the_equation():
