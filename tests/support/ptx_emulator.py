@@ -169,6 +169,12 @@ class Kernel:
         """Run the kernel to its end; return how many steps its threads took together."""
         if blocks < 1:  # the driver's error: CUDA_ERROR_INVALID_VALUE
             raise PtxError("a launch of no blocks")
+        if blocks >= 1 << 31 or not 1 <= threads <= 1024:
+            raise PtxError("a launch of more blocks or threads than a device takes")
+        if 8 * len(words) > 4096:
+            raise PtxError("more arguments than a kernel takes")
+        if sum(-(-size // 16) * 16 for size in self.shared.values()) > 48 << 10:
+            raise PtxError("more shared memory than a kernel takes that asks for none")
         run = _Run(self, words, memory, blocks, threads)
         for step in range(most):
             if not run.step():
