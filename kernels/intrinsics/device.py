@@ -17,6 +17,8 @@ across_f32(x, step)      the x of the thread of this group whose number differs 
 index(n)                 an integer as one of 32 bits, in which indices are computed
 quotient(n, m)           n // m and n % m of indices that are not negative
 remainder(n, m)
+index64(n), quotient64(n, m), remainder64(n, m)
+                         the same in 64 bits, for what is too large for 32
 four(x, at)              the elements of x from `at` on, which lie at a multiple of 16 bytes
 """
 
@@ -88,21 +90,24 @@ def _together(typing_context: Any) -> Any:
     return signature(types.void), code
 
 
-@intrinsic
-def _index(typing_context: Any, number: Any) -> Any:
-    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
-        return context.cast(builder, args[0], number, types.int32)
+def _index(kind: types.Integer) -> Any:
+    @intrinsic
+    def index(typing_context: Any, number: Any) -> Any:
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            return context.cast(builder, args[0], number, kind)
 
-    return signature(types.int32, number), code
+        return signature(kind, number), code
+
+    return index
 
 
-def _divided(name: str) -> Any:
+def _divided(name: str, kind: types.Integer) -> Any:
     @intrinsic
     def divided(typing_context: Any, number: Any, divisor: Any) -> Any:
         def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
             return getattr(builder, name)(*args)
 
-        return signature(types.int32, types.int32, types.int32), code
+        return signature(kind, kind, kind), code
 
     return divided
 
@@ -230,8 +235,10 @@ FUNCTIONS: dict[str, Any] = {
     "blocks": _place(lambda builder: _register(builder, "nctaid.x")),
     "thread_of_block": _place(lambda builder: _register(builder, "tid.x")),
     "threads_of_block": _place(lambda builder: _register(builder, "ntid.x")),
-    "together": _together, "barrier": _barrier, "registers": _registers, "index": _index, "four": _four,
-    "quotient": _divided("udiv"), "remainder": _divided("urem"),
+    "together": _together, "barrier": _barrier, "registers": _registers, "four": _four,
+    "index": _index(types.int32), "index64": _index(types.int64),
+    "quotient": _divided("udiv", types.int32), "quotient64": _divided("udiv", types.int64),
+    "remainder": _divided("urem", types.int32), "remainder64": _divided("urem", types.int64),
     "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),
     **{f"across_{suffix}": _across(dtype) for suffix, dtype in DTYPES.items()},
     **{f"shared_{suffix}": _shared(suffix, dtype) for suffix, dtype in DTYPES.items()},

@@ -6,7 +6,9 @@ parted meet again. The emulator refuses what a correct kernel never does: access
 was never written, addresses that are not aligned, exchanges with threads that are not there, calls of functions that
 are nowhere, and instructions that it does not know. Two threads that write the same element in one instruction with
 different bits are refused too, and so are accesses to the memory that threads of a block share where another thread
-wrote or read since the last barrier.
+wrote or read since the last barrier. In all other memory, an element that one thread writes and another one reads or
+writes in the same launch is refused, unless a barrier of their block or group is between: the emulator takes threads in
+one order, and a GPU takes blocks and groups in any.
 """
 
 import re
@@ -72,6 +74,17 @@ class Memory:
         """Return a copy of bytes, written or not."""
         block, _, at = self._find(np.arange(address, address + size, dtype=np.uint64), 1)
         return block[at[:, 0]]
+
+    def arrays(self, addresses: np.ndarray) -> list[tuple[int, int, np.ndarray, np.ndarray]]:
+        """Return for each array at addresses its own, its bytes, a mask of those in it, and where in it they are."""
+        found = np.searchsorted(self._starts, addresses, side="right") - 1
+        result = []
+        for number in np.unique(found).tolist():
+            mask, start = found == number, self._starts[number]
+            result.append(
+                (start, self._blocks[number][0].size, mask, addresses[mask].astype(np.int64) - start)
+            )
+        return result
 
     def _find(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if (addresses % size).any():
@@ -156,6 +169,12 @@ class Kernel:
         """Run the kernel to its end; return how many steps its threads took together."""
         if blocks < 1:  # the driver's error: CUDA_ERROR_INVALID_VALUE
             raise PtxError("a launch of no blocks")
+        if blocks >= 1 << 31 or not 1 <= threads <= 1024:
+            raise PtxError("a launch of more blocks or threads than a device takes")
+        if 8 * len(words) > 4096:
+            raise PtxError("more arguments than a kernel takes")
+        if sum(-(-size // 16) * 16 for size in self.shared.values()) > 48 << 10:
+            raise PtxError("more shared memory than a kernel takes that asks for none")
         run = _Run(self, words, memory, blocks, threads)
         for step in range(most):
             if not run.step():
@@ -223,6 +242,60 @@ class _Shared:
         self.writer[blocks] = self.reader[blocks] = -1
 
 
+class _Order:
+    """Which threads of a launch wrote and read each element, and when those of blocks and groups last met.
+
+    An element is known by its first byte. Of several readers the numbers of the first and last are kept, which tell
+    whether all are of one block or group.
+    """
+
+    def __init__(self, memory: Memory, blocks: int, threads: int) -> None:
+        self.memory, self.threads, self.now, self.behind = memory, threads, 0, blocks * threads
+        self.met = np.zeros(blocks, np.int64)
+        self.met_groups = np.zeros(-(-blocks * threads // _GROUP), np.int64)
+        self._known: dict[int, np.ndarray] = {}
+
+    def each(
+        self, lanes: np.ndarray, addresses: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return what is known of each array at addresses, the threads there, and where in it they are."""
+        result = []
+        for start, size, mask, at in self.memory.arrays(addresses):
+            known = self._known.get(start)
+            if known is None:  # writer, when; first reader, last reader, when
+                known = self._known[start] = np.full((5, size), -1, np.int32)
+            result.append((known, lanes[mask], at))
+        return result
+
+    def is_before(self, first: np.ndarray, last: np.ndarray, when: np.ndarray, me: np.ndarray) -> np.ndarray:
+        """Return whether accesses of threads from `first` to `last` are over for the threads `me`."""
+        result = (first < 0) | ((first == me) & (last == me))
+        for size, met in ((self.threads, self.met), (_GROUP, self.met_groups)):
+            mine = me // size
+            result |= (first // size == mine) & (last // size == mine) & (when < met[mine])
+        return result
+
+    def load(self, lanes: np.ndarray, addresses: np.ndarray) -> None:
+        for known, me, at in self.each(lanes, addresses):
+            writer, written, first, last, read = known
+            if not self.is_before(writer[at], writer[at], written[at], me).all():
+                raise PtxError("a load of what another thread writes in the same launch")
+            old = at[self.is_before(first[at], last[at], read[at], me)]
+            first[old], last[old] = self.behind, -1
+            np.minimum.at(first, at, me)
+            np.maximum.at(last, at, me)
+            read[at] = self.now
+
+    def store(self, lanes: np.ndarray, addresses: np.ndarray) -> None:
+        for known, me, at in self.each(lanes, addresses):
+            writer, written, first, last, read = known
+            if not self.is_before(first[at], last[at], read[at], me).all():
+                raise PtxError("a store where another thread reads in the same launch")
+            if not self.is_before(writer[at], writer[at], written[at], me).all():
+                raise PtxError("a store where another thread writes in the same launch")
+            writer[at], written[at] = me, self.now
+
+
 class _Run:
     """The state of a launch."""
 
@@ -245,6 +318,7 @@ class _Run:
         for name, table in kernel.tables.items():
             self.addresses[name] = memory.add(table)
         self.threads = threads
+        self.order = _Order(memory, blocks, threads)
         self.shared = _Shared(kernel.shared, blocks, threads)
         self.addresses |= self.shared.places
         place = _FIRST
@@ -259,6 +333,7 @@ class _Run:
             if self.alive.any():
                 raise PtxError("a thread waits for another one of its group that is not there")
             return False
+        self.order.now += 1
         at = int(self.at[runs].min())
         if at >= len(self.kernel.instructions):
             raise PtxError("the kernel runs over its end")
@@ -342,10 +417,13 @@ class _Run:
 
     def do_bar(self, instruction: Instruction) -> None:
         if instruction.modifiers == ("warp", "sync"):
-            self.meet()
+            if self.meet():
+                self.order.met_groups[np.unique(self.lanes // _GROUP)] = self.order.now
         elif instruction.modifiers == ("sync",) and instruction.operands == ("0",):
             if self.meet(self.threads):
-                self.shared.met(np.unique(self.lanes // self.threads))
+                blocks = np.unique(self.lanes // self.threads)
+                self.shared.met(blocks)
+                self.order.met[blocks] = self.order.now
         else:
             raise PtxError("not known")
 
@@ -390,6 +468,7 @@ class _Run:
                 )[:, 0]
             else:
                 loaded = self.memory.load(at, dtype)
+                self.order.load(self.lanes, at)
             wide = loaded.astype(np.int64) if dtype.kind == "i" else loaded
             self.set(register, wide)
 
@@ -411,6 +490,7 @@ class _Run:
                 self.local[self.lanes[:, None], self.local_at(at, dtype)] = data
             else:
                 self.memory.store(at, values)
+                self.order.store(self.lanes, at)
 
     def local_at(self, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:
         at = addresses.astype(np.int64) - _FIRST

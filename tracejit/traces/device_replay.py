@@ -113,6 +113,9 @@ class _OnHost:
         outputs = self._executable(copies)
         if self._program.guard is not None and not outputs[self._program.guard]:
             raise GuardFailed
+        results = [
+            uploaded(on, output) for output in outputs
+        ]  # before writes: there may be too little memory
         for number in self._program.written:
             inputs[number].write(copies[number])
-        return [uploaded(on, output) for output in outputs]
+        return results

@@ -32,8 +32,9 @@ def record_on_device(name: str, function: Callable[..., Any], call: Call, write:
     here = {number: data for number, data in call.originals.items() if number not in there}
     copied = call._replace(leaves=leaves, arrays=arrays, originals=here)
     recording = record(name, function, copied, None, write)
+    result = _there(recording.result)  # before anything is written, because there may be too little memory
     copies.write_back()
-    return recording._replace(result=_there(recording.result))
+    return recording._replace(result=result)
 
 
 def _there(result: Any) -> Any:
@@ -72,10 +73,11 @@ class _Copies:
     def write_back(self) -> None:
         """Write to the device what the function wrote into copies."""
         written = [(data, copy) for data, copy, before in self._copies if copy.tobytes() != before]
-        for data, copy in written:
+        for data, _ in written:
             if any(other is not data and share(data, other) for other, _, _ in self._copies):
                 raise WriteError(
                     f"{self._name}: an array on {data.device} is written, and another argument shows the same memory "
                     "in another way; pass a copy of one of them (x.copy())."
                 )
+        for data, copy in written:
             data.write(copy)

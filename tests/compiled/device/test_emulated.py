@@ -18,7 +18,7 @@ from llvm_texts import NEEDS_LLVM_22
 from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
 from op_cases import draw, dtypes_of_cases, graph_of
 from ptx_emulator import Kernel as PtxKernel
-from ptx_emulator import PtxError
+from ptx_emulator import Memory, PtxError
 
 import tracejit as tj
 from tracejit.compile.capability import Capability
@@ -297,6 +297,37 @@ def test_planted_faults_are_found(
     agree(EmulatedProgram(program._replace(rows=[row._replace(grid=grid)]))(arrays), want)
     with pytest.raises((PtxError, AssertionError)):
         agree(EmulatedProgram(program._replace(rows=[row._replace(kernel=faulty, grid=grid)]))(arrays), want)
+
+
+@pytest.mark.parametrize(
+    ("waits", "apart", "error"),
+    [
+        ("", 1, "a load of what another thread writes"),
+        ("together()", 1, None),
+        ("together()", 32, "a load of what another thread writes"),
+        ("barrier()", 32, None),
+        ("barrier()", 64, "a load of what another thread writes"),
+    ],
+)
+@pytest.mark.parametrize("is_read_first", [False, True])
+def test_the_emulator_refuses_what_depends_on_the_order_of_threads(
+    waits: str, apart: int, error: str | None, is_read_first: bool
+) -> None:
+    """Blocks of 64 threads: each thread writes a number, and reads that of another one, or the other way round."""
+    lines = ["x[thread()] = f32(1)", f"y[thread()] = x[thread() ^ {apart}]"]
+    if is_read_first:
+        lines.reverse()
+        error = error and "a store where another thread reads"
+    head = ["def ordered(args):", "x = write_f32(args[0], 0)", "y = write_f32(args[1], 1)"]
+    text = "\n    ".join([*head, lines[0], *([waits] if waits else []), lines[1]]) + "\n"
+    kernel = PtxKernel(ptx_of(Kernel("ordered", text), CAPABILITY))
+    memory = Memory(reads_unwritten=True)
+    words = [memory.add(np.zeros(128, F32)) for _ in range(2)]
+    if error is None:
+        kernel.run(words, memory, 2, 64)
+    else:
+        with pytest.raises(PtxError, match=error):
+            kernel.run(words, memory, 2, 64)
 
 
 @pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)])

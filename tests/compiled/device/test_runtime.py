@@ -474,6 +474,34 @@ def test_a_call_without_memory_fails_cleanly(fake: FakeLibrary) -> None:
     assert [array.tolist() for array in function(*inputs)] == want
 
 
+@pytest.mark.parametrize("is_of_host", [False, True])
+@pytest.mark.parametrize("before", range(4))
+def test_a_call_without_memory_for_its_result_writes_nothing(
+    before: int, is_of_host: bool, fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while it is recorded, on copies, nor in a replay on the device or on the host."""
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise CodegenError("there is none.")
+
+    def count(x: Any) -> Any:
+        x += 1
+        return x.sum()
+
+    if is_of_host:
+        monkeypatch.setattr("tracejit.pipeline.device_stages", refused)
+    function, x = tj.dlaccelerate(count), tj.gpu(np.arange(5, dtype=F32))
+    for _ in range(before):
+        function(x)
+    want = x.tolist()
+    fake.faults["cuMemAllocAsync"] = 2
+    with pytest.raises(DeviceMemoryError):
+        function(x)
+    assert x.tolist() == want
+    fake.faults.clear()
+    assert function(x).item() == pytest.approx(sum(x.tolist()))
+
+
 def test_arrays_larger_than_the_device(fake: FakeLibrary) -> None:
     fake.total = 4096
     with pytest.raises(DeviceMemoryError):

@@ -11,7 +11,8 @@ from tracejit.codegen.device.loops import ends, placed, rows_of_loop
 from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.device.order import Written, is_large, needed, touches_of, touches_of_loop
 from tracejit.codegen.device.product import blas_product, emit_product
-from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
+from tracejit.codegen.device.sizes import in_64_bits, is_too_large, refuse_if_too_large
+from tracejit.codegen.device.work import ALONE_GRID, emit_kernel, is_text
 from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
@@ -146,5 +147,17 @@ def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
         grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, spread.threads)
-        return [(emit_spread(spread), grid)]
-    return [emit_product(launch)] if isinstance(launch.whole, Product) else emit_kernel(launch)
+        return [_fitting(emit_spread(spread), grid)]
+    if isinstance(launch.whole, Product):
+        return [_fitting(*emit_product(launch), launch.whole)]
+    made = emit_kernel(launch)
+    if not is_text(launch):
+        return [_fitting(*each) for each in made]
+    for emitted, _ in made:
+        refuse_if_too_large(launch.name, emitted.arguments)
+    return made
+
+
+def _fitting(emitted: Emitted, grid: Grid, whole: Product | None = None) -> tuple[Emitted, Grid]:
+    """Return a kernel whose indices are large enough for its launch, and its threads."""
+    return in_64_bits(emitted) if is_too_large(emitted.arguments, whole) else emitted, grid

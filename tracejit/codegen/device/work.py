@@ -47,6 +47,11 @@ _TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
 """Those that write the kernels that are text, by the name of a launch."""
 
 
+def is_text(launch: KernelLaunch) -> bool:
+    """Return whether the kernel of a launch is text of its own, with indices of 32 bits."""
+    return launch.name in _TEXTS
+
+
 class _Parts(NamedTuple):
     """Equal parts of the work of a launch.
 
