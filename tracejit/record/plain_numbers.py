@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracejit.ir import Where
-from tracejit.util.frames import library_call, place_of, user_frame
+from tracejit.util.frames import library_call, place_of, source_of, user_frame
 from tracejit.util.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _expression_of(code: types.CodeType, at: int) -> "tuple[ast.expr | None, boo
 
     expression: ast.expr | None
     file, span = place_of(code, at)
-    text = _source_of(file, span)
+    text = source_of(file, span)
     try:
         expression = ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
@@ -218,18 +218,3 @@ def _deciding(source: str) -> frozenset[tuple[int | None, ...]]:
                 break
             node = parent
     return frozenset(found)
-
-
-def _source_of(file: str, span: tuple[int | None, ...] | None) -> str:
-    """Return the text of a span of a file, or nothing where either is unknown."""
-    import linecache
-
-    if span is None or None in span:
-        return ""
-    first, last, start, stop = (number or 0 for number in span)
-    lines = [line.encode() for line in linecache.getlines(file)[first - 1 : last]]
-    if not lines:
-        return ""
-    lines[-1] = lines[-1][:stop]
-    lines[0] = lines[0][start:]
-    return b"".join(lines).decode(errors="replace")

@@ -115,6 +115,34 @@ def place_of(code: types.CodeType, at: int) -> Any:
     return code.co_filename, next(itertools.islice(code.co_positions(), at // 2, None), None)
 
 
+def source_of(file: str, span: tuple[int | None, ...] | None) -> str:
+    """Return the text of a span of a file, or nothing where either is unknown."""
+    import linecache
+
+    if span is None or None in span:
+        return ""
+    first, last, start, stop = (number or 0 for number in span)
+    lines = [line.encode() for line in linecache.getlines(file)[first - 1 : last]]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode(errors="replace")
+
+
+def written_in_place() -> str | None:
+    """Return the left side of the statement that the user's code is at, if it is one like ``u += x``; else None."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if code[at] != dis.opmap["BINARY_OP"] or not dis._nb_ops[code[at + 1]][1].endswith("="):  # type: ignore[attr-defined]
+        return None
+    text = source_of(*place_of(frame.f_code, at))
+    target, found, _ = text.partition(dis._nb_ops[code[at + 1]][1])  # type: ignore[attr-defined]
+    return " ".join(target.split()) if found else None
+
+
 def is_storing() -> bool:
     """Return whether the user's code is at an assignment ``container[key] = value``."""
     frame = user_frame()

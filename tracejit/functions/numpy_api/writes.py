@@ -13,6 +13,7 @@ from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.record import recorder, views
+from tracejit.util.frames import written_in_place
 
 
 def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
@@ -35,7 +36,9 @@ def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
     if result._value is not None:
-        raise ArgumentError(f"{what}: out is an ndarray, and the result is traced. {BUFFERS}")
+        target = written_in_place()
+        place = f"{what}: out" if target is None else f"write: {target}"
+        raise ArgumentError(f"{place} is an ndarray, and the result is traced. {BUFFERS}")
     target = recorder.wrap(out)
     fitting = _broadcast(result, target) if broadcasts else result
     np.copyto(out, views.fitted(target, fitting, what)._data)

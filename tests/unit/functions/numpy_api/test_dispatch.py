@@ -221,6 +221,19 @@ def test_in_place_on_an_ndarray():
     with pytest.raises(ArgumentError, match="out is an ndarray, and the result is traced"):
         dlfeval(lambda x: operator.iadd(z, x), z)
 
+    def add(x):
+        held = {"y": [z]}
+        held["y"][0] += x * 2
+
+    with pytest.raises(
+        ArgumentError, match=r'^write: held\["y"\]\[0\] is an ndarray, and the result is traced\. Fill'
+    ):
+        dlfeval(add, z)
+    compiled = {}
+    exec("def add(x, y):\n    y += x", compiled)  # without source
+    with pytest.raises(ArgumentError, match=r"^np\.add: out is an ndarray, and the result is traced\. Fill"):
+        dlfeval(lambda x: compiled["add"](x, z), z)
+
 
 def test_default_arguments_may_be_given():
     x = dlarray(ONE)
