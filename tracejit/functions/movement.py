@@ -283,7 +283,7 @@ def broadcast_to(x: Any, shape: Any) -> dlarray:
     """
     array = as_array(x, "broadcast_to")
     sizes = check_sizes("broadcast_to", "shape", integers("broadcast_to", "shape", shape))
-    return expanded(array, sizes)
+    return apply("broadcast_to", array, shape=sizes)  # read-only as NumPy's, also where nothing is repeated
 
 
 def squeeze(x: Any, axis: Any = None) -> dlarray:

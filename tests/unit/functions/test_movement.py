@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, WriteError
 from tracejit.functions import joining, movement, padding, rolling
 from tracejit.functions.movement import bounds
 from tracejit.ir import Builder, Graph, evaluate, verify
@@ -436,7 +436,7 @@ def test_messages_of_ops(op, avals, params, words):
 
 def test_nothing_is_recorded_for_a_view_of_all_elements():
     def unchanged(x):
-        y = movement.transpose(movement.broadcast_to(x, (3,)), (0,))
+        y = movement.transpose(x, (0,))
         return movement.squeeze(movement.reshape(y, (3,)), ())
 
     x = tj.dlarray(np.ones(3))
@@ -461,3 +461,15 @@ def test_a_copy_of_all_elements_costs_nothing():
     ]
     assert kernels[0] == kernels[1]
     assert [fun.stats.launches for fun in sources] == [1, 1]
+
+
+@pytest.mark.parametrize("call", [lambda f, x: f(x), tj.dlfeval, lambda f, x: dlaccelerate(f)(x)])
+def test_a_broadcast_array_is_read_only_also_where_it_repeats_nothing(call):
+    def write(x):
+        y = np.broadcast_to(x, x.shape)
+        y[0] = 2.0
+        return y
+
+    with pytest.raises(WriteError, match="is read-only"):
+        call(write, tj.dlarray(np.ones(3)))
+    assert not np.broadcast_to(np.ones(3), 3).flags.writeable  # as in NumPy
