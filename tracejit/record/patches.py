@@ -63,12 +63,7 @@ class Patched:
         if call is None:
             return self._original(*args, **kwargs)
         with monitor.paused():
-            return self._instead(self._watched, call.is_kept, *args, **kwargs)
-
-    def _watched(self, *args: Any, **kwargs: Any) -> Any:
-        """Call NumPy's function, which may call a method of the user's (__array__): that is reported."""
-        with monitor.resumed():
-            return self._original(*args, **kwargs)
+            return self._instead(self._original, call.is_kept, *args, **kwargs)
 
     def __eq__(self, other: object) -> bool:
         return other is self or other is self._original
@@ -407,6 +402,12 @@ class _Method(NamedTuple):
         old, new = (self.original, self.patched) if is_open else (self.patched, self.original)
         if getattr(self.owner, self.name) is old:
             setattr(self.owner, self.name, new)
+
+
+def watched(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call NumPy's function for a substitute; if that calls a method of the user's (__array__), it is reported."""
+    with monitor.resumed():
+        return function(*args, **kwargs)
 
 
 def original(function: Any) -> Any:

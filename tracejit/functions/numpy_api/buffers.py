@@ -31,14 +31,14 @@ _Function = Callable[..., Any]
 def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is list:  # what an array is to be like
         args = (lists.as_array_of_list(args[0]), *args[1:])
-    made = original(*args, **kwargs)
+    made = patches.watched(original, *args, **kwargs)
     return made if is_kept else as_private(made)
 
 
 def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is list:
         args = (lists.as_array_of_list(args[0]), *args[1:])
-    made = original(*args, **kwargs)
+    made = patches.watched(original, *args, **kwargs)
     if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
         made[...] = 0  # what memory happens to hold would differ from one recording to the next
     return made if is_kept else as_private(made)
@@ -67,9 +67,9 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
     if isinstance(data, (list, tuple)):
         if holds_traced(data):
             return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
-        made = original(data, dtype, **kwargs)
+        made = patches.watched(original, data, dtype, **kwargs)
         return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
-    made = original(data, dtype, **kwargs)
+    made = patches.watched(original, data, dtype, **kwargs)
     return as_private(made) if type(data) is float and not is_kept else made
 
 
@@ -84,7 +84,9 @@ def _seen_as(
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and holds_traced(data):
         return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
-    return original(data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs}))
+    return patches.watched(
+        original, data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs})
+    )
 
 
 _ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: "F"}
@@ -93,7 +95,7 @@ _ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: 
 def _arange(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     args, kwargs = lists.arguments(original, args, kwargs)
     answer = unasked.range_of(*args, **kwargs)
-    return original(*args, **kwargs) if answer is NotImplemented else answer
+    return patches.watched(original, *args, **kwargs) if answer is NotImplemented else answer
 
 
 def _as_asked(
