@@ -31,6 +31,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, count
 
 _FUNCTION = "lbfgsupdate"
+_EPSILON = 2.0**-52
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
@@ -39,10 +40,17 @@ class Curvature(NamedTuple):
 
     step    difference of parameters
     change  difference of gradients
+    slope   their inner product
     """
 
     step: Vector
     change: Vector
+    slope: float
+
+    @classmethod
+    def of(cls, step: Vector, change: Vector) -> "Curvature":
+        """Return the curvature of a step."""
+        return cls(step, change, float(step @ change))
 
 
 class LbfgsState(NamedTuple):
@@ -189,9 +197,9 @@ def lbfgsupdate(
     if found is None:
         return params, problem.state(state, here, "failed")
     step = found.place - here.place
-    change = found.slopes - here.slopes
-    if step @ change > np.finfo(np.float64).eps * (change @ change):  # else the Hessian would not be positive
-        history = (*history, Curvature(step, change))[-state.history_size :]
+    last = Curvature.of(step, found.slopes - here.slopes)
+    if last.slope > _EPSILON * float(last.change @ last.change):  # else the Hessian would not be positive
+        history = (*history, last)[-state.history_size :]
     state = problem.state(state._replace(history=history), found, "completed", step)
     return problem.put_back(found.params), state
 
@@ -261,17 +269,16 @@ def _inverse_hessian_times(history: tuple[Curvature, ...], factor: float, slopes
     """Return the approximate inverse Hessian times gradients, by two loops over the history."""
     result = slopes.copy()
     shares = []
-    for step, change in reversed(history):
-        share = (step @ result) / (step @ change)
+    for step, change, slope in reversed(history):
+        share = float(step @ result) / slope
         result -= share * change
         shares.append(share)
     if history:
-        step, change = history[-1]
-        result *= (step @ change) / (change @ change)
+        result *= history[-1].slope / float(history[-1].change @ history[-1].change)
     else:
         result *= factor
-    for (step, change), share in zip(history, reversed(shares), strict=True):
-        result += (share - (change @ result) / (step @ change)) * step
+    for (step, change, slope), share in zip(history, reversed(shares), strict=True):
+        result += (share - float(change @ result) / slope) * step
     return result
 
 

@@ -84,7 +84,7 @@ class LbfgsStep(TrainingStep):
     def restored(self, checkpoint: Checkpoint, net: dlnetwork) -> LbfgsState:
         """Return the state in a checkpoint; loss and gradients are computed again."""
         history = [
-            Curvature(step, change)
+            Curvature.of(step, change)
             for step, change in zip(checkpoint.array("steps"), checkpoint.array("changes"), strict=True)
         ]
         return self.begin(net)._replace(history=tuple(history), **checkpoint.meta["solver_state"])

@@ -38,12 +38,12 @@ def test_directions_are_those_of_dense_bfgs() -> None:
     hessian = np.cov(rng.standard_normal((6, 50)))
     for kept in (0, 1, 3, 9):
         steps = rng.standard_normal((kept, 6))
-        history = tuple([Curvature(s, hessian @ s) for s in steps])
+        history = tuple([Curvature.of(s, hessian @ s) for s in steps])
         inverse = 0.7 * np.eye(6)
         if history:
-            s, y = history[-1]
+            s, y, _ = history[-1]
             inverse = (s @ y) / (y @ y) * np.eye(6)
-        for s, y in history:
+        for s, y, _ in history:
             left = np.eye(6) - np.outer(s, y) / (s @ y)
             inverse = left @ inverse @ left.T + np.outer(s, s) / (s @ y)
         g = rng.standard_normal(6)
@@ -198,7 +198,7 @@ def test_a_direction_that_finds_nothing_gives_way_to_the_gradient() -> None:
         return y, tj.dlgradient(y, x)
 
     x = tj.dlarray([1.0, 1.0])
-    misleading = (Curvature(np.array([1.0, 0.0]), np.array([-1.0, 0.0])),)  # directions that go up
+    misleading = (Curvature.of(np.array([1.0, 0.0]), np.array([-1.0, 0.0])),)  # directions that go up
     state = tj.lbfgsstate()._replace(history=misleading)
     _, state = tj.lbfgsupdate(x, lambda x: tj.dlfeval(loss, x), state)
     assert state.line_search_status == "completed" and state.loss < 2.0
