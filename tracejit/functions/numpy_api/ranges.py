@@ -118,7 +118,7 @@ def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "x
     results = []
     for axis, x in zip(axes, flat, strict=True):
         spread = movement.reshape(x, tuple(-1 if i == axis else 1 for i in range(n)))
-        spread = spread if sparse else movement.broadcast_to(spread, tuple(shape))
+        spread = spread if sparse else movement.expanded(spread, tuple(shape))
         results.append(views.copy(spread) if copy else spread)
     return tuple(results)
 
@@ -148,7 +148,7 @@ def broadcast_arrays(*args: Any, subok: Any = False) -> tuple[dlarray, ...]:
             f"sizes {sizes} do not align; each must be 1 or equal, from the last axis on",
             ArgumentValueError,
         )
-    return tuple(movement.broadcast_to(x, shape) if x.shape != shape else x for x in arrays)
+    return tuple(movement.expanded(x, shape) for x in arrays)
 
 
 def indices_from(function: Callable[..., Any], name: str) -> Callable[..., Any]:
