@@ -188,7 +188,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     from tracejit.functions.rng import Generator, RngState
     from tracejit.functions.rolling import roll
     from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-    from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
+    from tracejit.optim import LossScale, adamupdate, clipgradients, dlupdate, rmspropupdate, sgdmupdate
     from tracejit.traces.devices import gather, gpu
 
     methods.install()
@@ -266,6 +266,7 @@ __all__ = [
     "cholesky",
     "clear_cache",
     "clip",
+    "clipgradients",
     "clippedrelu",
     "concatenate",
     "cos",

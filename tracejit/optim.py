@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules; LossScale.
+"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules;
+clipgradients; LossScale.
 
 Parameters may be a dlarray, a network, or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
 moments are containers of the same structure; for a network they are tables of its learnables. Nothing is changed in
 place: every function returns new arrays. Learning rate, decay factors and iteration may be numbers or scalar arrays,
 traced ones too. Parameters keep their dtype, whatever the dtype of these. A network multiplies the learning rate by the
 factors of its learnables; if a factor is 0, the learnable and its moments stay as they are.
+
+Long because each update has its formula and an example, and all of them check containers in one way.
 """
 
 import math
@@ -17,14 +20,14 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import apply, as_array
 from tracejit.aval import FLOAT32, FLOAT64, is_half
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError, DTypeError
 from tracejit.functions import reductions
 from tracejit.functions.creation import zeros_like
-from tracejit.functions.elementwise import isfinite, logical_and, logical_not, where
+from tracejit.functions.elementwise import clip, isfinite, logical_and, logical_not, maximum, where
 from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
-from tracejit.util.arguments import is_real, real
+from tracejit.util.arguments import is_option, is_real, real
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
@@ -196,6 +199,63 @@ def rmspropupdate(
     return p, v
 
 
+def clipgradients(grads: Any, threshold: Any, method: str = "l2norm") -> Any:
+    """Return gradients that are not longer than a threshold; those that are longer keep their direction.
+
+        g = g min(1, threshold / norm(g))
+
+    Args:
+        grads: gradients, as dlgradient returns them.
+        threshold: number of more than 0, or scalar array; math.inf for none.
+        method: "l2norm" for the norm of each array; "global-l2norm" for that of all arrays together, as
+            optax.clip_by_global_norm and torch.nn.utils.clip_grad_norm_ take it; "absolute-value" to clip each element.
+
+    Returns:
+        Gradients in the same containers. Norms are computed in float64.
+
+    Raises:
+        ArgumentError: if `threshold` is no number or not more than 0, or `method` is another one.
+        DTypeError: if a gradient is not of floating point.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> grads = {"w": tj.dlarray([3.0, 4.0]), "b": tj.dlarray([0.0])}
+        >>> tj.clipgradients(grads, 1)["w"].tolist()
+        [0.6000000000000001, 0.8]
+    """
+    where = "clipgradients"
+    if not is_option(method, ("l2norm", "global-l2norm", "absolute-value")):
+        raise ArgumentError(
+            f'{where}: method must be "l2norm", "global-l2norm" or "absolute-value", not {brief(method)}.'
+        )
+    most = _scalar(where, "threshold", threshold)
+    if type(most) is float and not most > 0:
+        raise ArgumentValueError(f"{where}: threshold must be more than 0, not {brief(threshold)}.")
+    parameters, put_back = tree.parameters(grads, where)
+    leaves, treedef = tree.flatten(parameters, function=where)
+    arrays = _floating(where, "grads", treedef, leaves)
+    if most == math.inf and type(most) is float:
+        return grads
+    if method == "absolute-value":
+        bound = _Cast(most)
+        clipped = [clip(g, -bound[g._data.dtype], bound[g._data.dtype]) for g in arrays]
+    else:
+        squares = [_sum_of_squares(g) for g in arrays]
+        if method == "global-l2norm":
+            squares = [sum(squares)] * len(squares)
+        clipped = [
+            g * in_dtype(most / _sqrt(maximum(square, most * most)), g._data.dtype)
+            for g, square in zip(arrays, squares, strict=True)
+        ]
+    return put_back(tree.unflatten(treedef, clipped))
+
+
+def _sum_of_squares(g: Any) -> Any:
+    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
+    wide = in_dtype(g, FLOAT64)
+    return reductions.sum(wide * wide)
+
+
 def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
     """Return ``fun(leaf, ...)`` for all leaves of containers of one structure, in such a container.
 
@@ -336,13 +396,7 @@ def _factors(where: str, params: Any) -> list[float]:
 
 def _columns(where: str, params: Any, others: dict[str, Any]) -> tuple[tree.TreeDef, list[list[Any]]]:
     leaves, treedef = tree.flatten(params, function=where)
-    arrays = [as_array(leaf, where, "params") for leaf in leaves]
-    for number, array in enumerate(arrays):
-        if array._data.dtype.kind != "f" and not is_half(array._data.dtype):
-            raise DTypeError(
-                f"{where}: {tree.paths(treedef, 'params')[number]} holds {array._data.dtype}, expected "
-                "floating point; leave it out of the containers, or cast it."
-            )
+    arrays = _floating(where, "params", treedef, leaves)
     columns = [arrays]
     for name, other in others.items():
         if name != "grads" and (other is None or (type(other) is list and not other)):
@@ -362,6 +416,18 @@ def _columns(where: str, params: Any, others: dict[str, Any]) -> tuple[tree.Tree
             column[number] = relabel(in_dtype(array, p._data.dtype), p._format)
         columns.append(column)
     return treedef, columns
+
+
+def _floating(where: str, name: str, treedef: tree.TreeDef, leaves: list[Any]) -> list[Any]:
+    """Return the leaves of a container as arrays of floating point."""
+    arrays = [as_array(leaf, where, name) for leaf in leaves]
+    for number, array in enumerate(arrays):
+        if array._data.dtype.kind != "f" and not is_half(array._data.dtype):
+            raise DTypeError(
+                f"{where}: {tree.paths(treedef, name)[number]} holds {array._data.dtype}, expected floating point; "
+                "leave it out of the containers, or cast it."
+            )
+    return arrays
 
 
 def _same_structure(

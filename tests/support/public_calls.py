@@ -184,6 +184,7 @@ CALLS: dict[str, list[Call]] = {
     "adamupdate": [call(dlarray(V), dlarray(V), dlarray(V), dlarray(V), 2, 0.001, 0.9, 0.999, 1e-8)],
     "sgdmupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9)],
     "rmspropupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9, 1e-8)],
+    "clipgradients": [call(dlarray(V), 0.5, "global-l2norm")],
     "dlupdate": [call(lambda p, q: p + q, dlarray(V), dlarray(V))],
     "dlarray": [call(A, "CB")],
     "set_policy": [call("default")],

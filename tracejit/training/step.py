@@ -10,23 +10,19 @@ nothing is recorded anew from time to time (audits).
 """
 
 import inspect
-import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
-
-import numpy as np
 
 from tracejit import tree
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
-from tracejit.functions import elementwise, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.layers.class_losses import indexcrossentropy
 from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
 from tracejit.functions.random import rng
 from tracejit.nn.network import dlnetwork
-from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim import adamupdate, clipgradients, dlupdate, rmspropupdate, sgdmupdate
 from tracejit.training.options import TrainingOptions
 from tracejit.util.text import brief, count
 
@@ -189,15 +185,8 @@ class TrainingStep:
         return dlupdate(lambda g, w, factor: g + rate * factor * w, gradients, net.learnables, net.l2_factors)
 
     def _limited(self, gradients: Any) -> Any:
-        most, method = self._options.gradient_threshold, self._options.gradient_threshold_method
-        if most == math.inf:
-            return gradients
-        if method == "absolute-value":
-            return dlupdate(lambda g: elementwise.clip(g, -most, most), gradients)
-        if method == "l2norm":
-            return dlupdate(lambda g: _shortened(g, _square(g), most), gradients)
-        squares = sum([_square(row.value) for row in gradients])
-        return dlupdate(lambda g: _shortened(g, squares, most), gradients)
+        options = self._options
+        return clipgradients(gradients, options.gradient_threshold, options.gradient_threshold_method)
 
 
 def _check_takes(name: str, function: Function, outputs: int, targets: int) -> None:
@@ -211,16 +200,6 @@ def _check_takes(name: str, function: Function, outputs: int, targets: int) -> N
         ) from None
     except ValueError:  # a function of C may have no signature
         return
-
-
-def _square(g: Any) -> Any:
-    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
-    wide = g.astype(np.float64)
-    return reductions.sum(wide * wide)
-
-
-def _shortened(g: Any, square: Any, most: float) -> Any:
-    return g * (most / elementwise.maximum(elementwise.sqrt(square), most)).astype(g.dtype)
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
