@@ -648,11 +648,18 @@ else:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value
             return value
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version  # takes 15 ms
+        if name == "__version__":
+            from importlib.metadata import version  # takes 15 ms
 
-        return version("tracejit")
+            return version("tracejit")
+        from importlib.util import find_spec
+
+        if name.startswith("_") or find_spec(f"tracejit.{name}"):  # import asks before it imports one
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tracejit.util.missing import unknown_function
+
+        layers = importlib.import_module("tracejit.nn").__all__ if name.endswith("Layer") else ()
+        raise unknown_function(name, __all__, layers)
 
 
 def __dir__() -> list[str]:

@@ -121,6 +121,7 @@ def test_a_message(row):
 
 WITHOUT_ROW = {  # statement: why no row provokes it
     "__init__.__getattr__: has no attribute": "Python's own text",
+    "nn.__init__.__getattr__: has no attribute": "as above",
     "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "codegen.device.work.emit_kernel: : a function of Python cannot run on a d": "as above",
