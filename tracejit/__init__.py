@@ -188,6 +188,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     from tracejit.functions.rng import Generator, RngState
     from tracejit.functions.rolling import roll
     from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
+    from tracejit.optim.clipping import clipgradients
     from tracejit.optim.loss_scale import LossScale
     from tracejit.optim.updates import adamupdate, dlupdate, rmspropupdate, sgdmupdate
     from tracejit.traces.devices import gather, gpu
@@ -267,6 +268,7 @@ __all__ = [
     "cholesky",
     "clear_cache",
     "clip",
+    "clipgradients",
     "clippedrelu",
     "concatenate",
     "cos",
@@ -652,11 +654,18 @@ else:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value
             return value
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version  # takes 15 ms
+        if name == "__version__":
+            from importlib.metadata import version  # takes 15 ms
 
-        return version("tracejit")
+            return version("tracejit")
+        from importlib.util import find_spec
+
+        if name.startswith("_") or find_spec(f"tracejit.{name}"):  # import asks before it imports one
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from tracejit.util.missing import unknown_function
+
+        layers = importlib.import_module("tracejit.nn").__all__ if name.endswith("Layer") else ()
+        raise unknown_function(name, __all__, layers)
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ import tracejit as tj
 from tracejit import config
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     DimsError,
     DTypeError,
     TraceError,
@@ -168,6 +169,22 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.adamupdate(X, X, None, None, 0),
         ArgumentError,
         "adamupdate: iteration counts from 1, found 0; pass 1 in the first call.",
+    ),
+    (
+        lambda: tj.clipgradients(X, 0),
+        ArgumentValueError,
+        "clipgradients: threshold must be more than 0, not 0.",
+    ),
+    (
+        lambda: tj.clipgradients(X, 1, "norm"),
+        ArgumentError,
+        'clipgradients: method must be "l2norm", "global-l2norm" or "absolute-value", not \'norm\'.',
+    ),
+    (
+        lambda: tj.clipgradients({"w": [N]}, 1),
+        DTypeError,
+        "clipgradients: grads['w'][0] holds int64, expected floating point; leave it out of the containers, or "
+        "cast it.",
     ),
     (
         lambda: tj.dlupdate(3, X),

@@ -83,7 +83,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: X.view(type=np.matrix),
         ArgumentError,
-        "view: type is <class 'numpy.matrix'>, expected np.ndarray; dlarrays have no subclasses.",
+        "view: type is <class 'numpy.matrix'>, expected np.ndarray; dlarrays have no subclasses "
+        "(x.reshape(shape) changes sizes).",
     ),
     (
         lambda: X.T.view(np.float32),

@@ -187,6 +187,7 @@ CALLS: dict[str, list[Call]] = {
                          max_num_line_search_iterations=3, initial_step_size=0.1)],
     "sgdmupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9)],
     "rmspropupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9, 1e-8)],
+    "clipgradients": [call(dlarray(V), 0.5, "global-l2norm")],
     "dlupdate": [call(lambda p, q: p + q, dlarray(V), dlarray(V))],
     "dlarray": [call(A, "CB")],
     "set_policy": [call("default")],

@@ -121,6 +121,7 @@ def test_a_message(row):
 
 WITHOUT_ROW = {  # statement: why no row provokes it
     "__init__.__getattr__: has no attribute": "Python's own text",
+    "nn.__init__.__getattr__: has no attribute": "as above",
     "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
     "codegen.device.sizes.refuse_if_too_large: : a GPU's kernel takes arrays of up to": "memory: tests/compiled/device",
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",

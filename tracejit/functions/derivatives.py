@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Derivatives of traced arrays, beside dlgradient: along directions, and by each coordinate of an axis."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
-from tracejit.functions.variables import Variables, along, recording, target
+from tracejit.functions.variables import Variables, along, recording, target, value_of
 from tracejit.ir import Builder, Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
@@ -191,23 +192,24 @@ def dllaplacian(u: Any, x: Any, dim: Any, *, enable_higher_derivatives: bool = T
     return of.wrapped(found, u.shape, u.format)
 
 
-def dlhessian(y: Any, x: Any) -> dlarray:
-    """Return the matrix of second derivatives of the scalar `y` by the array `x`.
+def dlhessian(y: Any, x: Any) -> Any:
+    """Return the matrix of second derivatives of the scalar `y` by the array `x`, or by the arrays of a container.
 
     It is the derivative of the gradient in forward mode, along all coordinates at once.
 
     Args:
         y: traced floating-point scalar (one element), made in the function that dlfeval evaluates.
-        x: floating-point dlarray, as for dlgradient. For a product with a vector, which takes less memory, use dljvp of
-            dlgradient.
+        x: floating-point dlarray or a container of such, as for dlgradient. For a product with a vector, which takes
+            less memory, use dljvp of dlgradient.
 
     Returns:
-        unformatted dlarray of size (\\*size of `x`, \\*size of `x`).
+        unformatted dlarray of size (\\*size of `x`, \\*size of `x`). If `x` is a container, such a container of such
+        containers: ``h["a"]["b"]`` has the derivatives of the gradient by a, by b.
 
     Raises:
         GradientError: outside dlfeval, if `y` or `x` has no derivative, or if an op on the way has none in forward
             mode.
-        ArgumentError: if `x` is not one dlarray.
+        ArgumentError: if `x` is not made of dlarrays.
 
     Examples:
         >>> import tracejit as tj
@@ -216,25 +218,34 @@ def dlhessian(y: Any, x: Any) -> dlarray:
         >>> tj.dlfeval(curvature, tj.dlarray([1.0, 2.0])).tolist()
         [[4.0, 2.0], [2.0, 0.0]]
     """
-    of = _Pair("dlhessian", y, x, is_scalar=True)
-    check_rank("dlhessian", 2 * x.ndim)
-    b = of.builder
-    (gradient,) = of.variables.gradients([of.value], [of.constant(np.ones(of.value.shape, y.dtype))])
-    slope = gradient._value
-    assert slope is not None
-    n, shape = x.size, x.shape
+    recorder = recording("dlhessian")
+    value = target("dlhessian", y, recorder, "y", is_scalar=True)
+    variables, b = Variables("dlhessian", x, recorder), recorder.builder
+    wrt, treedef = variables.values, variables.treedef
+    check_rank("dlhessian", wrt, wrt)
+    slopes = [
+        value_of(slope) for slope in variables.gradients([value], [b.constant(np.ones(value.shape, y.dtype))])
+    ]
+
+    def block(i: int, j: int) -> dlarray:
+        """Return the derivatives by arrays i and j: the directions are rows, and the matrix is symmetric."""
+        shape, rows = (*wrt[i].shape, *wrt[j].shape), rows_of(b, found[j], wrt, i)
+        return as_result(
+            b.constant(np.zeros(shape, wrt[j].dtype)) if rows is None else b.reshape(rows, shape=shape)
+        )
+
     with monitor.paused():
-        directions = b.constant(np.eye(n, dtype=x.dtype).reshape(n, *shape))
-        (found,) = many_tangents(b, [slope], [of.x_value], [directions], "dlhessian")
-        if found is not None:  # the directions are the columns, and the matrix is symmetric
-            found = b.reshape(found, shape=(*shape, *shape))
-    return of.wrapped(found, (*shape, *shape), None)
+        found = (
+            many_tangents(b, slopes, wrt, units(b, wrt), "dlhessian") if elements(wrt) else [None] * len(wrt)
+        )
+        blocks = [[block(i, j) for j in range(len(wrt))] for i in range(len(wrt))]
+    return tree.unflatten(treedef, [tree.unflatten(treedef, row) for row in blocks])
 
 
 class _Pair:
     """The target of a derivative by one array, and that array."""
 
-    def __init__(self, function: str, u: Any, x: Any, is_scalar: bool = False) -> None:
+    def __init__(self, function: str, u: Any, x: Any) -> None:
         if not recorders.is_array(x):
             raise ArgumentError(
                 f"{function}: x is a {type(x).__name__}, expected one traced dlarray; join several arrays before they "
@@ -242,7 +253,7 @@ class _Pair:
             )
         recorder = recording(function)
         self.builder: Builder = recorder.builder
-        self.value = target(function, u, recorder, "y" if is_scalar else "u", is_scalar)
+        self.value = target(function, u, recorder, "u", is_scalar=False)
         self.variables = Variables(function, x, recorder)
         self.x = x
         self.x_value = self.variables.values[0]
@@ -266,10 +277,43 @@ class _Pair:
         return dlarray._wrap(value.data, format or None, value)
 
 
-def check_rank(function: str, ndim: int) -> None:
-    """Raise a DimsError if a result would have more axes than an ndarray."""
-    if ndim > MOST_AXES:
-        raise DimsError(f"{function}: the result would have {ndim} axes; flatten x first (x.reshape(-1)).")
+def check_rank(function: str, values: Sequence[Value], wrt: Sequence[Value]) -> None:
+    """Raise a DimsError if a derivative of one of some values by another one would have more axes than an ndarray."""
+    most = max([value.ndim for value in values], default=0) + max([value.ndim for value in wrt], default=0)
+    if most > MOST_AXES:
+        raise DimsError(f"{function}: the result would have {most} axes; flatten x first (x.reshape(-1)).")
+
+
+def elements(values: Sequence[Value]) -> int:
+    """Return how many elements values have together."""
+    return sum([value.aval.size for value in values])
+
+
+def units(b: Builder, values: Sequence[Value]) -> list[Value]:
+    """Return, for each value, what it has in each unit vector of the space of all their elements, one in each row."""
+    count, start, found = elements(values), 0, []
+    for value in values:
+        size = value.aval.size
+        rows = np.zeros((count, size), value.dtype)
+        rows[start : start + size] = np.eye(size)
+        found.append(b.constant(rows.reshape(count, *value.shape)))
+        start += size
+    return found
+
+
+def rows_of(b: Builder, found: Value | None, values: Sequence[Value], number: int) -> Value | None:
+    """Return those rows of what was found along the unit vectors of values that belong to one of the values."""
+    if found is None or len(values) == 1:
+        return found
+    start, size = elements(values[:number]), values[number].aval.size
+    width = found.aval.size // found.shape[0]
+    matrix = b.reshape(found, shape=(found.shape[0], width))
+    return b.slice(matrix, starts=(start, 0), stops=(start + size, width), steps=(1, 1))  # type: ignore[no-any-return]
+
+
+def as_result(value: Value) -> dlarray:
+    """Return a value as a dlarray without labels."""
+    return dlarray._wrap(value.data, None, value)
 
 
 def _single(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.errors import ArgumentError
-from tracejit.functions.derivatives import check_rank, dlhessian, dljvp
+from tracejit.functions.derivatives import as_result, check_rank, dlhessian, dljvp, elements, rows_of, units
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.variables import Variables, along, recording, target
 from tracejit.record import monitor
@@ -125,87 +125,110 @@ def hvp(fun: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
     return dlfeval(evaluated, _arrays("hvp", x), _arrays("hvp", v), *args)
 
 
-def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") -> dlarray:
+def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") -> Any:
     """Return the Jacobian of a function by its first argument.
 
     All columns (forward mode) or all rows (reverse mode) are computed at once, so that the number of operations does
     not depend on how many there are.
 
     Args:
-        fun: function of `x` and `args` that returns one floating-point dlarray.
-        x: floating-point array.
+        fun: function of `x` and `args` that returns a floating-point dlarray, or a container of such.
+        x: floating-point array, or a container of such: a dict of parameters, a network, ...
         args: further arguments of `fun`, not differentiated by.
         mode: "forward", "reverse", or "auto": forward if `x` has no more elements than the result.
 
     Returns:
-        unformatted dlarray of size (\\*size of the result, \\*size of `x`).
+        unformatted dlarray of size (\\*size of the result, \\*size of `x`). If `x` is a container, one for each of its
+        arrays in such a container; if the result is one, such a container of these.
 
     Raises:
-        ArgumentError: if `fun` is no function, `x` no array, or `mode` another one.
+        ArgumentError: if `fun` is no function, `x` is not made of arrays, or `mode` is another one.
         GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
 
     Examples:
         >>> import tracejit as tj
         >>> tj.jacobian(lambda x: x[0] * x, [1.0, 2.0]).tolist()
         [[2.0, 0.0], [2.0, 1.0]]
+        >>> by = tj.jacobian(lambda p: p["a"] * p["b"], {"a": 2.0, "b": [3.0, 5.0]})
+        >>> by["a"].tolist(), by["b"].tolist()
+        ([3.0, 5.0], [[2.0, 0.0], [0.0, 2.0]])
     """
     callable_("jacobian", "fun", fun)
     if not is_option(mode, ("auto", "forward", "reverse")):
         raise ArgumentError(f'jacobian: mode must be "auto", "forward" or "reverse", not {brief(mode)}.')
 
-    def evaluated(x: dlarray, *args: Any) -> dlarray:
+    def evaluated(x: Any, *args: Any) -> Any:
         return _jacobian(fun(x, *args), x, mode)
 
-    return dlfeval(evaluated, as_array(x, "jacobian"), *args)
+    return dlfeval(evaluated, _variables("jacobian", x), *args)
 
 
-def _jacobian(y: Any, x: dlarray, mode: str) -> dlarray:
+def _jacobian(y: Any, x: Any, mode: str) -> Any:
     recorder = recording("jacobian")
-    value = target("jacobian", y, recorder, "fun(x)", is_scalar=False)
-    variables = Variables("jacobian", x, recorder)
-    check_rank("jacobian", value.ndim + x.ndim)
-    wrt, shape, b = variables.values[0], (*value.shape, *x.shape), recorder.builder
-    m, n = value.aval.size, x.size
+    leaves, treedef = tree.flatten(y, function="jacobian")
+    places = tree.paths(treedef, "fun(x)")
+    values = [
+        target("jacobian", leaf, recorder, place, is_scalar=False)
+        for leaf, place in zip(leaves, places, strict=True)
+    ]
+    variables, b = Variables("jacobian", x, recorder), recorder.builder
+    check_rank("jacobian", values, variables.values)
+    m, n = elements(values), elements(variables.values)
     is_forward = mode == "forward" or (mode == "auto" and n <= m)
+
+    def block(i: int, j: int) -> dlarray:
+        """Return the derivatives of result i by array j."""
+        shape = (*values[i].shape, *variables.values[j].shape)
+        if is_forward:
+            rows = rows_of(b, found[i], variables.values, j)
+            if rows is not None:
+                columns = b.reshape(rows, shape=(variables.values[j].aval.size, values[i].aval.size))
+                rows = b.transpose(columns, axes=(1, 0))
+        else:
+            rows = rows_of(b, found[j], values, i)
+        if rows is None:
+            return as_result(b.constant(np.zeros(shape, variables.values[j].dtype)))
+        return as_result(b.reshape(rows, shape=shape))
+
     with monitor.paused():
         if is_forward:
-            units = b.constant(np.eye(n, dtype=x.dtype).reshape(n, *x.shape))
-            (found,) = many_tangents(b, [value], [wrt], [units], "jacobian") if n else (None,)
-            if found is not None:
-                columns = b.reshape(found, shape=(n, m))
-                found = b.reshape(b.transpose(columns, axes=(1, 0)), shape=shape)
+            found = (
+                many_tangents(b, values, variables.values, units(b, variables.values), "jacobian")
+                if n
+                else []
+            )
         else:
-            units = b.constant(np.eye(m, dtype=value.dtype).reshape(m, *value.shape))
-            (found,) = many_gradients(b, [value], [units], [wrt], "jacobian") if m else (None,)
-            if found is not None:
-                found = b.reshape(found, shape=shape)
-        if found is None:
-            found = b.constant(np.zeros(shape, x.dtype))
-    return dlarray._wrap(found.data, None, found)
+            found = many_gradients(b, values, units(b, values), variables.values, "jacobian") if m else []
+        found = found or [None] * (len(values) if is_forward else len(variables.values))
+        by_result = [[block(i, j) for j in range(len(variables.values))] for i in range(len(values))]
+    return tree.unflatten(treedef, [tree.unflatten(variables.treedef, blocks) for blocks in by_result])
 
 
-def hessian(fun: Callable[..., Any], x: Any, *args: Any) -> dlarray:
+def hessian(fun: Callable[..., Any], x: Any, *args: Any) -> Any:
     """Return the Hessian of a scalar function by its first argument: the derivative of the gradient in forward mode.
 
     Args:
         fun: function of `x` and `args` that returns a scalar dlarray.
-        x: floating-point array.
+        x: floating-point array, or a container of such.
         args: further arguments of `fun`, not differentiated by.
 
     Returns:
-        unformatted dlarray of size (\\*size of `x`, \\*size of `x`).
+        unformatted dlarray of size (\\*size of `x`, \\*size of `x`). If `x` is a container, such a container of such
+        containers: ``h["a"]["b"]`` has the derivatives of the gradient by a, by b.
 
     Raises:
-        ArgumentError: if `fun` is no function, or `x` no array.
+        ArgumentError: if `fun` is no function, or `x` is not made of arrays.
         GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
 
     Examples:
         >>> import tracejit as tj
         >>> tj.hessian(lambda x: x[0] ** 2 * x[1], [1.0, 2.0]).tolist()
         [[4.0, 2.0], [2.0, 0.0]]
+        >>> tj.hessian(lambda p: p["a"] ** 2 * p["b"], {"a": 1.0, "b": 2.0})["a"]["b"].item()
+        2.0
     """
     callable_("hessian", "fun", fun)
-    return dlfeval(lambda x, *args: dlhessian(fun(x, *args), x), as_array(x, "hessian"), *args)
+    return dlfeval(lambda x, *args: dlhessian(fun(x, *args), x), _variables("hessian", x), *args)
 
 
 def _arguments(function: str, name: str, given: Any) -> tuple[Any, ...]:
@@ -222,6 +245,17 @@ def _arrays(function: str, given: Any) -> Any:
     leaves, treedef = tree.flatten(given, _is_vector, function)
     arrays = [as_array(leaf, function) if is_real(leaf) or _is_vector(leaf) else leaf for leaf in leaves]
     return tree.unflatten(treedef, arrays)
+
+
+def _variables(function: str, given: Any) -> Any:
+    """Return what derivatives are taken by, as arrays: a nested list of numbers is one."""
+    is_leaf = tree.flatten(given, function=function)[1].structure == tree.LEAF  # and no list holds itself
+    return as_array(given, function) if is_leaf or _is_of_numbers(given) else _arrays(function, given)
+
+
+def _is_of_numbers(given: Any) -> bool:
+    """Return whether an argument is a nested list of numbers."""
+    return type(given) is list and all(is_real(each) or _is_of_numbers(each) for each in given)
 
 
 def _is_vector(given: Any) -> bool:

@@ -6,6 +6,8 @@ tuple; its forward and predict run its layers in accelerated functions. May impo
 all above; imported when tracejit.nn or dlnetwork is first asked for.
 """
 
+import typing
+
 from tracejit.nn.check_layer import checklayer
 from tracejit.nn.fields import LearnableField as Learnable
 from tracejit.nn.fields import StateField as State
@@ -93,6 +95,7 @@ from tracejit.nn.layers.recurrent import GRU, LSTM, BiLSTM
 from tracejit.nn.layout import DataLayout
 from tracejit.nn.network import dlnetwork
 from tracejit.nn.tables import LearnablesTable, StateTable
+from tracejit.util.missing import unknown_layer
 
 __all__ = [
     "GRU",
@@ -180,3 +183,14 @@ __all__ = [
     "dlnetwork",
     "functionlayer",
 ]
+
+
+def __getattr__(name: str) -> typing.NoReturn:
+    """Raise the error for a name that there is not, which says what has it.
+
+    Raises:
+        AttributeError: always.
+    """
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise unknown_layer(name, __all__)

@@ -2,9 +2,12 @@
 """Layer: the base class of all layers, and the mix-ins for what a network does with layers."""
 
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from tracejit.errors import ArgumentError
+from tracejit.util.arguments import listed, text
+from tracejit.util.text import brief
 
 
 def _named(init: Any, owner: str) -> Any:
@@ -40,7 +43,8 @@ class Layer:
     Attributes:
         name: in the network; "" for one that the network gives.
         num_inputs, num_outputs: of predict; 1 unless the class or __init__ says otherwise.
-        input_names, output_names: by default in, or in1, in2, ...; and out, or out1, out2, ...
+        input_names, output_names: by default in, or in1, in2, ...; and out, or out1, out2, ... An assignment in
+            __init__ says how many there are, too: ``self.output_names = ("out", "mean")``.
 
     Examples:
         >>> import tracejit as tj
@@ -61,6 +65,8 @@ class Layer:
     num_inputs: int = 1
     num_outputs: int = 1
     default_name = "layer"
+    _input_names: tuple[str, ...] | None = None  # where they were assigned
+    _output_names: tuple[str, ...] | None = None
     may_write = True  # into its arrays, so that it gets copies of those of the network
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -76,12 +82,22 @@ class Layer:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The names of the inputs."""
-        return numbered("in", self.num_inputs)
+        return numbered("in", self.num_inputs) if self._input_names is None else self._input_names
+
+    @input_names.setter
+    def input_names(self, names: Sequence[str]) -> None:
+        self._input_names = names_of(type(self).__name__, "input_names", names)
+        self.num_inputs = len(self._input_names)
 
     @property
     def output_names(self) -> tuple[str, ...]:
         """The names of the outputs."""
-        return numbered("out", self.num_outputs)
+        return numbered("out", self.num_outputs) if self._output_names is None else self._output_names
+
+    @output_names.setter
+    def output_names(self, names: Sequence[str]) -> None:
+        self._output_names = names_of(type(self).__name__, "output_names", names)
+        self.num_outputs = len(self._output_names)
 
     # Keywords of any name stand for "any parameters": type checkers let subclasses name theirs.
 
@@ -157,3 +173,20 @@ def numbered(stem: str, count: int) -> tuple[str, ...]:
     (('in',), ('in1', 'in2'))
     """
     return (stem,) if count == 1 else tuple([f"{stem}{number}" for number in range(1, count + 1)])
+
+
+def names_of(function: str, argument: str, value: Any) -> tuple[str, ...]:
+    """Return names of inputs or outputs.
+
+    Args:
+        function: name of the function or class, for errors.
+        argument: name of the argument.
+        value: a list or tuple of strings, each of them once.
+
+    Raises:
+        ArgumentError: if it is something else.
+    """
+    names = tuple([text(function, argument, name) for name in listed(function, argument, value)])
+    if len({*names}) < len(names):
+        raise ArgumentError(f"{function}: {argument} must have each name once, not {brief(value)}.")
+    return names

@@ -26,14 +26,19 @@ def factors_of(where: str, params: Any) -> list[float]:
 def arrays_of(where: str, params: Any) -> tuple[tree.TreeDef, list[dlarray]]:
     """Return the structure of parameters without nodes, and their arrays, which are of floating point."""
     leaves, treedef = tree.flatten(params, function=where)
-    arrays = [as_array(leaf, where, "params") for leaf in leaves]
+    return treedef, floating(where, "params", treedef, leaves)
+
+
+def floating(where: str, name: str, treedef: tree.TreeDef, leaves: list[Any]) -> list[dlarray]:
+    """Return the leaves of a container as arrays of floating point."""
+    arrays = [as_array(leaf, where, name) for leaf in leaves]
     for number, array in enumerate(arrays):
         if array._data.dtype.kind != "f" and not is_half(array._data.dtype):
             raise DTypeError(
-                f"{where}: {tree.paths(treedef, 'params')[number]} holds {array._data.dtype}, expected "
-                "floating point; leave it out of the containers, or cast it."
+                f"{where}: {tree.paths(treedef, name)[number]} holds {array._data.dtype}, expected floating point; "
+                "leave it out of the containers, or cast it."
             )
-    return treedef, arrays
+    return arrays
 
 
 def arrays_like(

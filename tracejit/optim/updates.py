@@ -8,22 +8,16 @@ traced ones too. Parameters keep their dtype, whatever the dtype of these. A net
 factors of its learnables; if a factor is 0, the learnable and its moments stay as they are.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tracejit import tree
-from tracejit.array import apply, as_array
-from tracejit.aval import FLOAT64
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.array import apply
+from tracejit.errors import ArgumentError
 from tracejit.functions.creation import zeros_like
-from tracejit.functions.formats import describe, in_dtype
-from tracejit.functions.movement import relabel, reshaped
 from tracejit.optim.parameters import arrays_like, arrays_of, factors_of, leaves_like
-from tracejit.record import recorder
-from tracejit.util.arguments import is_real, real
+from tracejit.optim.scalars import Cast, one_minus_power, scalar, square_root
+from tracejit.util.arguments import is_real
 from tracejit.util.text import brief
 
 
@@ -80,15 +74,15 @@ def adamupdate(
         raise ArgumentError(
             f"{where}: iteration counts from 1, found {brief(iteration)}; pass 1 in the first call."
         )
-    step = _scalar(where, "iteration", iteration)
-    first = _scalar(where, "grad_decay", grad_decay)
-    second = _scalar(where, "sq_grad_decay", sq_grad_decay)
-    root = _sqrt(_one_minus_power(second, step))
+    step = scalar(where, "iteration", iteration)
+    first = scalar(where, "grad_decay", grad_decay)
+    second = scalar(where, "sq_grad_decay", sq_grad_decay)
+    root = square_root(one_minus_power(second, step))
     # learn_rate (m / c1) / (sqrt(v / c2) + epsilon), numerator and denominator times sqrt(c2)
-    rate = _Cast(_scalar(where, "learn_rate", learn_rate) * root / _one_minus_power(first, step))
-    offset = _Cast(_scalar(where, "epsilon", epsilon) * root)
-    keep_mean, add_mean = _Cast(first), _Cast(1.0 - first)
-    keep_square, add_square = _Cast(second), _Cast(1.0 - second)
+    rate = Cast(scalar(where, "learn_rate", learn_rate) * root / one_minus_power(first, step))
+    offset = Cast(scalar(where, "epsilon", epsilon) * root)
+    keep_mean, add_mean = Cast(first), Cast(1.0 - first)
+    keep_square, add_square = Cast(second), Cast(1.0 - second)
 
     def update(factor: float, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
         dtype = p._data.dtype
@@ -131,8 +125,8 @@ def sgdmupdate(
     """
     where = "sgdmupdate"
     columns = _Columns(where, params, grads=grads, vel=vel)
-    rate = _Cast(_scalar(where, "learn_rate", learn_rate))
-    keep = _Cast(_scalar(where, "momentum", momentum))
+    rate = Cast(scalar(where, "learn_rate", learn_rate))
+    keep = Cast(scalar(where, "momentum", momentum))
 
     def update(factor: float, p: Any, g: Any, v: Any) -> tuple[Any, Any]:
         dtype = p._data.dtype
@@ -180,10 +174,10 @@ def rmspropupdate(
     """
     where = "rmspropupdate"
     columns = _Columns(where, params, grads=grads, avg_sq_g=avg_sq_g)
-    rate = _Cast(_scalar(where, "learn_rate", learn_rate))
-    offset = _Cast(_scalar(where, "epsilon", epsilon))
-    decay = _scalar(where, "sq_grad_decay", sq_grad_decay)
-    keep, add = _Cast(decay), _Cast(1.0 - decay)
+    rate = Cast(scalar(where, "learn_rate", learn_rate))
+    offset = Cast(scalar(where, "epsilon", epsilon))
+    decay = scalar(where, "sq_grad_decay", sq_grad_decay)
+    keep, add = Cast(decay), Cast(1.0 - decay)
 
     def update(factor: float, p: Any, g: Any, v: Any) -> tuple[Any, Any]:
         dtype = p._data.dtype
@@ -235,60 +229,6 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
     if count is None:
         return put_back(tree.unflatten(treedef, results))
     return tuple(put_back(tree.unflatten(treedef, [result[i] for result in results])) for i in range(count))
-
-
-class _Cast:
-    """A number, or a float64 scalar array, in the dtypes of the parameters it meets."""
-
-    def __init__(self, scalar: Any) -> None:
-        self._scalar = scalar
-        self._cast: dict[np.dtype, Any] = {}
-
-    def __getitem__(self, dtype: np.dtype) -> Any:
-        if type(self._scalar) is float:
-            return self._scalar  # a Python number takes the dtype of the array it meets
-        scalar = self._cast.get(dtype)
-        if scalar is None:
-            scalar = self._cast[dtype] = in_dtype(self._scalar, dtype)
-        return scalar
-
-    def times(self, factor: float, dtype: np.dtype) -> Any:
-        """Return the number in a dtype, times a factor."""
-        return self[dtype] if factor == 1 else self[dtype] * factor
-
-
-def _scalar(where: str, name: str, x: Any) -> Any:
-    """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
-    if recorder.is_number(x):  # an argument that varies
-        return in_dtype(as_array(x), FLOAT64)
-    if is_real(x):
-        return float(real(where, name, x))
-    if not hasattr(type(x), "__dlpack__"):
-        raise ArgumentError(f"{where}: {name} must be a number or a scalar array, not {brief(x)}.")
-    array = as_array(x, where, name)
-    if array._data.size != 1:
-        raise DimsError(f"{where}: {name} is of {describe(array)}; expected a scalar.")
-    return in_dtype(reshaped(relabel(array, None), (), None), FLOAT64)
-
-
-def _one_minus_power(base: Any, exponent: Any) -> Any:
-    """Return 1 - base**exponent, in which nothing cancels for a base close to 1."""
-    if type(base) is float:
-        if not 0 <= base < 1:
-            raise ArgumentError(
-                f"adamupdate: decay factors must be at least 0 and less than 1, found {base!r}."
-            )
-        if base == 0:
-            return 1.0
-        base = math.log(base)
-    else:
-        base = apply("log", base)
-    product = base * exponent
-    return -math.expm1(product) if type(product) is float else -apply("expm1", product)
-
-
-def _sqrt(x: Any) -> Any:
-    return math.sqrt(x) if type(x) is float else apply("sqrt", x)
 
 
 def _square(x: Any) -> Any:

@@ -107,6 +107,7 @@ class Mapping:
                 view._view = None
         views[:] = [view for view in views if view._value not in different]
         self.closed = True
+        self._before = []  # the owner of Values that stay must not hold arrays that nobody else has any more
         for value in different:
             value.owner = self
 

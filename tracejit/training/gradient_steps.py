@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A step of training by "sgdm", "adam" or "rmsprop": one accelerated function for loss, gradients and update."""
 
-import math
 from typing import Any
 
-import numpy as np
-
 from tracejit.array import dlarray
-from tracejit.functions import elementwise, reductions
 from tracejit.nn.network import dlnetwork
+from tracejit.optim.clipping import clipgradients
 from tracejit.optim.updates import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 from tracejit.training.checkpoint import Checkpoint, Saved
 from tracejit.training.options import TrainingOptions
@@ -50,8 +47,8 @@ class GradientStep(TrainingStep):
 
     def _trained(self, net: Any, moments: Any, batch: Any, rate: Any, iteration: Any) -> Any:
         values, gradients, state = self.differentiated(net, batch)
-        gradients = self._limited(gradients)
         options = self.options
+        gradients = clipgradients(gradients, options.gradient_threshold, options.gradient_threshold_method)
         net = net._with_state_for_others(state)  # the next mini-batch has sequences of its own
         if options.solver == "adam":
             net, *moments = adamupdate(
@@ -65,24 +62,3 @@ class GradientStep(TrainingStep):
         else:
             net, *moments = sgdmupdate(net, gradients, moments[0], rate, options.momentum)
         return net, tuple(moments), values
-
-    def _limited(self, gradients: Any) -> Any:
-        most, method = self.options.gradient_threshold, self.options.gradient_threshold_method
-        if most == math.inf:
-            return gradients
-        if method == "absolute-value":
-            return dlupdate(lambda g: elementwise.clip(g, -most, most), gradients)
-        if method == "l2norm":
-            return dlupdate(lambda g: _shortened(g, _square(g), most), gradients)
-        squares = sum([_square(row.value) for row in gradients])
-        return dlupdate(lambda g: _shortened(g, squares, most), gradients)
-
-
-def _square(g: Any) -> Any:
-    """Return the sum of squares, as float64: those of a gradient that explodes would be infinite, and it would be 0."""
-    wide = g.astype(np.float64)
-    return reductions.sum(wide * wide)
-
-
-def _shortened(g: Any, square: Any, most: float) -> Any:
-    return g * (most / elementwise.maximum(elementwise.sqrt(square), most)).astype(g.dtype)

@@ -5,6 +5,8 @@ The names in them: x, y vectors, A, B matrices, n integers, b a condition, a and
 A test computes both sides of each row.
 """
 
+from tracejit.util.other_names import TENSORS
+
 Row = tuple[str, str]
 
 _NUMPY = (
@@ -187,6 +189,6 @@ def with_derivative(name: str) -> str:
 
 
 def advice_about_attribute(name: str) -> str:
-    """Return what works in place of an attribute of an ndarray, as a clause."""
+    """Return what works in place of an attribute of an ndarray or a tensor, as a clause."""
     row = ATTRIBUTES.get(name)
-    return f"{row[0]} is {row[1]}" if row else ADVICE[name]
+    return f"{row[0]} is {row[1]}" if row else ADVICE.get(name) or TENSORS[name]

@@ -14,6 +14,7 @@ from tracejit import (
     dlfeval,
     dlgradient,
     dlmap,
+    nn,
 )
 from tracejit.record.recorder import Recorder
 
@@ -235,6 +236,35 @@ class TestJacobians:
                 == [[0.0] * 2] * 2
             )
 
+    @pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+    def test_of_containers(self, mode):
+        p = {"w": A, "b": np.float32([0.5, 1.5, -1.0, 2.0]), "unused": [np.ones(2), np.ones(0)]}
+
+        def fun(p, x):
+            return tj.tanh(x @ p["w"]) * p["b"], {"sum": (p["w"] ** 2).sum()}
+
+        first, second = ready(lambda p, x: tj.jacobian(fun, p, x, mode=mode), p, X[:, 0])
+        y = np.tanh(X[:, 0] @ A)
+        by_w = X[:, 0][None, :, None] * np.diag((1 - y**2) * p["b"])[:, None]
+        np.testing.assert_allclose(first["w"], by_w, rtol=1e-6)
+        np.testing.assert_allclose(first["b"], np.diag(y), rtol=1e-6)
+        np.testing.assert_allclose(second["sum"]["w"], 2 * A)
+        assert second["sum"]["b"].tolist() == [0.0] * 4 and first["unused"][0].tolist() == [[0.0] * 2] * 4
+        assert first["unused"][1].shape == (4, 0) and second["sum"]["unused"][1].shape == (0,)
+        if mode == "reverse":
+            assert first["b"].dtype == np.float32
+
+    def test_of_a_network(self):
+        net = tj.dlnetwork([nn.FeatureInput(2), nn.FullyConnected(3)], seed=0)
+        x = dlarray(np.ones((1, 2), np.float32), "BC")
+        found = ready(lambda net, x: tj.jacobian(lambda net: net.predict(x), net), net, x)
+        assert found["fc", "weights"].shape == (1, 3, 3, 2)
+        np.testing.assert_allclose(found["fc", "bias"][0], np.eye(3))
+
+    def test_nested_lists_of_numbers_are_one_array(self):
+        assert tj.jacobian(lambda x: x.sum(axis=0), [[1.0, 2.0], [3.0, 4.0]]).shape == (2, 2, 2)
+        assert tj.jacobian(lambda x: x[0] * x[1]["a"], [2.0, {"a": [3.0]}])[0].tolist() == [3.0]
+
     def test_by_slices_of_an_axis(self):
         found = ready(lambda x: tj.dljacobian(layer(x), x, 0), X)
         np.testing.assert_allclose(found, JACOBIAN, rtol=1e-12)
@@ -325,6 +355,21 @@ class TestSecondDerivatives:
         square = ready(lambda x: tj.dlhessian((x**3).sum(), x), dlarray(X[:2, :2], "CB"))
         np.testing.assert_allclose(square._data.reshape(4, 4), np.diag(6 * X[:2, :2].ravel()), rtol=1e-12)
         assert dlfeval(lambda x: tj.dlhessian(x.sum(), x), np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+    def test_hessian_of_containers(self):
+        p = {"a": np.array([1.0, 2.0, 3.0]), "b": np.array([[1.0, 4.0]]), "c": np.ones(1)}
+
+        def loss(p):
+            return (p["a"] ** 2).sum() * (p["b"] ** 3).sum()
+
+        found = ready(lambda p: tj.hessian(loss, p), p)
+        a, b = p["a"], p["b"]
+        np.testing.assert_allclose(found["a"]["a"], 2 * np.eye(3) * (b**3).sum())
+        np.testing.assert_allclose(found["a"]["b"], 6 * a[:, None, None] * b**2)
+        np.testing.assert_allclose(found["b"]["a"], 6 * (b**2)[..., None] * a)
+        np.testing.assert_allclose(found["b"]["b"].reshape(2, 2), np.diag(6 * b[0]) * (a**2).sum())
+        assert found["a"]["c"].tolist() == [[0.0]] * 3 and found["c"]["c"].tolist() == [[0.0]]
+        assert tj.hessian(lambda p: p[0].sum(), (np.ones(0), np.ones(0)))[0][1].shape == (0, 0)
 
     def test_of_logaddexp_where_operands_are_equal(self):
         found = tj.hessian(lambda x: np.logaddexp(x[0], x[1]), np.ones(2))

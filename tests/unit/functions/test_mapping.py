@@ -316,6 +316,20 @@ class TestErrors:
 
         np.testing.assert_array_equal(dlmap(fun, over=(0, None))(X, dlarray(2.0)), 2 * X)
 
+    def test_an_array_made_around_a_map_is_a_constant(self):
+        @dlaccelerate
+        def steps(w, x):
+            def step(x, weight):
+                slopes = dlmap(lambda x: tj.jacobian(lambda x: x @ w, x).sum(), over=0)(x)
+                return x + weight * slopes[:, None], None
+
+            return tj.dlscan(step, x, np.arange(4.0))[0]
+
+        w = W[:3]
+        for scale in (1, 1, 2, 3):
+            np.testing.assert_allclose(steps(w, scale * X), scale * X + 6 * w.sum())
+        assert steps.stats.hits == 2
+
     @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: lambda x: dlfeval(f, x)])
     def test_arrays_that_are_kept(self, wrap):
         wrap(dlmap(keeping, over=0))(X)

@@ -137,6 +137,26 @@ def test_arrays_among_other_attributes_are_constants_of_the_network() -> None:
     assert of(Masked(1 - mask))._fixed is net._fixed
 
 
+def test_names_of_inputs_and_outputs_may_be_assigned() -> None:
+    class Split(nn.Layer, nn.Formattable, nn.Acceleratable):
+        def __init__(self) -> None:
+            self.output_names = ["low", "high"]
+
+        def predict(self, x: Any) -> Any:
+            return x[:, :2], x[:, 2:]
+
+    net = tj.dlnetwork([nn.FeatureInput(4), Split()])
+    assert (Split().num_outputs, Split().input_names) == (2, ("in",))
+    assert net.output_names == ("layer/low", "layer/high") and net.layer("layer").output_names == (
+        "low",
+        "high",
+    )
+    for _ in range(3):
+        low, high = net.predict(X)
+        assert_array_equal(np.concatenate([low, high], axis=1), X)
+    assert tj.checklayer(Split(), FEATURES).failed == ()
+
+
 def test_layers_without_labels_see_one_order_of_axes() -> None:
     images = RNG.standard_normal((2, 3, 4, 3)).astype(np.float32)
     net = tj.dlnetwork([nn.ImageInput((3, 4, 3)), Plain()])

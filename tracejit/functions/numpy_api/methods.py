@@ -22,6 +22,7 @@ from tracejit.record.derived import as_number, elements, is_derived, otherwise, 
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
+from tracejit.util.other_names import TENSORS
 from tracejit.util.text import brief
 
 _numpy: Any = np  # whose functions answer for dlarrays
@@ -335,9 +336,10 @@ def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
 
 
 class Absent:
-    """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
+    """An attribute of an ndarray or a tensor that a dlarray does not have; whoever reads it is told what works.
 
-    An array that NumPy made in a recorded function has it as long as it holds nothing that somebody may differentiate.
+    An array that NumPy made in a recorded function has that of an ndarray as long as it holds nothing that somebody may
+    differentiate.
 
     A __getattr__ would be shorter, but with one CPython looks up every attribute in a slower way.
     """
@@ -348,13 +350,18 @@ class Absent:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is not None and is_derived(instance):
             settle(instance, self._name)
-        if instance is not None and is_ndarray(instance):
+        if instance is not None and is_ndarray(instance) and hasattr(np.ndarray, self._name):
             return getattr(instance._data, self._name)
-        raise AttributeError(
+        raise self._error()
+
+    def _error(self) -> AttributeError:
+        return AttributeError(
             f"'dlarray' object has no attribute {self._name!r}: {advice_about_attribute(self._name)}."
         )
 
     def __set__(self, instance: Any, value: Any) -> None:
+        if self._name in TENSORS:
+            raise self._error()
         if self._name != "flat" or not is_ndarray(instance) or isinstance(value, dlarray):
             raise AttributeError(
                 f"attribute {self._name!r} of a dlarray cannot be set; write x[...] = values."
@@ -490,5 +497,5 @@ def install() -> None:
             setattr(dlarray, name, method)
     shape: Any = vars(dlarray)["shape"]
     dlarray.shape = shape.setter(seen.set_shape)  # type: ignore[method-assign]
-    for name in (*ATTRIBUTES, *ADVICE):
+    for name in (*ATTRIBUTES, *ADVICE, *TENSORS):
         setattr(dlarray, name, Absent(name))

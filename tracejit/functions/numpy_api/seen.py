@@ -190,7 +190,10 @@ def view(self: dlarray, dtype: Any = None, type: Any = None) -> dlarray:
     if isinstance(dtype, _Class) and issubclass(dtype, np.ndarray):
         dtype, type = None, dtype
     if type is not None and type is not np.ndarray:
-        refuse(name, f"type is {brief(type)}, expected np.ndarray; dlarrays have no subclasses")
+        refuse(
+            name,
+            f"type is {brief(type)}, expected np.ndarray; dlarrays have no subclasses (x.reshape(shape) changes sizes)",
+        )
     wanted = self.dtype if dtype is None else wanted_dtype(name, dtype)
     if wanted == self.dtype:
         result: dlarray = self[...]

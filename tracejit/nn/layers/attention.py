@@ -54,12 +54,8 @@ class Attention(BuiltInLayer):
         self.scale = scale
         self.attention_mask = attention_mask
         self.dropout_probability = probability_of("Attention", "dropout_probability", dropout_probability)
-        self.num_inputs = 4 if flag("Attention", "has_padding_mask_input", has_padding_mask_input) else 3
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return ("query", "key", "value", "mask")[: self.num_inputs]
+        has_mask = flag("Attention", "has_padding_mask_input", has_padding_mask_input)
+        self.input_names = ("query", "key", "value", *(["mask"] if has_mask else []))
 
     def predict(self, *inputs: Any) -> Any:
         return self._attended(inputs, 0.0)
@@ -130,15 +126,11 @@ class SelfAttention(BuiltInLayer):
         self.output_size = None if output_size is None else number_of(kind, "output_size", output_size)
         self.attention_mask = attention_mask
         self.dropout_probability = probability_of(kind, "dropout_probability", dropout_probability)
-        self.num_inputs = 2 if flag(kind, "has_padding_mask_input", has_padding_mask_input) else 1
+        has_mask = flag(kind, "has_padding_mask_input", has_padding_mask_input)
+        self.input_names = ("in", "mask") if has_mask else ("in",)
         self.weights_initializer = check_initializer(kind, "weights_initializer", weights_initializer)
         self.bias_initializer = check_initializer(kind, "bias_initializer", bias_initializer)
         set_factors(self, learn_rate_factor, l2_factor)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs: with a mask in and mask."""
-        return ("in", "mask")[: self.num_inputs]
 
     def initialize(self, layout: DataLayout, *mask: DataLayout) -> None:
         channels = channels_of("SelfAttention", layout)

@@ -11,7 +11,7 @@ from tracejit.functions.joining import concatenate
 from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
 from tracejit.functions.layers.resizing import dlresize
 from tracejit.functions.movement import in_order_of, permuted, relabel, reshaped
-from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
+from tracejit.nn.layer import BuiltInLayer, Formattable, Layer
 from tracejit.nn.layers.dense import channels_first
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.record import recorder as recorders
@@ -25,11 +25,6 @@ class _Several(BuiltInLayer):
     def __init__(self, num_inputs: Any, *, name: str = "") -> None:
         self.name = name
         self.num_inputs = number_of(type(self).__name__, "num_inputs", num_inputs, 2, MOST_PORTS)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return numbered("in", self.num_inputs)
 
 
 class Addition(_Several):
@@ -422,19 +417,8 @@ class Network(Layer, Formattable):
         self.name = name
         self.network = network
         self.acceleratable = network.is_acceleratable
-        self.inner_inputs = _ports(network.input_names)
-        self.inner_outputs = _ports(network.output_names)
-        self.num_inputs, self.num_outputs = len(self.inner_inputs), len(self.inner_outputs)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return self.inner_inputs
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the outputs."""
-        return self.inner_outputs
+        self.input_names = _ports(network.input_names)
+        self.output_names = _ports(network.output_names)
 
     def initialize(self, *layouts: Any) -> None:
         if not self.network.initialized:

@@ -4,11 +4,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracejit.errors import ArgumentError
-from tracejit.nn.layer import Layer, numbered
+from tracejit.nn.layer import Layer, names_of, numbered
 from tracejit.nn.layers.options import MOST_PORTS, number_of
-from tracejit.util.arguments import callable_, flag, listed, text
-from tracejit.util.text import brief
+from tracejit.util.arguments import callable_, flag, text
 
 
 class FunctionLayer(Layer):
@@ -23,19 +21,8 @@ class FunctionLayer(Layer):
         self.name = name
         self.function = function
         self.formattable, self.acceleratable = formattable, acceleratable
-        self.inputs, self.outputs = inputs, outputs
-        self.num_inputs, self.num_outputs = len(inputs), len(outputs)
+        self.input_names, self.output_names = inputs, outputs
         self.description = description
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return self.inputs
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the outputs."""
-        return self.outputs
 
     def predict(self, *inputs: Any) -> Any:
         return self.function(*inputs)
@@ -68,7 +55,7 @@ def functionlayer(
         name: of the layer.
 
     Raises:
-        ArgumentError: if `fun` is no function, or names are none or occur twice.
+        ArgumentError: if `fun` is no function, or a name occurs twice.
         DimsError: if a number is not positive.
 
     Examples:
@@ -82,22 +69,11 @@ def functionlayer(
     inputs = numbered("in", number_of("functionlayer", "num_inputs", num_inputs, most=MOST_PORTS))
     outputs = numbered("out", number_of("functionlayer", "num_outputs", num_outputs, most=MOST_PORTS))
     if input_names is not None:
-        inputs = _names("input_names", input_names)
+        inputs = names_of("functionlayer", "input_names", input_names)
     if output_names is not None:
-        outputs = _names("output_names", output_names)
+        outputs = names_of("functionlayer", "output_names", output_names)
     return FunctionLayer(
         callable_("functionlayer", "fun", fun), flag("functionlayer", "formattable", formattable),
         flag("functionlayer", "acceleratable", acceleratable), inputs, outputs,
         text("functionlayer", "description", description), text("functionlayer", "name", name),
     )  # fmt: skip
-
-
-def _names(argument: str, value: Any) -> tuple[str, ...]:
-    names = tuple(
-        [text("functionlayer", argument, name) for name in listed("functionlayer", argument, value)]
-    )
-    if not names or len({*names}) < len(names):
-        raise ArgumentError(
-            f"functionlayer: {argument} must have one name or more, each of them once, not {brief(value)}."
-        )
-    return names

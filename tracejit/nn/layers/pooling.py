@@ -318,11 +318,7 @@ class MaxPoolingWithIndices2d(_Max):
 
     _axes = 2
     num_outputs = 2
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The names of the outputs."""
-        return ("out", "indices")
+    _output_names = ("out", "indices")
 
     def predict(self, x: Any) -> Any:
         y, indices, _ = maxpool(
@@ -349,15 +345,11 @@ class MaxUnpooling2d(BuiltInLayer):
 
     default_name = "maxunpool"
     num_inputs = 2
+    _input_names = ("in", "indices")
 
     def __init__(self, output_size: Any, *, name: str = "") -> None:
         self.name = name
         self.output_size = sizes_of("MaxUnpooling2d", "output_size", output_size, 2)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs."""
-        return ("in", "indices")
 
     def predict(self, y: Any, indices: Any) -> Any:
         return maxunpool(y, indices, self.output_size)

@@ -46,7 +46,7 @@ class RecurrentLayer(BuiltInLayer):
                 f'{kind}: output_mode must be "sequence" or "last", not {brief(output_mode)}.'
             )
         self.output_mode = output_mode
-        self.num_inputs = 2 if flag(kind, "has_mask_input", has_mask_input) else 1
+        self.input_names = ("in", "mask") if flag(kind, "has_mask_input", has_mask_input) else ("in",)
         self.input_weights_initializer = check_initializer(
             kind, "input_weights_initializer", input_weights_initializer
         )
@@ -63,11 +63,6 @@ class RecurrentLayer(BuiltInLayer):
         set_factors(self, learn_rate_factor, l2_factor)
 
     _bias_initializer = "zeros"
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the inputs: with a mask in and mask."""
-        return ("in", "mask")[: self.num_inputs]
 
     def initialize(self, layout: DataLayout, *mask: DataLayout) -> None:
         channels = channels_of(type(self).__name__, layout)
