@@ -16,8 +16,10 @@ from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
+from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
+from tracejit.record.number import Number
 from tracejit.record.plain_numbers import note
 from tracejit.util import html
 from tracejit.util.arguments import integers
@@ -25,6 +27,13 @@ from tracejit.util.compositions import advice
 from tracejit.util.frames import called_by, is_storing, scipy_call
 from tracejit.util.text import brief
 
+UFUNCS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift, "eq": np.equal,
+    "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+"""NumPy's functions by the names of operators."""
 BUFFERS = (
     "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array, called by "
     "name, made in the function, tj.dlarray(y).copy() of an ndarray y, "
@@ -58,12 +67,16 @@ def _binary(name: str, op: str) -> tuple[_Binary, _Binary]:
     """Return the methods ``__name__`` and ``__rname__`` that apply an op to an array and another operand."""
 
     def reflected(self: "dlarray", other: Any) -> "dlarray":
+        if type(other) not in PLAIN:
+            answered = answer(ufunc, self, other, is_reflected=True)
+            if answered is not None:
+                return answered  # type: ignore[no-any-return]
         try:
             return apply(op, other, self)
         except TraceJitError as error:
             return refused(error, numpys, other, self)  # type: ignore[no-any-return]
 
-    numpys = getattr(operator, f"__{name}__")
+    numpys, ufunc = getattr(operator, f"__{name}__"), UFUNCS[name]
     return _comparison(name, op), _named(reflected, f"__r{name}__")
 
 
@@ -71,12 +84,16 @@ def _comparison(name: str, op: str) -> _Binary:
     """Return the method ``__name__`` that applies an op; Python reflects comparisons by itself."""
 
     def method(self: "dlarray", other: Any) -> "dlarray":
+        if type(other) not in PLAIN:
+            answered = answer(ufunc, self, other)
+            if answered is not None:
+                return answered  # type: ignore[no-any-return]
         try:
             return apply(op, self, other)
         except TraceJitError as error:
             return refused(error, numpys, self, other)  # type: ignore[no-any-return]
 
-    numpys = getattr(operator, f"__{name}__")
+    numpys, ufunc = getattr(operator, f"__{name}__"), UFUNCS[name]
     return _named(method, f"__{name}__")
 
 
@@ -84,10 +101,13 @@ def refused(error: Exception, operation: Callable[[Any, Any], Any], x: Any, y: A
     """Return what an operator gives for operands that are refused, or raise the error.
 
     What has no place in arrays (``__array_ufunc__ = None``), such as a Polynomial, answers the operator itself, also as
-    the one element of an array of objects; an ndarray does the same.
+    the one element of an array of objects; an ndarray does the same. An object that no array can hold answers for a
+    number.
     """
     for other in (x, y):
         if getattr(type(other), "__array_ufunc__", error) is None:
+            return NotImplemented
+        if other is y and type(x) is dlarray and answers_number(x, other):
             return NotImplemented
         if type(other) is np.ndarray and other.dtype == object and not other.ndim:
             return operation(other.item(), y) if other is x else operation(x, other.item())
@@ -99,13 +119,21 @@ def _in_place(name: str, sign: str) -> _Binary:
     computed = f"__{name[1:]}__"
 
     def assigned(self: "dlarray", other: Any) -> "dlarray":
+        if type(other) not in PLAIN:
+            answered = answer(ufunc, self, other, is_in_place=True)
+            if answered is not None:
+                return answered  # type: ignore[no-any-return]
         try:
             result = getattr(self, computed)(other)
+            if result is NotImplemented:
+                if views.is_scalar(self):  # += of a number makes a new one
+                    return result  # type: ignore[no-any-return]
+                result = as_array(other, sign)  # which refuses it
             return views.assign(self, result if type(result) is dlarray else as_array(result, sign), sign)  # type: ignore[no-any-return]
         except TraceJitError as error:
             return otherwise(error, numpys, self, other)  # type: ignore[no-any-return]
 
-    numpys = getattr(operator, f"__{name}__")
+    numpys, ufunc = getattr(operator, f"__{name}__"), UFUNCS[name[1:]]
     return _named(assigned, f"__{name}__")
 
 
@@ -391,9 +419,6 @@ class dlarray:
     def __pos__(self) -> "dlarray":
         return views.number(views.copy(signed(self, "positive")))  # type: ignore[no-any-return]
 
-    def __rpow__(self, other: Any) -> "dlarray":
-        return apply("pow", other, self)
-
     __neg__ = _unary("neg", "neg")
     __abs__ = _unary("abs", "abs")
     __invert__ = _unary("invert", "invert")
@@ -403,6 +428,7 @@ class dlarray:
     __truediv__, __rtruediv__ = _binary("truediv", "div")
     __floordiv__, __rfloordiv__ = _binary("floordiv", "floordiv")
     __mod__, __rmod__ = _binary("mod", "mod")
+    __rpow__ = _binary("pow", "pow")[1]
     __and__, __rand__ = _binary("and", "bitwise_and")
     __or__, __ror__ = _binary("or", "bitwise_or")
     __xor__, __rxor__ = _binary("xor", "bitwise_xor")
@@ -556,6 +582,7 @@ class dlarray:
 
 
 recorder.register_array_class(dlarray)
+PLAIN.update((dlarray, Number))
 
 
 def signed(array: dlarray, function: str) -> dlarray:

@@ -3,7 +3,8 @@
 
     TraceJitError (Exception)
     ├── DimsError (ValueError)       sizes or labels that do not fit an operation
-    │   └── BoundsError (IndexError) an index outside its axis
+    │   ├── BoundsError (IndexError) an index outside its axis
+    │   └── MatrixError (numpy.linalg.LinAlgError) sizes that a function of matrices cannot take
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
     │   ├── ArgumentValueError (ValueError) an argument whose value does not make sense
@@ -33,6 +34,8 @@ shown, the address of the page of its class follows: the mistake, an example tha
 
 from functools import cached_property
 
+import numpy as np
+
 DOCUMENTATION = "https://tracejit.readthedocs.io/en/stable"  # the address of the pages that docs/ makes
 
 
@@ -61,6 +64,10 @@ class DimsError(TraceJitError, ValueError):
 
 class BoundsError(DimsError, IndexError):
     """An index lies outside its axis."""
+
+
+class MatrixError(DimsError, np.linalg.LinAlgError):
+    """Sizes are not those of matrices, or not of square ones, that a function of linear algebra takes."""
 
 
 class DTypeError(TraceJitError, TypeError):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, ArgumentValueError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError, DTypeError, MatrixError
 
 ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
 
@@ -15,12 +15,12 @@ HALF = tj.dlarray(np.eye(2, dtype=np.float16))
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: np.linalg.inv(tj.dlarray(np.ones((2, 3)))),
-        DimsError,
+        MatrixError,
         "inv: a has shape (2, 3), expected (..., n, n): square matrices along the last two axes.",
     ),
     (
         lambda: np.linalg.tensorsolve(ONE, np.ones(3)),
-        ArgumentError,
+        MatrixError,
         "np.linalg.tensorsolve: a has size (2, 2) and b (3,), expected as many elements of x as of b.",
     ),
     (
@@ -121,7 +121,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.linalg.lstsq(ONE, np.ones(3)),
-        DimsError,
+        MatrixError,
         "lstsq: a has shape (2, 2) and b (3,), expected (m, n), and (m,) or (m, k) with as many rows.",
     ),
     (
@@ -152,7 +152,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.linalg.cond(tj.dlarray(np.zeros((0, 0)))),
-        ArgumentError,
+        MatrixError,
         "cond: the matrices are empty.",
     ),
     (
@@ -172,7 +172,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.linalg.diagonal(tj.dlarray(np.ones(3))),
-        ArgumentError,
+        MatrixError,
         "np.linalg.diagonal: x has 1 axes, expected 2 or more.",
     ),
 )

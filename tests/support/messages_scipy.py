@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, MatrixError
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
@@ -21,7 +21,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.linalg.solve_banded((1, 1), np.ones(3), np.ones(3)),
-        DimsError,
+        MatrixError,
         "linalg.solve_banded: ab has shape (3,), expected (..., m, n): matrices along the last two axes.",
     ),
     (

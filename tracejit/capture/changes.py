@@ -30,7 +30,15 @@ from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
 from tracejit.capture.observed import Contents, Observed, Slot
-from tracejit.capture.slots import AttributeSlot, ClosureSlot, ExtentSlot, GlobalSlot, ItemSlot
+from tracejit.capture.slots import (
+    AttributeSlot,
+    ClosureSlot,
+    ExtentSlot,
+    GlobalSlot,
+    HasItemSlot,
+    ItemSlot,
+    presence_of,
+)
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom, static
 from tracejit.record.side_effects import MEMORIES
@@ -53,6 +61,7 @@ class Assignment(NamedTuple):
     before      what was there, or MISSING
     after       what is there
     is_read     whether the function read what was there
+    is_moved    whether the key is behind others now that it was before, as it is once it was deleted
     """
 
     owner: Any
@@ -63,6 +72,7 @@ class Assignment(NamedTuple):
     before: Any
     after: Any
     is_read: bool
+    is_moved: bool = False
 
     def undo(self) -> None:
         """Put back what was there."""
@@ -75,11 +85,13 @@ class Changes(NamedTuple):
     assignments  new values at places
     resized      containers that got or lost elements, and memory that was written, where nothing compares them
     reachable    ids of the objects
+    orders       dicts that got or lost keys, and the keys that they had in their order
     """
 
     assignments: list[Assignment]
     resized: list[Observed]
     reachable: set[int]
+    orders: list[tuple[dict[Any, Any], list[Any]]]
 
 
 def changes(snapshot: Snapshot, called: Container[int] = ()) -> Changes:
@@ -98,7 +110,7 @@ class _Search:
     def __init__(self, snapshot: Snapshot, called: Container[int]) -> None:
         self._snapshot = snapshot
         self._called = called
-        self._found = Changes([], [], set())
+        self._found = Changes([], [], set(), [])
         # Slots that hold arrays which other places lead to, too, with the names of their owners.
         self._same: list[tuple[Observed, type[Slot], Any, str]] = []
 
@@ -142,7 +154,9 @@ class _Search:
             is_item = type(slot) is ItemSlot and type(observed.value) in CHANGING
             if is_item or type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
                 value = slot.look(observed, slot.name)
-                if value is slot.value and _is_elsewhere(self._snapshot, value):
+                if self._is_deleted(observed, slot, value):
+                    self._found.assignments.append(_change(observed, slot, name, slot.value, MISSING, False))
+                elif value is slot.value and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, type(slot), slot.name, name))
                 elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
                     after = self._settled(observed, slot, value)
@@ -150,6 +164,13 @@ class _Search:
                     self._found.assignments.append(_change(observed, slot, name, before, after, slot.is_read))
                 else:
                     self._note_unchanged(observed, slot)
+
+    def _is_deleted(self, observed: Observed, slot: Slot, value: Any) -> bool:
+        """Return whether the run has deleted what was in a slot; a class can then have the value of one above."""
+        owner = observed.value
+        if isinstance(owner, type):
+            return (id(owner), slot.name) in self._snapshot.owned and slot.name not in vars(owner)
+        return value is MISSING and slot.value is not MISSING and slot.value is not UNKNOWN
 
     def _contents(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Find what has changed in an object of whose contents there is a copy."""
@@ -162,13 +183,14 @@ class _Search:
                     self._note_unchanged(observed, slot)
         else:
             before, now = by_key(was), by_key(is_now)
+            space = observed.value if kind in MAPPINGS else getattr(observed.value, "__dict__", None)
+            if type(was) is dict and space is not None and has_items and [*before] != [*now]:
+                self._found.orders.append((space, [*before]))
             if not _is_resized(observed, before, now):
                 if has_items:
                     self._items(observed, name, before, now)
             elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
                 self._found.resized.append(observed)
-                if not isinstance(observed.value, _OF_ELEMENTS):
-                    self._items(observed, name, before, now)
         if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
 
@@ -184,17 +206,45 @@ class _Search:
             is_same = value is not MISSING and before.get(slot.name, MISSING) is value
             if is_same and not _is_elsewhere(self._snapshot, value):
                 self._note_unchanged(observed, slot)
+        for key in [*before] if now.keys() != before.keys() or observed.held is None else ():
+            if key not in now:
+                slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
+                self._note_deleted(observed, kind, key)
+                self._found.assignments.append(_change(observed, slot, name, before[key], MISSING, False))
+        assigned = []
+        moved = _moved(before, now) if kind is AttributeSlot or type(observed.value) in MAPPINGS else ()
         for key, value in now.items():
-            if before.get(key, MISSING) is value:
+            if key in moved:
+                slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
+                was = before[key]
+                is_read = value is not was and (slot.is_read or observed.held is not None)
+                change = _change(observed, slot, name, was, value, is_read)
+                self._found.assignments.append(change._replace(is_moved=True))
+            elif before.get(key, MISSING) is value:
                 if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
             elif not getattr(type(value), "evaluates_itself", False):
+                assigned.append(key)
                 slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
                 is_read = slot.is_read or observed.held is not None
                 self._found.assignments.append(
                     _change(observed, slot, name, before.get(key, MISSING), after, is_read)
                 )
+
+        if (
+            len(assigned) > 1 and type(observed.value) in MAPPINGS
+        ):  # they tell no order of those that were there
+            for key in before.keys() & assigned:
+                self._snapshot.read(observed, HasItemSlot, key)
+
+    def _note_deleted(self, observed: Observed, kind: type[Slot], key: Any) -> None:
+        """Note that a replay has to find again what the run has deleted."""
+        presence = presence_of(observed, kind, key)
+        if (presence, key) in observed.slots or kind is AttributeSlot:
+            self._snapshot.read(observed, presence, key)
+        else:  # by a method, or a key that no path tells
+            self._snapshot.read(observed, ExtentSlot, "")
 
     def _slot_of(self, observed: Observed, kind: type[Slot], key: Any, length: int) -> Slot | None:
         """Return the slot through which the code assigns an item or an attribute, or None if no path tells.
@@ -276,12 +326,37 @@ def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any])
         return {*map(id, before.values())} != {*map(id, now.values())}
     if kind in MEMORIES:
         return before != now
-    if not isinstance(observed.value, _OF_ELEMENTS):  # new items and attributes are assigned
-        return bool(before.keys() - now.keys())
+    if not isinstance(observed.value, _OF_ELEMENTS):  # items and attributes are assigned and deleted
+        return False
     if kind is collections.deque:  # a full one drops elements
         moved = [key for key, value in now.items() if before.get(key) is not value]
         return len(before) != len(now) or any((ItemSlot, key) not in observed.slots for key in moved)
     return len(before) != len(now)
+
+
+def _moved(before: dict[Any, Any], now: dict[Any, Any]) -> set[Any]:
+    """Return the keys of a dict that it had in another order: they were deleted, and came back behind the others."""
+    common = [key for key in now if key in before]
+    if common == [key for key in before if key in now]:
+        return set()
+    numbers = {key: number for number, key in enumerate(before)}
+    stayed = -1
+    for at, key in enumerate(common):
+        if numbers[key] < stayed:
+            return {*common[at:]}
+        stayed = numbers[key]
+    return set()
+
+
+def reorder(space: dict[Any, Any], keys: list[Any]) -> None:
+    """Put the given keys of a dict in this order, before all others."""
+    keys = [key for key in keys if key in space]
+    if [*space][: len(keys)] != keys:
+        first = {*keys}
+        items = [(key, space[key]) for key in [*keys, *[key for key in space if key not in first]]]
+        for key, value in items:
+            put(space, ItemSlot, key, MISSING)
+            put(space, ItemSlot, key, value)
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
@@ -357,6 +432,8 @@ def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
         _put_attribute(owner, name, value)
     elif value is MISSING:
         owner.pop(name, None)
+    elif type(owner) is collections.OrderedDict:  # which keeps its order itself
+        collections.OrderedDict.__setitem__(owner, name, value)
     elif type(owner) in MAPPINGS:
         dict.__setitem__(owner, name, value)
     else:

@@ -29,7 +29,6 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     instance_attribute,
-    is_closed,
     is_library_module,
     is_user_class,
     static,
@@ -40,6 +39,7 @@ _INNER: tuple[tuple[Any, str], ...] = (
     (collections.UserDict, "data"), (collections.UserList, "data"), (collections.ChainMap, "maps"),
     (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
 )  # fmt: skip
+_OF_MEMBERS = {"value": "_value_", "name": "_name_"}  # properties of members of enumerations
 _BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of user classes
 # Entries of classes whose code is watched when it runs, or that read nothing.
 _FOUND_BY_CODE = (
@@ -75,6 +75,7 @@ class ObservedNames(Observed):
 
     def note_contents(self, snapshot: Notes) -> None:
         snapshot.read_names(self)
+        snapshot.read_specials(type(self.value))
         note_state(self, snapshot, is_asked=False)
 
     def note_state(self, snapshot: Notes) -> None:
@@ -105,9 +106,8 @@ class ObservedMember(ObservedNames):
         snapshot.watch_class(type(self.value))
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
-        inner = getattr(self.value, "_value_", None)
-        if name == "value" and not is_closed(inner):  # a list, or an object
-            snapshot.read_whole(snapshot.read(self, AttributeSlot, "_value_"))
+        if name in _OF_MEMBERS:
+            snapshot.read_whole(snapshot.read(self, AttributeSlot, _OF_MEMBERS[name]))
 
 
 class ObservedSubarray(ObservedNames):
@@ -210,6 +210,7 @@ class ObservedClass(ObservedNames):
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(self.value)
         snapshot.watch_class(type(self.value))
+        snapshot.read_specials(type(self.value))
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
         raw = static(self.value, name)
@@ -283,6 +284,7 @@ class ObservedInstance(ObservedNames):
                 return
         base = next((base for base in _BASES if issubclass(type(self.value), base)), None)
         if base is not None:
+            snapshot.read_specials(type(self.value))
             snapshot.read_whole(snapshot.read(self, BuiltinSlot, base))
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:

@@ -116,6 +116,9 @@ class Notes(Protocol):
     def watch_class(self, kind: type) -> None:
         """Note the methods of a class that run."""
 
+    def read_specials(self, kind: type) -> None:
+        """Note which special methods a class has."""
+
     def root_of(self, kind: type) -> "Observed":
         """Return what is observed of a class, which a replay finds again without a name."""
 

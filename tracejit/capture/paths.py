@@ -2,6 +2,7 @@
 """The access paths of the functions that run, followed from their frames to the objects that they lead to."""
 
 import builtins
+import enum
 import gc
 import inspect
 import sys
@@ -19,6 +20,7 @@ from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedConta
 from tracejit.capture.observed import Observed
 from tracejit.capture.reads import (
     CHANGE,
+    DELETE,
     PROBE,
     READ,
     TOUCH,
@@ -37,7 +39,6 @@ from tracejit.capture.slots import (
     AttributeSlot,
     DrawsSlot,
     LibrarySlot,
-    NamesSlot,
     PresenceSlot,
     SuperSlot,
 )
@@ -203,6 +204,9 @@ class PathReader:
                 if not (kind == "attr" and name in WRITERS and is_container):
                     self._snapshot.assign(observed, slot_kind, name)
                 return
+            if number == len(steps) and use.how == DELETE:
+                self._snapshot.delete(observed, slot_kind, name)
+                return
             if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
                 if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
                     self._snapshot.read(observed, AttributeSlot, name)
@@ -220,13 +224,16 @@ class PathReader:
         elif use.how == READ:
             self._snapshot.read_whole(value)
             if use.operator or use.is_tested:
-                self._note_operators(type(value))
+                self._snapshot.read_specials(type(value))
         elif use.how == CHANGE:
             self._snapshot.change(value)
         elif use.how == TOUCH and isinstance(value, type):
             observed = self._snapshot.observe(value)
             if isinstance(observed, ObservedClass):
                 self._snapshot.read_names(observed)  # of instances that a call of it makes
+                self._snapshot.read_specials(value)
+                if issubclass(value, enum.Enum):  # a call of it finds a member
+                    self._snapshot.read_whole(value)
 
     def _added(self, use: Use) -> tuple[int, Any]:
         """Return the sign and the operand of an augmented assignment."""
@@ -238,12 +245,6 @@ class PathReader:
             return sign, UNKNOWN
         value = self._at(operand, self._variables if operand.scope == "local" else self._scope)
         return sign, UNKNOWN if value is MISSING else value
-
-    def _note_operators(self, kind: type) -> None:
-        """Note which special methods a class can have: Python looks for them in the class of an operand."""
-        for base in kind.__mro__ if is_user_class(kind) else ():
-            if is_user_class(base):
-                self._snapshot.read(self._snapshot.root_of(base), NamesSlot, "")
 
     def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
         """Note what a path reads from an object whose next step cannot be looked at."""

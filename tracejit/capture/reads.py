@@ -12,7 +12,15 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, UPDATE, CHANGE, PROBE = "read", "touch", "write", "update", "change", "probe"
+READ, TOUCH, WRITE, UPDATE, CHANGE, PROBE, DELETE = (
+    "read",
+    "touch",
+    "write",
+    "update",
+    "change",
+    "probe",
+    "delete",
+)
 
 
 # Methods of builtin containers that change them and return nothing of their contents.
@@ -59,7 +67,7 @@ class Use(NamedTuple):
 
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
                 it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; PROBE:
-                whether its last step exists
+                whether its last step exists; DELETE: its last step is deleted
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison

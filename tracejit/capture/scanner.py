@@ -18,6 +18,7 @@ from typing import Any
 
 from tracejit.capture.reads import (
     CHANGE,
+    DELETE,
     PROBE,
     READ,
     TOUCH,
@@ -56,8 +57,8 @@ _TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", 
 _TO_FLOAT = AccessPath("global", "float")
 _IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global", "print")})
 _SUPER, _GETATTR = AccessPath("global", "super"), AccessPath("global", "getattr")
-_SETATTR = AccessPath("global", "setattr")
-_BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR})
+_SETATTR, _DELATTR = AccessPath("global", "setattr"), AccessPath("global", "delattr")
+_BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR, _DELATTR})
 _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
@@ -300,6 +301,10 @@ class Scanner:
         if self._is_straight and not was_used:
             self._own.add(target)
 
+    def _delete(self, target: AccessPath) -> None:
+        self._use(target, DELETE)
+        self._own.discard(target)
+
     # Attributes, items and modules
 
     def visit_load_attr(self, instruction: dis.Instruction) -> None:
@@ -355,8 +360,23 @@ class Scanner:
         self._pop()
 
     def visit_delete_subscr(self, instruction: dis.Instruction) -> None:
-        self._pop()
-        self._pop(TOUCH)
+        key, owner = self._pop(), self._pop(TOUCH)
+        if type(owner) is AccessPath and type(key) is Constant and type(key.value) in _INDEX_TYPES:
+            self._delete(owner.then("item", key.value))
+
+    def visit_delete_attr(self, instruction: dis.Instruction) -> None:
+        owner = self._pop(TOUCH)
+        if type(owner) is AccessPath:
+            self._delete(owner.then("attr", instruction.argval))
+        else:
+            self.probes.add(instruction.argval)
+
+    def visit_delete_global(self, instruction: dis.Instruction) -> None:
+        self._delete(AccessPath("global", instruction.argval))
+
+    def visit_delete_deref(self, instruction: dis.Instruction) -> None:
+        if instruction.argval in self._given:
+            self._delete(AccessPath("local", instruction.argval))
 
     def visit_build_slice(self, instruction: dis.Instruction) -> None:
         for _ in range(instruction.arg or 0):
@@ -514,9 +534,10 @@ class Scanner:
     def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
         """Interpret a call of getattr(), hasattr() or setattr(), whose arguments are on the stack from `at` on."""
         owner, name = (*arguments, None, None)[:2]
-        if callee == _SETATTR:
+        if callee in (_SETATTR, _DELATTR):
             if type(name) is Constant and type(owner) is AccessPath:
-                self._write(owner.then("attr", name.value))
+                change = self._write if callee == _SETATTR else self._delete
+                change(owner.then("attr", name.value))
         elif type(name) is not Constant or type(name.value) is not str:
             self.computes_names = True
         elif type(owner) is AccessPath:

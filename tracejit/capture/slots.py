@@ -3,6 +3,8 @@
 
 A slot knows what it holds now, how generated source reads it, how the user's code writes it, and whether its value has
 changed.
+
+Long because there are twenty kinds of reads, with a class of a few lines for each.
 """
 
 import builtins
@@ -24,6 +26,7 @@ from tracejit.capture.values import (
     plain,
     registered,
     same_elements,
+    special_names,
     static,
 )
 from tracejit.record import patches
@@ -202,6 +205,20 @@ class PresenceSlot(AttributeSlot):
         return "not there" if is_missing else "there", f"({self.presence(owner, source)}) is {is_missing}"
 
 
+class HasItemSlot(ItemSlot):
+    """The presence of a key, whatever its value."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return True if name in owner.value else MISSING
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        is_missing = self.value is MISSING
+        return "not there" if is_missing else "there", f"({self.presence(owner, source)}) is {is_missing}"
+
+
 class NamesSlot(Slot):
     """The names of the attributes that an object has itself."""
 
@@ -220,6 +237,35 @@ class NamesSlot(Slot):
 
     def path(self, owner: str) -> str:
         return f"names of {owner or 'the function'}"
+
+
+class SpecialsSlot(Slot):
+    """The special methods that a class has itself, which operators and functions of Python find without their names.
+
+    A name that is added changes the number of names, which is compared fast. Methods that run are read by themselves.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
+        self.count, names = value
+        super().__init__(name, names, where)
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return len(vars(owner.value)), special_names(owner.value)
+
+    def has_changed(self, owner: Observed) -> bool:
+        return bool(special_names(owner.value) != self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        condition = (
+            f"len({owner}.__dict__) != {self.count} and special_names({owner}) != {source(self.value)}"
+        )
+        return "as they were", condition
+
+    def path(self, owner: str) -> str:
+        return f"special methods of {owner}"
 
 
 class ClassSlot(Slot):
@@ -403,6 +449,14 @@ class ClosureSlot(Slot):
 
     def path(self, owner: str) -> str:
         return f"closure {self.name[1]}"
+
+
+def presence_of(owner: Observed, kind: type[Slot], name: Any) -> type[Slot]:
+    """Return the kind of slot that says whether there is something to delete at a place."""
+    if kind is AttributeSlot:
+        is_slot = type(static(type(owner.value), name)) is types.MemberDescriptorType
+        return PresenceSlot if is_slot else OwnSlot
+    return HasItemSlot if kind is ItemSlot else kind
 
 
 def holder_of(owner: Observed, kind: type[Slot], name: Any) -> tuple[Any, str] | None:

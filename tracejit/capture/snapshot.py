@@ -3,6 +3,8 @@
 
 Each slot is noted before the function that can read it starts. Its value then is what a later call must find again,
 and a slot that holds something else at the end was changed by the call itself.
+
+Long because each kind of read has a method, of some lines, in one class.
 """
 
 import abc
@@ -32,13 +34,19 @@ from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
+    ExtentSlot,
+    HasItemSlot,
+    ItemSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
     NamesSlot,
+    OwnSlot,
     RegisteredSlot,
+    SpecialsSlot,
     SuperSlot,
     holder_of,
+    presence_of,
 )
 from tracejit.capture.values import (
     MAPPINGS,
@@ -50,6 +58,7 @@ from tracejit.capture.values import (
     is_user_class,
     is_written_in_place,
     static,
+    user_classes,
 )
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.uninterrupted import is_of_handler
@@ -267,6 +276,10 @@ class Snapshot:
             holder, key = place
             return self.firsts.setdefault((id(holder), key), (holder, value))[1]
         contents = self.contents.get(id(owner.value))
+        if contents is not None and kind is ExtentSlot:
+            return len(contents) if type(contents) is tuple else (*contents,)
+        if type(contents) is dict and kind in (OwnSlot, HasItemSlot):
+            return True if name in contents else MISSING
         if contents is None or kind is not kind_of_slots(owner):  # the maxlen of a deque is no element
             return value
         if kind is AttributeSlot and name not in contents:
@@ -313,6 +326,14 @@ class Snapshot:
             slot.additions.append(addition)
             if is_written_in_place(slot.value):
                 self.change(self.read(owner, kind, name))
+
+    def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
+        """Note that what is in a slot can be deleted, which asks whether there is anything."""
+        self.slot(owner, kind, name)
+        if kind is not ItemSlot or type(owner.value) in MAPPINGS:
+            self.read(owner, presence_of(owner, kind, name), name)
+        elif isinstance(owner, ObservedInstance):
+            self.read_whole(owner.value)
 
     def change(self, value: Any) -> None:
         """Note that elements of a value can be assigned to, which are then what they were, or written by the trace."""
@@ -466,6 +487,11 @@ class Snapshot:
                 if function is not None:
                     action = functools.partial(self._method_ran, observed, base, name)
                     self.when_run(function.__code__, action)
+
+    def read_specials(self, kind: type) -> None:
+        """Note which special methods a class has: Python looks for them in the class of an operand."""
+        for base in user_classes(kind):
+            self.read(self.root_of(base), SpecialsSlot, "")
 
     def _method_ran(self, observed: Observed, base: type, name: str) -> None:
         self.read(observed, AttributeSlot, name)

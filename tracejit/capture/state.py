@@ -157,21 +157,22 @@ class CapturedState(State):
         if self._snapshot is not None and before is not None:
             leave_out(self._snapshot, before)
 
-    def changes(self) -> tuple[list[Assignment], set[int]]:
-        """Return what the function has put into objects that a replay can find, and the ids of these."""
+    def changes(self) -> tuple[list[Assignment], set[int], list[tuple[dict[Any, Any], list[Any]]]]:
+        """Return what the function has put into objects that a replay can find, their ids, and the order of keys."""
         if self._snapshot is None:
-            return [], set()
+            return [], set(), []
         try:
-            found, resized, self._reachable = changes(self._snapshot, self._effects.owners())
+            found = changes(self._snapshot, self._effects.owners())
+            self._reachable = found.reachable
             self._has_files = any(
                 isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
             )
-            for observed in resized:
+            for observed in found.resized:
                 self._effects.resized(observed.value, observed.where)
-            return found, self._reachable
+            return found.assignments, found.reachable, found.orders
         except Exception as error:
             self._snapshot.refuse(error)
-            return [], set()
+            return [], set(), []
 
     def close(self) -> None:
         """Stop watching, and turn what was observed into inputs and guards."""

@@ -41,6 +41,8 @@ CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS
 DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)  # of attributes that classes in C keep
 MOST_INSIDE = 1_000  # objects that are searched for arrays in something that is not watched
 _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
+# Entries that Python puts into a class when they are first asked for.
+_OF_ANNOTATIONS = frozenset({"__annotations__", "__annotations_cache__", "__annotate_func__"})
 _MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
 _CREATED_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class comes from a class statement
 
@@ -116,6 +118,11 @@ def same_elements(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     )
 
 
+def user_classes(kind: type) -> list[type]:
+    """Return a class and those that it derives from, as far as they are written in Python code that is watched."""
+    return [base for base in kind.__mro__ if is_user_class(base)] if is_user_class(kind) else []
+
+
 def is_user_class(kind: type) -> bool:
     """Return whether a class is written in Python code that is watched."""
     name = kind.__module__
@@ -145,6 +152,18 @@ def static(kind: type, name: str) -> Any:
         if name in base.__dict__:
             return base.__dict__[name]
     return MISSING
+
+
+def special_names(kind: type) -> tuple[str, ...]:
+    """Return the names in a class of the user's that Python looks for, as an operator does, or that it has itself."""
+    above = [base for base in kind.__mro__[1:] if not is_user_class(base)]
+    return tuple([
+        name for name in vars(kind) if _is_special(name) or any(name in base.__dict__ for base in above)
+    ])  # fmt: skip
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and name not in _OF_ANNOTATIONS
 
 
 def instance_attribute(value: Any, name: str) -> Any:

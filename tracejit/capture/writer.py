@@ -34,6 +34,7 @@ from tracejit.capture.values import (
     plain,
     registered,
     same_elements,
+    special_names,
     static,
 )
 from tracejit.record import patches, recorder
@@ -371,6 +372,7 @@ NAMES: dict[str, Any] = {
     "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
-    "plain": plain, "remembers": _remembers, "registered": registered, "original": patches.original,
+    "plain": plain, "remembers": _remembers, "registered": registered, "special_names": special_names,
+    "original": patches.original,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

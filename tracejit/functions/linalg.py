@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64, is_half
-from tracejit.errors import ArgumentValueError, DimsError, DTypeError
+from tracejit.errors import ArgumentValueError, DimsError, DTypeError, MatrixError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.expansions import expanded, multiplied, splits
@@ -41,11 +41,11 @@ def matrices(function: str, argument: str, x: Any, square: bool = True) -> dlarr
     """Return an operand without labels, of floating point, with two axes or more.
 
     Raises:
-        DimsError: if it has fewer axes, or its matrices are to be square and are not.
+        MatrixError: if it has fewer axes, or its matrices are to be square and are not.
     """
     array = movement.relabel(as_array(x, function, argument), None)
     if array.ndim < 2 or (square and array.shape[-1] != array.shape[-2]):
-        raise DimsError(
+        raise MatrixError(
             f"{function}: {argument} has shape {array.shape}, expected (..., {'n, n' if square else 'm, n'}): "
             f"{'square matrices' if square else 'matrices'} along the last two axes."
         )
@@ -419,7 +419,9 @@ def multi_dot(arrays: Any) -> dlarray:
     if ends[1]:
         given[-1] = movement.expand_dims(given[-1], 1)
     for number, x in enumerate(given):
-        if x.ndim != 2 or (number and given[number - 1].shape[1] != x.shape[0]):
+        if x.ndim != 2:
+            refuse("multi_dot", f"array {number} has shape {x.shape}, expected a matrix", MatrixError)
+        if number and given[number - 1].shape[1] != x.shape[0]:
             refuse(
                 "multi_dot",
                 f"array {number} has shape {x.shape}, which does not continue the product",
@@ -448,10 +450,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> dlarray:
         x = movement.transpose(x, [*[i for i in range(x.ndim) if i not in moved], *moved])
     sizes = x.shape[y.ndim :]
     if prod(sizes) != y.size or x.size != y.size**2:
-        refuse(
-            "np.linalg.tensorsolve",
-            f"a has size {x.shape} and b {y.shape}, expected as many elements of x as of b",
-        )
+        reason = f"a has size {x.shape} and b {y.shape}, expected as many elements of x as of b"
+        refuse("np.linalg.tensorsolve", reason, MatrixError)
     return movement.reshape(solve(movement.reshape(x, (y.size, y.size)), movement.reshape(y, (-1,))), sizes)
 
 
@@ -474,7 +474,7 @@ def _diagonal(x: Any, offset: Any = 0) -> dlarray:
     """Return a diagonal of matrices."""
     array = movement.relabel(as_array(x, "np.linalg.diagonal"), None)
     if array.ndim < 2:
-        refuse("np.linalg.diagonal", f"x has {array.ndim} axes, expected 2 or more")
+        refuse("np.linalg.diagonal", f"x has {array.ndim} axes, expected 2 or more", MatrixError)
     place = integer("np.linalg.diagonal", "offset", offset)
     return diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
 

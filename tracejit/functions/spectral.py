@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import DimsError
+from tracejit.errors import MatrixError
 from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
@@ -256,8 +256,8 @@ def cond(x: Any, p: Any = None) -> dlarray:
     """Return the condition numbers of matrices: the largest over the smallest singular value, or by another norm."""
     if p is None or p in (2, -2):
         s = _values("cond", of_any_numbers("cond", "x", x, square=False))
-        if not s.size:
-            refuse("cond", "the matrices are empty")
+        if not s.shape[-1]:
+            refuse("cond", "the matrices are empty", MatrixError)
         ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
         return elementwise.where(s[..., 0] == 0, np.inf, ratio)  # of zeros only
     array = of_any_numbers("cond", "x", x)
@@ -271,7 +271,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
     x = of_any_numbers("lstsq", "a", a, square=False)
     y = movement.relabel(as_array(b, "lstsq", "b"), None)
     if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-        raise DimsError(
+        raise MatrixError(
             f"lstsq: a has shape {x.shape} and b {y.shape}, expected (m, n), and (m,) or (m, k) with as many rows."
         )
     if not x.size:

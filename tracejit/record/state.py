@@ -101,9 +101,12 @@ class State:
         """Return the context of the user's code that replays run too: they repeat what it changes."""
         return nullcontext()
 
-    def changes(self) -> tuple[list[Any], set[int]]:
-        """Return what the function has put into objects that a replay can find, and the ids of these."""
-        return [], set()
+    def changes(self) -> tuple[list[Any], set[int], list[tuple[dict[Any, Any], list[Any]]]]:
+        """Return what the function has put into objects that a replay can find, their ids, and the order of keys.
+
+        The last are dicts that got or lost keys, and the keys that each had before.
+        """
+        return [], set(), []
 
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""

@@ -13,10 +13,10 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import Stored
 from tracejit.call.signature import Call
-from tracejit.capture.changes import Assignment, look, present, put
+from tracejit.capture.changes import Assignment, look, present, put, reorder
 from tracejit.capture.increments import Increment
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import MAPPINGS, arrays_inside, is_atom, is_user_class
+from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_user_class
 from tracejit.errors import TraceJitError
 from tracejit.ir import Where
 from tracejit.ops import Op
@@ -83,6 +83,7 @@ class Stores:
         arrays: that the function made without the trace.
         stores: what is stored.
         impossible: a place that no replay can store to, in words, and where.
+        orders: dicts that got or lost keys in the recording, and the keys that it left, in their order.
     """
 
     def __init__(self) -> None:
@@ -92,6 +93,7 @@ class Stores:
         self.arrays: list[Any] = []
         self.stores: list[StoredValue] = []
         self.impossible: tuple[str, Where] | None = None
+        self.orders: list[tuple[dict[Any, Any], list[Any]]] = []
 
     @property
     def places(self) -> list[str]:
@@ -130,6 +132,9 @@ class Stores:
                 value = f"value{number}({stored}, {given})"
                 names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
+            if change.is_moved:
+                names["missing"] = MISSING
+                puts.append(f"put({place}, missing)")
             puts.append(f"put({place}, s{number})")
         return Stored([*lines, *puts], names, self.returns)
 
@@ -161,6 +166,8 @@ class Stores:
     def put_back(self, objects: Sequence[Any], values: Sequence[Any]) -> None:
         """Put what values() returned at the places again."""
         for store, value in zip(self.stores, values, strict=True):
+            if store.change.is_moved:
+                put(objects[store.owner], store.change.kind, store.change.name, MISSING)
             put(objects[store.owner], store.change.kind, store.change.name, value)
 
     def commit(self, outputs: Sequence[Any], call: Call, objects: Sequence[Any]) -> None:
@@ -176,7 +183,10 @@ class Stores:
     def commit_recorded(self, outputs: Sequence[Any], call: Call) -> None:
         """Put the values of the recording where they belong, and release the objects."""
         objects, self.objects = self.objects, []
+        orders, self.orders = self.orders, []
         self.commit(outputs, call, objects)
+        for space, keys in orders:
+            reorder(space, keys)
 
     def difference(self, other: "Stores") -> str | None:
         """Return how the stores of another recording differ, in words, or None."""
@@ -255,7 +265,7 @@ class Collector:
 
     def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
         self._recorder = recorder
-        self._changes, self._reachable = reads.changes()
+        self._changes, self._reachable, self._orders = reads.changes()
         sources = recorder.memories.sources[:arguments]
         self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
         self._numbers: dict[tuple[str, int], int] = {}
@@ -273,7 +283,7 @@ class Collector:
             if all(map(self._is_storable, leaves)):
                 # An array, a number or a text that the function makes is a constant, unless it reads what was there:
                 # then it would be a different one after each call.
-                is_made = not change.is_read and _is_of_user(change.owner)
+                is_made = change.after is MISSING or (not change.is_read and _is_of_user(change.owner))
                 if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
@@ -288,8 +298,11 @@ class Collector:
             kept_place = change._replace(owner=None, before=None, after=None)
             self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
         self.stores.returns = bool(self.stores.outputs)
+        self.stores.orders = [(space, [*space]) for space, _ in self._orders]
         for change, _, _ in reversed(kept):
             change.undo()
+        for space, keys in self._orders:
+            reorder(space, keys)
         return self.stores
 
     def _is_traced(self, leaf: Any) -> bool:

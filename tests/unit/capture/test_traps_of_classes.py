@@ -2,6 +2,7 @@
 """Traps: classes, their bases and metaclasses that change between calls."""
 
 import dataclasses
+import enum
 import operator
 import types
 import typing
@@ -9,7 +10,7 @@ import typing
 import numpy as np
 import pytest
 from state_traps import CHANGES, Traps, rates, setting, toggling
-from worlds import pick
+from worlds import follow, pick
 
 import tracejit as tj
 
@@ -876,6 +877,125 @@ def cb_call():
         return x * C.v
 
     return fun, lambda n: st.__setitem__(0, rates(n))
+
+
+def _of_dict(made):
+    thing = made(a=2.0)
+    return {
+        "__getitem__": lambda x: x * thing["a"],
+        "__len__": lambda x: x * len(thing),
+        "__missing__": lambda x: x * _found(thing, "b"),
+        "__contains__": lambda x: x * ("a" in thing),
+        "get": lambda x: x * thing.get("b", 3.0),
+    }
+
+
+def _of_list(made):
+    thing = made([2.0])
+
+    def looped(x):
+        for value in thing:
+            x = x * value
+        return x
+
+    return {"__iter__": looped, "__getitem__": lambda x: x * thing[0]}
+
+
+def _of_float(made):
+    thing = made(2.0)
+    return {"__add__": lambda x: x * (thing + 1.0)}
+
+
+def _of_object(made):
+    thing, other = made(), made()
+    return {
+        "__bool__": lambda x: x * 2.0 if thing else x * 3.0,
+        "__eq__": lambda x: x * 2.0 if thing == other else x * 3.0,
+        "__str__": lambda x: x * 2.0 if str(thing)[0] == "Z" else x * 3.0,
+        "__hash__": lambda x: x * 2.0 if hash(thing) == 5 else x * 3.0,
+        "__init__": lambda x: x * getattr(made(), "k", 3.0),
+    }
+
+
+def _of_type(made):
+    kind = made("Kind", (), {"k": 2.0})
+    return {
+        "__call__": lambda x: x * kind().k,
+        "__instancecheck__": lambda x: x * 2.0 if isinstance(thing, kind) else x * 3.0,
+        "late": lambda x: x * getattr(kind, "late", 3.0),
+    }
+
+
+thing = 3.0
+LATER = {
+    "__getitem__": lambda own, key: 5.0, "__len__": lambda own: 5, "__missing__": lambda own, key: 5.0,
+    "__contains__": lambda own, key: False, "get": lambda own, key, default: 5.0, "__iter__": lambda own: iter([5.0]),
+    "__add__": lambda own, other: 5.0, "__bool__": lambda own: False, "__eq__": lambda own, other: True,
+    "__str__": lambda own: "Z", "__hash__": lambda own: 5, "__init__": lambda own: setattr(own, "k", 5.0),
+    "__call__": lambda kind: types.SimpleNamespace(k=5.0), "__instancecheck__": lambda kind, value: True, "late": 5.0,
+}  # fmt: skip
+MADE = {dict: _of_dict, list: _of_list, float: _of_float, object: _of_object, type: _of_type}
+
+
+def _found(mapping, key):
+    try:
+        return mapping[key]
+    except KeyError:
+        return 3.0
+
+
+@pytest.mark.whole("each is another way in which Python finds a method")
+@pytest.mark.parametrize(
+    ("base", "name"), [(base, name) for base, make in MADE.items() for name in make(type("D", (base,), {}))]
+)
+def test_a_method_that_python_looks_for_is_seen_when_a_class_gets_it_later(base, name):
+    def world(accelerate):
+        made = type("Made", (base,), {"__module__": __name__})
+        fun = accelerate(MADE[base](made)[name])
+
+        def call(n):
+            if n == 4:
+                setattr(made, name, LATER[name])
+            if n == 8:
+                delattr(made, name)
+            return fun(np.array([1.0, -2.0]))
+
+        return call
+
+    follow(world, audit=False)
+
+
+@pytest.mark.parametrize("name", ["value", "name"])
+@pytest.mark.parametrize("way", ["path", "loop", "call"])
+def test_what_members_of_enumerations_stand_for_is_seen(way, name):
+    def world(accelerate):
+        class Kind(enum.Enum):
+            A = 2.0
+
+        kinds = [Kind.A]
+
+        def of_path(x):
+            return x * Kind.A.value if name == "value" else x * len(Kind.A.name)
+
+        def of_loop(x):
+            for kind in kinds:
+                x = x * kind.value if name == "value" else x * len(kind.name)
+            return x
+
+        def of_call(x):
+            kind = Kind(2.0)
+            return x * kind.value if name == "value" else x * len(kind.name)
+
+        fun = accelerate({"path": of_path, "loop": of_loop, "call": of_call}[way])
+
+        def call(n):
+            if n == 4:
+                Kind.A._value_, Kind.A._name_ = 5.0, "longer"
+            return fun(np.array([1.0, -2.0]))
+
+        return call
+
+    follow(world, audit=False)
 
 
 @pytest.mark.sampled

@@ -836,7 +836,7 @@ def m_setdefault():
     return lambda x: x * d.setdefault("k", 3.0), change
 
 
-@trap(warns=OWN_CHANGE)
+@trap
 def m_dict_pop_default():
     d = {}
 
@@ -845,7 +845,7 @@ def m_dict_pop_default():
         if pick(n, 0, 1):
             d["k"] = 5.0
 
-    return lambda x: x * d.pop("k", 3.0), change  # here
+    return lambda x: x * d.pop("k", 3.0), change
 
 
 @trap

@@ -18,6 +18,7 @@ from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, Tr
 from tracejit.functions import elementwise, indexing, linear, movement, padding, taking
 from tracejit.functions.numpy_api import dispatch, exchange, reducing, seen
 from tracejit.record import recorder, views
+from tracejit.record.deferring import PLAIN, answer, has_override
 from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
@@ -35,6 +36,8 @@ def reversed_axes(self: dlarray) -> dlarray:
 
 
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    if any(map(has_override, inputs)):
+        return NotImplemented  # NumPy asks the next one
     kept = options.copy()
     try:
         result = dispatch.call_ufunc(ufunc, method, inputs, options)
@@ -65,6 +68,10 @@ _EXACT = {(float, 0.5): elementwise.sqrt, (int, -1): elementwise.reciprocal}  # 
 
 
 def power(self: dlarray, other: Any) -> dlarray:
+    if type(other) not in PLAIN:
+        answered = answer(np.power, self, other)
+        if answered is not None:
+            return answered  # type: ignore[no-any-return]
     if type(other) is int and other == 2 and self._data.dtype.kind == "b" and not views.is_scalar(self):
         return elementwise.square(self)  # the operator, unlike np.power, gives int8 for arrays
     if self._data.dtype.kind == "c" and type(other) in (int, float) and self._data.ndim:
@@ -78,6 +85,10 @@ def power(self: dlarray, other: Any) -> dlarray:
 
 
 def matmul(self: dlarray, other: Any) -> dlarray:
+    if type(other) not in PLAIN:
+        answered = answer(np.matmul, self, other)
+        if answered is not None:
+            return answered  # type: ignore[no-any-return]
     try:
         return as_number(linear.matmul(self, other))  # type: ignore[no-any-return]
     except TraceJitError as error:
@@ -85,6 +96,9 @@ def matmul(self: dlarray, other: Any) -> dlarray:
 
 
 def reflected_matmul(self: dlarray, other: Any) -> dlarray:
+    answered = answer(np.matmul, self, other, is_reflected=True)
+    if answered is not None:
+        return answered  # type: ignore[no-any-return]
     try:
         return as_number(linear.matmul(other, self))  # type: ignore[no-any-return]
     except TraceJitError as error:
@@ -328,10 +342,19 @@ def nonzero(self: dlarray) -> tuple[dlarray, ...]:
 
 
 def divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
-    return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
+    answered = answer(np.divmod, self, other)
+    if answered is not None:
+        return answered  # type: ignore[no-any-return]
+    try:
+        return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
+    except TraceJitError as error:
+        return refused(error, divmod, self, other)  # type: ignore[no-any-return]
 
 
 def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
+    answered = answer(np.divmod, self, other, is_reflected=True)
+    if answered is not None:
+        return answered  # type: ignore[no-any-return]
     return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
 
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operands that answer an operator themselves, as NumPy's arrays let them.
+
+An ndarray leaves ``x * other`` to the other operand if its class says so: ``__array_ufunc__ = None``, or no such
+attribute and a higher ``__array_priority__``. A class with a method ``__array_ufunc__`` gets the call of the ufunc.
+Arrays of other libraries (``__dlpack__``) are operands like any.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.record import views
+
+_ABSENT = object()
+_PRIORITY_OF_ARRAYS, _PRIORITY_OF_NUMBERS = 0.0, -1_000_000.0  # of ndarrays and NumPy's numbers
+_SPARSE = "scipy.sparse"
+_OF_SPARSE = frozenset({np.matmul, np.multiply})
+
+PLAIN: set[type] = {
+    int, float, bool, complex, list, tuple, type(None), str, np.ndarray, np.float64, np.float32, np.int64, np.bool_,
+    np.complex128,
+}  # fmt: skip
+"""Types that answer nothing; those of tracejit are added."""
+
+
+def _is_operand(kind: type) -> bool:
+    """Return whether objects of a class are taken as they are, or refused."""
+    return (
+        kind in PLAIN
+        or issubclass(kind, (np.ndarray, np.generic))
+        or hasattr(kind, "__dlpack__")
+        or str(kind.__module__).partition(".")[0] == "tracejit"
+    )
+
+
+def has_override(value: Any) -> bool:
+    """Return whether a value has a method __array_ufunc__ of its own."""
+    kind = type(value)
+    return not _is_operand(kind) and getattr(kind, "__array_ufunc__", None) is not None
+
+
+def answer(
+    ufunc: np.ufunc, array: Any, other: Any, is_reflected: bool = False, is_in_place: bool = False
+) -> Any:
+    """Return what an operator of an array gives with another operand that answers it itself; None if it does not.
+
+    Args:
+        ufunc: of NumPy, which stands for the operator.
+        array: the dlarray.
+        other: the other operand.
+        is_reflected: whether it stands on the left, and has given NotImplemented.
+        is_in_place: whether the result is assigned to the array.
+    """
+    kind = type(other)
+    if _is_operand(kind):
+        return None
+    override = getattr(kind, "__array_ufunc__", _ABSENT)
+    is_number = views.is_scalar(array)
+    is_in_place = is_in_place and not is_number  # += of a number makes a new one
+    if override is not None and override is not _ABSENT:
+        options = {"out": (array,)} if is_in_place else {}
+        return ufunc(*(other, array) if is_reflected else (array, other), **options)
+    if is_reflected:
+        return None
+    if override is None:
+        return None if is_in_place else NotImplemented
+    if str(kind.__module__).startswith(_SPARSE) and (array._value is not None or ufunc not in _OF_SPARSE):
+        return None  # it needs the elements, and adds ndarrays alone
+    priority = getattr(other, "__array_priority__", _PRIORITY_OF_NUMBERS)
+    defers = priority > (_PRIORITY_OF_NUMBERS if is_number else _PRIORITY_OF_ARRAYS)
+    return NotImplemented if defers else None
+
+
+def answers_number(array: Any, other: Any) -> bool:
+    """Return whether an operand that is no array answers an operator with a number, as it does with NumPy's."""
+    kind = type(other)
+    is_object = not _is_operand(kind) and kind.__module__ != "builtins" and not hasattr(kind, "__array__")
+    return is_object and views.is_scalar(array)
