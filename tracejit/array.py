@@ -24,7 +24,7 @@ from tracejit.record.plain_numbers import note
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import advice
-from tracejit.util.frames import called_by, is_storing, scipy_call
+from tracejit.util.frames import called_by, called_method, is_storing, scipy_call
 from tracejit.util.text import brief
 
 UFUNCS = {
@@ -154,6 +154,10 @@ def _converted(array: "dlarray") -> np.ndarray:
     return data
 
 
+# Methods that convert their arguments, of which NumPy asks nobody; what to write in their place.
+_METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.searchsorted(w, x)"}
+
+
 def _refuse_conversion(array: "dlarray", target: str) -> None:
     """Raise the error for a traced array that is to become `target`."""
     scipy = scipy_call()
@@ -163,6 +167,12 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
             f"{name}: not supported on traced dlarrays, whose derivative it would drop "
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
         )
+    method = called_method()
+    if method in _METHODS_OF_NDARRAYS:
+        raise TraceError(
+            f"{method}: the method of an ndarray takes no traced dlarray ({recorder.describe(array)} at "
+            f"{recorder.describe_location(recorder.user_location())}); write {_METHODS_OF_NDARRAYS[method]}."
+        )
     raise TraceError(
         f"conversion of a traced {recorder.describe(array)} to {target} at "
         f"{recorder.describe_location(recorder.user_location())} would silently drop its derivative. "
@@ -171,12 +181,13 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
 
 
 # NumPy's functions of polynomials do not dispatch: they ask whether the points are an ndarray, whose size then counts.
-_POLYNOMIALS = "numpy.polynomial."
+# So do its methods of means and variances, which divide sums in place if they are ndarrays.
+_ASKING = ("numpy.polynomial.", "numpy._core._methods")
 
 
 def _class_of(array: "dlarray") -> type:
     """Return the class that isinstance() takes an array to be of, besides its own."""
-    if stands_for_ndarray(array) or called_by(_POLYNOMIALS):
+    if stands_for_ndarray(array) or called_by(_ASKING):
         return np.ndarray
     return dlarray
 

@@ -69,6 +69,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "If the value is meant to be a constant, use extractdata.",
     ),
     (
+        lambda: traced(lambda x: np.arange(2.0).dot(x)),
+        TraceError,
+        "dot: the method of an ndarray takes no traced dlarray (2x3 float64 at <place>); write np.dot(w, x), or w @ x.",
+    ),
+    (
         lambda: operator.index(X),
         ArgumentError,
         "index: an integer scalar is needed, not 2(B) x 3(C) float64; cast it, for example with int(x).",

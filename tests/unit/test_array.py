@@ -702,6 +702,30 @@ def test_conversion_of_a_traced_array_says_what_to_do():
     assert tj.dlfeval(lambda x: np.asarray(x > 0).tolist(), tj.dlarray([1.0])) == [True]
 
 
+W = np.arange(6.0).reshape(2, 3) - 2
+
+METHODS = {
+    "dot": (lambda x: W.dot(x), r"np\.dot\(w, x\), or w @ x"),
+    "dot of a call": (lambda x: W.copy().dot(x).max(), r"np\.dot\(w, x\), or w @ x"),
+    "dot of a sum": (lambda x: W.dot(x + 1), r"np\.dot\(w, x\), or w @ x"),
+    "searchsorted": (lambda x: W[0].searchsorted(x), r"np\.searchsorted\(w, x\)"),
+}
+
+
+@pytest.mark.parametrize("name", [*METHODS])
+def test_a_method_of_an_ndarray_that_asks_nobody_is_named(name):
+    function, instead = METHODS[name]
+    with pytest.raises(
+        tj.TraceError, match=rf"{name.split()[0]}: the method of an ndarray takes .* write {instead}\."
+    ):
+        tj.dlfeval(function, tj.dlarray([1.0, 2.0, 3.0]))
+
+
+def test_an_array_that_is_converted_beside_a_method_is_not_its_argument():
+    with pytest.raises(tj.TraceError, match="would silently drop its derivative"):
+        tj.dlfeval(lambda x: (W.dot(W.T), list(map(np.asarray, [x]))), tj.dlarray([1.0, 2.0]))
+
+
 def test_a_reload_of_the_package_changes_nothing() -> None:
     before = dict(vars(tj.dlarray))
     importlib.reload(tj)

@@ -56,6 +56,7 @@ def generate_for_device(
         stores: what is done with the second part of the result; only the first part is returned.
     """
     generator = _DeviceGenerator(launch, state, array_type, kind_of)
+    generator.keep_arguments(stores)
     try:
         arrays = [*generator.flatten(key), *generator.read()]
     except UncheckableError:

@@ -97,11 +97,13 @@ class Stored(NamedTuple):
     lines       the statements
     names       that they use
     returns     whether the second part of the result is a list of the arrays for them, `stored`
+    takes       whether they take arguments of the call, by expressions of argument_places()
     """
 
     lines: Sequence[str]
     names: dict[str, Any]
     returns: bool = True
+    takes: bool = False
 
 
 def generate(
@@ -131,6 +133,7 @@ def generate(
         stores: what is done with the second part of the result; only the first part is returned.
     """
     generator = PathGenerator(launch, state, guarded, written)
+    generator.keep_arguments(stores)
     by_recipe = recycler is not None and tables.recipe is not None
     if recycler is not None and tables.pattern is not None:
         generator.fill_again(len(outputs), recycler, generator.read(), by_recipe)
@@ -149,6 +152,36 @@ def generate(
     if stores is not None:
         generator.store(stores)
     return generator.function()
+
+
+def argument_places(key: Key) -> list[str]:
+    """Return for each input among the arguments the expression by which a call path takes it from `given`.
+
+    It is empty for a number that varies, and for what no expression leads to.
+    """
+    parts = iter(key.parts)
+    places: list[str] = []
+
+    def leaf(place: str) -> None:
+        part = next(parts)
+        if isinstance(part, (ArrayPart, NumberPart)):
+            places.append(place if isinstance(part, ArrayPart) else "")
+
+    tree.walk(key.structure, key.orders, "given", leaf, _places_in)
+    return places
+
+
+def _places_in(place: str, kind: type, names: Any, length: int) -> list[str]:
+    """Return the expressions of the children of a container."""
+    if not place:
+        return [""] * length
+    if kind is dict or kind is OrderedDict:
+        return [f"{place}[{name!r}]" if type(name) in (str, int) else "" for name in names]
+    if issubclass(kind, tree.TreeNode):
+        return [f"{place}._leaves[{i}]" for i in range(length)]
+    if names is None or issubclass(kind, tuple):
+        return [f"{place}[{i}]" for i in range(length)]
+    return [f"{place}.{name}" for name in names]
 
 
 class UncheckableError(Exception):
@@ -170,6 +203,11 @@ class PathGenerator:
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
+
+    def keep_arguments(self, stores: Stored | None) -> None:
+        """Emit a name for the arguments, if what is stored takes them; `args` may become the inputs."""
+        if stores is not None and stores.takes:
+            self.line("given = args")
 
     def flatten(self, key: Key) -> list[str]:
         """Emit code that checks and flattens the arguments; return the inputs of the program among them."""

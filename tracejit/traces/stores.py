@@ -3,7 +3,7 @@
 
 import collections
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -106,47 +106,61 @@ class Stores:
         values = [s.value for store in self.stores for s in store.sources if s.kind == CONSTANT]
         return [*self.arrays, *values]
 
-    def emitted(self, objects: Sequence[str]) -> Stored | None:
-        """Return the statements that store, for a call path, or None if the arguments of the call are stored.
+    def emitted(self, objects: Sequence[str], places: Sequence[str]) -> Stored | None:
+        """Return the statements that store, for a call path, or None if it cannot take an argument that is stored.
 
         Args:
             objects: the variables of the objects.
+            places: the expressions of the arguments.
         """
-        names: dict[str, Any] = {"put": put, "present": present}
+        names: dict[str, Any] = {"put": put, "present": present, "argument": _argument, "alias": views.alias}
+        takes = False
         given = f"({', '.join(objects)},)"
         stored = "stored" if self.returns else "()"
         lines, puts = [], []
         for number, store in enumerate(self.stores):
-            if any(leaf.kind == ARGUMENT for leaf in store.sources):
+            taken = {leaf.number: places[leaf.number] for leaf in store.sources if leaf.kind == ARGUMENT}
+            if not all(taken.values()):
                 return None
+            takes = takes or bool(taken)
             change = store.change
             first = store.sources[0] if store.treedef.structure == tree.LEAF else None
-            place = f"{objects[store.owner]}, kind{number}, name{number}"
+            owner = f"{objects[store.owner]}, kind{number}, name{number}"
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
             if first is not None and first.kind == OUTPUT and not first.views:
                 value = f"stored[{first.number}]"
             elif first is not None and first.kind in (CONSTANT, INCREMENT):
-                value = f"value{number}" if first.kind == CONSTANT else f"present({place}) + value{number}"
+                value = f"value{number}" if first.kind == CONSTANT else f"present({owner}) + value{number}"
                 names[f"value{number}"] = first.value
+            elif first is not None and first.kind == ARGUMENT and not first.views:
+                value = f"alias(argument({taken[first.number]}), {first.format!r})"
             else:
-                value = f"value{number}({stored}, {given})"
+                arguments = ", ".join(f"{n}: argument({place})" for n, place in taken.items())
+                value = f"value{number}({stored}, {given}, {{{arguments}}})"
                 names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
             if change.is_moved:
                 names["missing"] = MISSING
-                puts.append(f"put({place}, missing)")
-            puts.append(f"put({place}, s{number})")
-        return Stored([*lines, *puts], names, self.returns)
+                puts.append(f"put({owner}, missing)")
+            puts.append(f"put({owner}, s{number})")
+        return Stored([*lines, *puts], names, self.returns, takes)
 
-    def _stored_value(self, store: StoredValue, outputs: Sequence[Any], objects: Sequence[Any]) -> Any:
+    def _stored_value(
+        self,
+        store: StoredValue,
+        outputs: Sequence[Any],
+        objects: Sequence[Any],
+        arguments: Mapping[int, dlarray],
+    ) -> Any:
         """Return a value that is stored."""
-        return self._values((store,), outputs, None, objects)[0]
+        return self._values((store,), outputs, arguments, objects)[0]
 
     def _values(
-        self, stores: Sequence[StoredValue], outputs: Sequence[Any], call: Call | None, objects: Sequence[Any]
-    ) -> list[Any]:
+        self, stores: Sequence[StoredValue], outputs: Sequence[Any], arguments: Mapping[int, dlarray],
+        objects: Sequence[Any],
+    ) -> list[Any]:  # fmt: skip
         arrays = [array.copy() for array in self.arrays]
-        given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}
+        given = {OUTPUT: outputs, ARGUMENT: arguments, OBJECT: objects, ARRAY: arrays}
         values = []
         for store in stores:
             first = store.sources[0] if store.sources else None
@@ -155,7 +169,7 @@ class Stores:
                     present(objects[store.owner], store.change.kind, store.change.name) + first.value
                 )
             else:
-                leaves = [_value(source, given, call) for source in store.sources]
+                leaves = [_value(source, given) for source in store.sources]
                 values.append(tree.unflatten(store.treedef, leaves))
         return values
 
@@ -178,7 +192,9 @@ class Stores:
             call: of the function.
             objects: those of now.
         """
-        self.put_back(objects, self._values(self.stores, outputs, call, objects))
+        is_taken = any(leaf.kind == ARGUMENT for store in self.stores for leaf in store.sources)
+        arguments = _arguments(call) if is_taken else {}
+        self.put_back(objects, self._values(self.stores, outputs, arguments, objects))
 
     def commit_recorded(self, outputs: Sequence[Any], call: Call) -> None:
         """Put the values of the recording where they belong, and release the objects."""
@@ -235,15 +251,27 @@ class Stores:
         )
 
 
-def _value(source: StoredLeaf, given: dict[str, Any], call: Call | None) -> Any:
+def _arguments(call: Call) -> dict[int, dlarray]:
+    """Return the arrays of the arguments of a call, around the caller's memory unless that is in foreign byte order."""
+    arrays: list[Any] = list(call.arrays)
+    for number, memory in enumerate(call.memory):
+        array = arrays[number]
+        if array._data is not memory and memory.dtype.isnative:
+            arrays[number] = dlarray._wrap(memory, array._format, array._value)
+    return dict(enumerate(arrays))
+
+
+def _argument(leaf: Any) -> dlarray:
+    """Return the array of a leaf of the arguments that a call path has checked; without axes it is no number."""
+    return leaf if type(leaf) is dlarray else dlarray._wrap(leaf if leaf.ndim else leaf[...], None, None)
+
+
+def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     """Return a leaf of a stored value."""
     if source.kind == CONSTANT:
         return source.value
-    if source.kind == ARGUMENT and call is not None:
-        value = call.arrays[source.number]
-        memory = call.memory[source.number]
-        if value._data is not memory and memory.dtype.isnative:
-            value = dlarray._wrap(memory, value._format, value._value)
+    if source.kind == ARGUMENT:
+        value = given[ARGUMENT][source.number]
         value = views.alias(value, source.format if not source.views else value._format)
     elif source.kind == MEMORY:
         value = dlarray._wrap(given[OBJECT][source.number], source.format, None)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.call.path import MISS, generate
+from tracejit.call.path import MISS, Stored, argument_places, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
@@ -70,6 +70,7 @@ class Replayable:
         self.state = state
         self._guard = guard
         self._path: Callable[[Any], Any] | None = None
+        self._is_generated = False
         self.direct: Direct | None = None
 
     def run(self, call: Call) -> Any:
@@ -161,12 +162,13 @@ class Replayable:
 
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
-        if self._path is None:
+        if not self._is_generated:
             launch = self.replay.launch
             is_compiled = self.writes_inputs or not self.effects.targets
             if self.stores is not None and self.state.inlined is None:
                 return None
             if launch is not None and is_compiled and not self._depends_on_numbers:
+                self._is_generated = True  # or there can be none, now and later
                 on_device = self.key.device is not None
                 self._path = self._generate_for_device(launch) if on_device else self._generate(launch)
         return self._path
@@ -195,7 +197,7 @@ class Replayable:
             strides = part.strides and tuple([stride * part.dtype.itemsize for stride in part.strides])
             return ArrayKind.of(part.shape, part.dtype, strides)
 
-        stores = None if self.stores is None else self.stores.emitted(self.state.objects)
+        stores = self._emitted_stores()
         if stores is None and self.stores is not None:
             return None
         outputs = self.result.outputs(self.replay.program)
@@ -211,6 +213,13 @@ class Replayable:
             self.key, self.result, outputs, launch if is_plain else launched, DeviceArray, kind_of, self.state, stores
         )  # fmt: skip
 
+    def _emitted_stores(self) -> Stored | None:
+        return (
+            None
+            if self.stores is None
+            else self.stores.emitted(self.state.objects, argument_places(self.key))
+        )
+
     @staticmethod
     def _is_small(outputs: Sequence[ResultArray]) -> bool:
         """Return whether results are filled again (Note [recycling] in call/recycle.py)."""
@@ -218,6 +227,9 @@ class Replayable:
 
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
         program = self.replay.program
+        stores = self._emitted_stores()
+        if stores is None and self.stores is not None:
+            return None
         outputs, written = self.result.outputs(program), program.written
         guarded = self._guard is not None
         recycler, tables = None, Tables()
@@ -225,9 +237,6 @@ class Replayable:
             tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
-        stores = None if self.stores is None else self.stores.emitted(self.state.objects)
-        if stores is None and self.stores is not None:
-            return None
         is_whole = (
             tables.recipe is not None and tables.pattern is not None and tables.pattern.direct is not None
         )

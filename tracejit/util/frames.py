@@ -53,9 +53,9 @@ def absolute(file: str) -> str:
         return file
 
 
-def called_by(package: str) -> bool:
-    """Return whether the function that calls this one is called by a module whose name begins with `package`."""
-    return str(sys._getframe(2).f_globals.get("__name__")).startswith(package)
+def called_by(packages: tuple[str, ...]) -> bool:
+    """Return whether the function that calls this one is called by a module, by the beginnings of names."""
+    return str(sys._getframe(2).f_globals.get("__name__")).startswith(packages)
 
 
 def scipy_call() -> tuple[str, tuple[str, int]] | None:
@@ -147,6 +147,23 @@ def is_storing() -> bool:
     """Return whether the user's code is at an assignment ``container[key] = value``."""
     frame = user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
+
+
+def called_method() -> str | None:
+    """Return the name of the method that the user's code calls, as in ``w.dot(x)``; None of any other instruction."""
+    frame = user_frame()
+    if frame is None or not dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith(("CALL", "PRECALL")):
+        return None
+    places = [*frame.f_code.co_positions()]
+    line, _, column, _ = places[frame.f_lasti // 2]
+    # The method, and what it is a method of, begin where the call does; of w.dot(x).max(), the last name is the one.
+    names = [
+        instruction.argval
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR") and instruction.offset < frame.f_lasti
+        if (places[instruction.offset // 2][0], places[instruction.offset // 2][2]) == (line, column)
+    ]
+    return names[-1] if names and column is not None else None
 
 
 class _Caller(threading.local):

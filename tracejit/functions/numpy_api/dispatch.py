@@ -31,7 +31,7 @@ from tracejit.util.frames import scipy_call
 from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
 
-_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+_DEFAULTS = {"casting": "same_kind", "order": "K", "where": True}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -68,8 +68,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
             *inputs, axis=options.get("axis", 0), keepdims=options.get("keepdims", False)
         )
     if method != "__call__":
-        if _are_constants(inputs):
-            return getattr(ufunc, method)(*_constants(inputs, name), **options)
+        if _are_constants((inputs, options)):  # where= may be traced alone, as in w.sum(where=x > 0)
+            return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
     dtype = options.pop("dtype", None)
     function = UFUNCS.get(ufunc) or late_implementations().UFUNCS.get(ufunc) or _of_scipy(ufunc)
@@ -88,7 +88,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
 
 def _has_no_effect(option: str, value: Any) -> bool:
     """Return whether an option of a ufunc has the value that it has without it."""
-    return type(value) in (str, bool) and _DEFAULTS.get(option) == value
+    return option == "subok" or (type(value) in (str, bool) and _DEFAULTS.get(option) == value)
 
 
 def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:

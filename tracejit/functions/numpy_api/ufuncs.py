@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy._core import umath
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, is_half, supported
@@ -297,4 +298,6 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.conjugate: conjugate,
     np.vecdot: vecdot,
     **{getattr(np, f.__name__): f for f in (matvec, vecmat) if hasattr(np, f.__name__)},  # NumPy 2.2
+    # The method of an ndarray calls this ufunc, which has no public name: w.clip(x, y).
+    **({umath.clip: elementwise.clip} if hasattr(umath, "clip") else {}),
 }

@@ -285,3 +285,43 @@ def test_ufuncs_with_an_op_for_an_axis_take_any_number_of_elements(ufunc: np.ufu
     x = np.sin(np.arange(30_000.0))
     np.testing.assert_allclose(tj.dlfeval(ufunc.accumulate, x), ufunc.accumulate(x), rtol=1e-12)
     np.testing.assert_allclose(tj.dlfeval(ufunc.reduce, x), ufunc.reduce(x), atol=1e-9)
+
+
+W = np.arange(9.0).reshape(3, 3) - 4
+ON_NDARRAYS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: W.sum(where=x > 0),
+    "prod": lambda x: W.prod(axis=0, where=x > 0),
+    "max": lambda x: W.max(axis=1, where=x > 0, initial=-9.0),
+    "any": lambda x: (W > 0).any(where=x > 0),
+    "all": lambda x: (W > 0).all(axis=0, where=x > 0),
+    "reduce": lambda x: np.add.reduce(W, where=x > 0),
+    "mean of all": lambda x: W.mean(where=x > 0),
+    "mean": lambda x: W.mean(axis=1, where=x > 0),
+    "mean of float32": lambda x: W.astype(np.float32).mean(axis=1, where=x > 0),
+    "mean of integers": lambda x: W.astype(int).mean(axis=1, where=x > 0),
+    "var": lambda x: W.var(axis=1, where=x > 0),
+    "var, keepdims": lambda x: W.var(axis=1, where=x > 0, keepdims=True),
+    "std": lambda x: W.std(axis=0, where=(x > 0)[:, None]),
+    "clip": lambda x: W.clip(x - 2, x),
+    "clip by numbers": lambda x: W.clip(x.min(), x.max()),
+    "clip below": lambda x: W.clip(x.min()),
+}
+
+
+@pytest.mark.parametrize("name", [*ON_NDARRAYS])
+def test_methods_of_ndarrays_take_traced_options(name):
+    function = ON_NDARRAYS[name]
+    accelerated = tj.dlaccelerate(function)
+    for n in range(6):
+        x = np.array([1.0, 0.5 * n - 2.0, 3.0]) - n / 4
+        want = function(x)
+        for found in (tj.dlfeval(function, x), accelerated(x)):
+            np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6)
+            assert (np.asarray(found).dtype, found.shape) == (want.dtype, want.shape)
+    assert accelerated.stats.hits == 4
+
+
+def test_the_clip_method_of_an_ndarray_has_a_derivative():
+    function = lambda x: (W.clip(x[0], x[1]) ** 2).sum()
+    gradient = tj.dlfeval(lambda x: tj.dlgradient(function(x), x), np.array([-1.5, 2.5]))
+    assert gradient.tolist() == [2 * -1.5 * 3, 2 * 2.5 * 2]
