@@ -615,4 +615,10 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "checklayer: 0 layouts given, expected one for each of the inputs ['in']; pass nn.DataLayout(size, format), or "
         "example data.",
     ),
+    (
+        lambda: nn.Linear,
+        AttributeError,
+        "nn.Linear: there is no such name; nn.FullyConnected(outputs) is this layer, which finds the number of inputs "
+        "itself.",
+    ),
 )

@@ -307,6 +307,18 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "attribute 'base' of a dlarray cannot be set; write x[...] = values.",
     ),
     (
+        lambda: setattr(X, "requires_grad", True),
+        AttributeError,
+        "'dlarray' object has no attribute 'requires_grad': there are gradients by all arguments; tj.stop_gradient(x) "
+        "cuts a derivative.",
+    ),
+    (
+        lambda: tj.grad,
+        AttributeError,
+        "tj.grad: there is no such name; tj.dlgradient(loss, params) gives gradients, in the function that computes the "
+        "loss.",
+    ),
+    (
         lambda: X.byteswap,
         AttributeError,
         "'dlarray' object has no attribute 'byteswap': x.byteswap() is tj.extractdata(x).byteswap().",
