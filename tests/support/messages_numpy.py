@@ -315,8 +315,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.grad,
         AttributeError,
-        "tj.grad: there is no such name; tj.dlgradient(loss, params) gives gradients, in the function that computes the "
-        "loss.",
+        "tj.grad: there is no such name; tj.dlgradient(loss, params) gives gradients, in the function that computes "
+        "the loss.",
     ),
     (
         lambda: X.byteswap,
