@@ -118,7 +118,7 @@ class ArrayGuards:
         variable, shown = site.variable, described(value)
         if type(value) is not dlarray:
             return self._guards.add(site, shown, f"type({variable}) is not ndarray", is_told=True)
-        condition = f"type({variable}) is not dlarray or {variable}._format != {value._format!r}"
+        condition = f"type({variable}) is not dlarray or {signature.other_format(variable, value._format)}"
         after = f"{data} = {variable}._data"
         return self._guards.add(site, shown, condition, is_told=True, after=after, dlarray=variable)
 
