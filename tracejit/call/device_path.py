@@ -6,7 +6,7 @@ dtype and layout, and a launch makes the results. For step(x) that returns y it 
 
     def replay(args):
         ...
-        if type(a1) is not dlarray or a1._format != None or a1._value is not None:
+        if type(a1) is not dlarray or a1._format is not None or a1._value is not None:
             return MISS
         a1 = a1._data
         if type(a1) is not DeviceArray or a1.kind is not k0:
@@ -26,7 +26,7 @@ from typing import Any
 
 from tracejit.call.path import PathGenerator, Stored, UncheckableError
 from tracejit.call.result import ResultArray, ResultLayout
-from tracejit.call.signature import ArrayPart, Key
+from tracejit.call.signature import ArrayPart, Key, other_format
 from tracejit.record.state import State
 
 _INDENT = "    "
@@ -93,7 +93,7 @@ class _DeviceGenerator(PathGenerator):
         if not isinstance(part, ArrayPart):
             return super().leaf(source, part, is_written)
         self.miss_if(
-            f"type({source}) is not dlarray or {source}._format != {part.format!r} or {source}._value is not None"
+            f"type({source}) is not dlarray or {other_format(source, part.format)} or {source}._value is not None"
         )
         self.line(f"{source} = {source}._data")
         self.miss_if(

@@ -35,7 +35,7 @@ Parameters(w) and a result (loss, Parameters(w)) it is
             return MISS
         a2 = a0.w
         if type(a2) is dlarray:
-            if a2._format != None or a2._value is not None:
+            if a2._format is not None or a2._value is not None:
                 return MISS
             a2 = a2._data
         elif type(a2) is not ndarray:
@@ -76,7 +76,7 @@ from tracejit.array import dlarray
 from tracejit.aval import NUMPY_NUMBERS
 from tracejit.call.recycle import Recycler
 from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
-from tracejit.call.signature import ArrayPart, Key, NumberPart
+from tracejit.call.signature import ArrayPart, Key, NumberPart, other_format
 from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
@@ -383,7 +383,7 @@ class PathGenerator:
         """
         if isinstance(part, ArrayPart):
             self.line(f"if type({source}) is dlarray:")
-            self.line(f"{_INDENT}if {source}._format != {part.format!r} or {source}._value is not None:")
+            self.line(f"{_INDENT}if {other_format(source, part.format)} or {source}._value is not None:")
             self.line(f"{_INDENT * 2}return MISS")
             if is_written and not part.shape:
                 self.line(f"{_INDENT}if {source}._data.base is None:")  # a number

@@ -255,6 +255,11 @@ def array_part(data: np.ndarray) -> ArrayPart:
     return ArrayPart(data.shape, None, data.dtype, None if contiguous else _strides(data))
 
 
+def other_format(variable: str, format: str | None) -> str:
+    """Return the expression for whether the dlarray in a variable has other labels; ``is`` is faster."""
+    return f"{variable}._format {'is not None' if format is None else f'!= {format!r}'}"
+
+
 def packed(data: np.ndarray) -> np.ndarray:
     """Return an array with strides in whole elements: the array itself, or a copy."""
     if data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None:

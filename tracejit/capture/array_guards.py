@@ -68,6 +68,7 @@ class ArrayGuards:
         self._results = results
         self._selected = set(selected)
         self._loose: list[_LooseArray] = []
+        self._names: dict[int, tuple[str, str]] = {}  # the first variables and names of inputs
         self.compared: tuple[str, int, Where] | None = None
         self.inputs = Inputs(seen, taken)
 
@@ -103,6 +104,10 @@ class ArrayGuards:
                 )
             self._guards.tests.append(GuardTest(number, condition))
         for entry in inputs:
+            first, of_first = self._names.setdefault(id(entry), (data, name))
+            if first != data:  # a dlarray around the memory of another
+                shown = f"an array over the memory of {of_first or 'the function'}"
+                self._guards.add(site._replace(before=""), shown, f"{data} is not {first}")
             self.inputs.fetch(entry, name, data, variable if is_dlarray else None)
         for entry in views:
             self._fetch_view(entry, name, array, data)
@@ -113,7 +118,7 @@ class ArrayGuards:
         variable, shown = site.variable, described(value)
         if type(value) is not dlarray:
             return self._guards.add(site, shown, f"type({variable}) is not ndarray", is_told=True)
-        condition = f"type({variable}) is not dlarray or {variable}._format != {value._format!r}"
+        condition = f"type({variable}) is not dlarray or {signature.other_format(variable, value._format)}"
         after = f"{data} = {variable}._data"
         return self._guards.add(site, shown, condition, is_told=True, after=after, dlarray=variable)
 

@@ -12,7 +12,7 @@ class, is taken as it comes. For a method that computes x @ self.w * self.scale 
             v0 = g0.__self__
             if type(v0) is not g1: return None
             v1 = v0.w
-            if type(v1) is not dlarray or v1._format != None or (v1._value is not None and is_open(v1)): return None
+            if type(v1) is not dlarray or v1._format is not None or (v1._value is not None and is_open(v1)): return None
             v1d = v1._data
             v2 = v0.scale
             if v2 is not g2 and differs(v2, g2): return None

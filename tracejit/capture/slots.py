@@ -242,27 +242,26 @@ class NamesSlot(Slot):
 class SpecialsSlot(Slot):
     """The special methods that a class has itself, which operators and functions of Python find without their names.
 
-    A name that is added changes the number of names, which is compared fast. Methods that run are read by themselves.
+    A name that is added changes the number of names, which is compared fast, in the dict that a class keeps. Methods
+    that run are read by themselves.
     """
 
-    __slots__ = ("count",)
+    __slots__ = ("names",)
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
-        self.count, names = value
-        super().__init__(name, names, where)
+        self.names, special = value
+        super().__init__(name, special, where)
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        return len(vars(owner.value)), special_names(owner.value)
+        return vars(owner.value), special_names(owner.value)
 
     def has_changed(self, owner: Observed) -> bool:
         return bool(special_names(owner.value) != self.value)
 
     def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
-        condition = (
-            f"len({owner}.__dict__) != {self.count} and special_names({owner}) != {source(self.value)}"
-        )
-        return "as they were", condition
+        is_resized = f"len({source(self.names)}) != {len(self.names)}"
+        return "as they were", f"{is_resized} and special_names({owner}) != {source(self.value)}"
 
     def path(self, owner: str) -> str:
         return f"special methods of {owner}"

@@ -66,6 +66,28 @@ class _Comparison:
         self.partner: dict[Value, Value] = {
             value: inputs[name] for name, value in _named(first).items() if name in inputs
         }
+        self.merged = self._merge()
+
+    def _merge(self) -> int:
+        """Match the arrays that the second recording found under another name too; return their number.
+
+        Where two names lead to one array, it is an input of one name. A trace of two inputs gets it twice then, so that
+        it holds for that call, too.
+        """
+        alone = [value for value in _read(self.first) if value not in self.partner]
+        before, now = self.first.state, self.second.state
+        if not alone or before.changed or before.unguarded or now.changed or now.unguarded:
+            return 0
+        of_first, of_second = before.fetch_within(), now.fetch_within()
+        if of_first is None or of_second is None:
+            return 0
+        named = {*self.partner.values()}
+        second = zip(of_second, _read(self.second), strict=True)
+        found = {_memory(array): value for array, value in second if value in named}
+        for array, value in zip(of_first, _read(self.first), strict=True):
+            if value not in self.partner and _memory(array) in found:
+                self.partner[value] = found[_memory(array)]
+        return sum(value in self.partner for value in alone)
 
     def run(self) -> Divergence | Difference | None:
         first, second = self.first, self.second
@@ -85,7 +107,7 @@ class _Comparison:
                 difference = self.nodes(at)
                 if difference is not None:
                     return difference
-        if len(first.graph.inputs) != len(second.graph.inputs):
+        if len(first.graph.inputs) - self.merged != len(second.graph.inputs):
             return Difference("it read different arrays", None, _CODE)
         return self.effects() or self.stores() or self.results()
 
@@ -229,11 +251,22 @@ def _named(trace: Trace) -> dict[Any, Value]:
     return dict(zip([*range(len(inputs) - len(names)), *read], inputs, strict=True))
 
 
+def _read(trace: Trace) -> list[Value]:
+    """Return the inputs of a trace that it reads besides its arguments."""
+    inputs = trace.graph.inputs
+    return inputs[len(inputs) - len(trace.state.names) :]
+
+
+def _memory(array: Any) -> tuple[Any, ...]:
+    """Return what tells an array from others: where its elements lie, and how."""
+    data = getattr(array, "_data", array)
+    return data.__array_interface__["data"][0], data.shape, data.strides, data.dtype, data.size or id(data)
+
+
 def _is_unnamed(trace: Trace, value: Value) -> bool:
     """Return whether an array is an input of a trace by reference, without a name."""
-    names = trace.state.names
-    read = trace.graph.inputs[len(trace.graph.inputs) - len(names) :]
-    return any(value is one and name.endswith(UNNAMED) for one, name in zip(read, names, strict=True))
+    names = zip(_read(trace), trace.state.names, strict=True)
+    return any(value is one and name.endswith(UNNAMED) for one, name in names)
 
 
 def _first(x: np.ndarray, y: np.ndarray) -> tuple[str, str, str]:
