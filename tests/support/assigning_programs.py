@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that assign to attributes, items and names: the same class or function in NumPy alone, and accelerated."""
 
+import argparse
 import collections
 import dataclasses
 import re
+import threading
 import types
 
 import numpy as np
@@ -106,6 +108,35 @@ def item(accelerate, array):
         return st["u"] * 2
 
     return step, lambda: st
+
+
+def _constant_in(owner):
+    """Return a program that assigns a constant to an object that the standard library has made."""
+
+    def make(accelerate, array):
+        @accelerate
+        def step(x):
+            owner.size, owner.flag, owner.grid = x.shape[0], True, np.arange(4).reshape(2, 2)
+            return x * owner.size
+
+        def state():
+            found = [owner.size, owner.flag, owner.grid]
+            owner.size = owner.flag = owner.grid = None
+            return found
+
+        return step, state
+
+    return make
+
+
+class Local(threading.local):
+    """What each thread has for itself."""
+
+
+for _kind in (types.SimpleNamespace, argparse.Namespace, threading.local, Local):
+    CASES[f"constant in {_kind.__name__}"] = lambda accelerate, array, kind=_kind: _constant_in(kind())(
+        accelerate, array
+    )
 
 
 @case

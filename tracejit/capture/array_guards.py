@@ -94,7 +94,10 @@ class ArrayGuards:
             condition = (
                 f"{data}.shape != {array.shape} or {data}.dtype != {self._guards.constant(array.dtype)}"
             )
-            condition += f" or not {data}.flags.c_contiguous" if views else ""
+            # A view of it may be stored, which a replay makes by the strides.
+            condition += (
+                f" or not {data}.flags.c_contiguous" if views else f" or part_of({data}) != {expected}"
+            )
             self._guards.tests.append(GuardTest(number, condition))
         for entry in inputs:
             self.inputs.fetch(entry, name, data, variable if is_dlarray else None)

@@ -173,6 +173,8 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
     """Refuse a recording whose reads cannot be checked, or whose stores cannot be made again."""
     if stores.impossible is not None:
         recorder.refuse(*refusals.not_stored(stores.impossible))
+    if stores.impossible_view is not None:
+        recorder.refuse(*refusals.view_not_stored(stores.impossible_view))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
 

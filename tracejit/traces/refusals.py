@@ -44,6 +44,16 @@ def not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
+def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
+    """Return the refusal of a function that assigns a view of an array that no replay finds, likewise."""
+    name, where = place
+    return (
+        f"it assigns to {name} a view of an array that a replay could not find",
+        where if where and where[0] else None,
+        "assign a copy (v.copy()), or read the array by a name or an attribute that no other array shares memory with",
+    )
+
+
 def own_change(change: tuple[str, Where]) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
     what, where = change

@@ -2,6 +2,8 @@
 """The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
 
 import collections
+import sys
+import threading
 import types
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,20 +26,23 @@ from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.memory import root_of
 from tracejit.record.number import Number
+from tracejit.traces.bases import Bases, part_of, shown
 from tracejit.util.named_tuples import NamedTuple
 
 # The kinds of leaves of a stored value: an output of the program, an argument, an object that the state locates, an
-# array around an ndarray that it locates, an array that the function makes without the trace, a number that is added to
-# what is there, or any other constant.
-OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, INCREMENT, CONSTANT = (
+# array around an ndarray that it locates, a view that NumPy made of such an ndarray, an array that the function makes
+# without the trace, a number that is added to what is there, or any other constant.
+OUTPUT, ARGUMENT, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = (
     "output",
     "argument",
     "object",
     "memory",
+    "view",
     "array",
     "increment",
     "constant",
 )
+_NAMESPACES = (types.FunctionType, types.ModuleType, types.SimpleNamespace, partial, threading.local)
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 
 
@@ -48,7 +53,7 @@ class StoredLeaf(NamedTuple):
     number      among those of its kind
     format      the labels of an array
     views       ops and their parameters, which make a view of it
-    value       of a constant, or what is added
+    value       of a constant, what is added, or which elements a view shows
     """
 
     kind: str
@@ -83,6 +88,7 @@ class Stores:
         arrays: that the function made without the trace.
         stores: what is stored.
         impossible: a place that no replay can store to, in words, and where.
+        impossible_view: a place whose array shows the memory of one that no replay can find, likewise.
     """
 
     def __init__(self) -> None:
@@ -92,6 +98,7 @@ class Stores:
         self.arrays: list[Any] = []
         self.stores: list[StoredValue] = []
         self.impossible: tuple[str, Where] | None = None
+        self.impossible_view: tuple[str, Where] | None = None
 
     @property
     def places(self) -> list[str]:
@@ -263,6 +270,8 @@ def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     if source.kind == ARGUMENT:
         value = given[ARGUMENT][source.number]
         value = views.alias(value, source.format if not source.views else value._format)
+    elif source.kind == VIEW:
+        return shown(given[OBJECT][source.number], source.value)
     elif source.kind == MEMORY:
         value = dlarray._wrap(given[OBJECT][source.number], source.format, None)
     else:
@@ -288,6 +297,7 @@ class Collector:
         self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
         self._numbers: dict[tuple[str, int], int] = {}
         self._leaves_of_root: dict[int, set[int]] = {}
+        self._bases = Bases(reads, self._changes) if self._changes else None
         self.stores = Stores()
 
     def collect(self) -> Stores:
@@ -306,6 +316,8 @@ class Collector:
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
+            elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
+                self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
         for _, leaves, _ in kept:
             for leaf in leaves:
                 if type(leaf) is dlarray:
@@ -334,7 +346,7 @@ class Collector:
     def _is_array_of_trace(self, leaf: Any) -> bool:
         """Return whether a leaf is an array or a number that the trace computes, or that is given to it."""
         if type(leaf) is np.ndarray:
-            return id(leaf) in self._reachable
+            return id(leaf) in self._reachable or self._base_of(leaf) is not None
         return type(leaf) is Number or (type(leaf) is dlarray and self._is_known(leaf))
 
     def _is_known(self, array: dlarray) -> bool:
@@ -356,7 +368,19 @@ class Collector:
             return self._is_known(leaf) or _is_whole(root_of(leaf)._data)
         if type(leaf) is types.FunctionType:
             return leaf.__closure__ is None
-        return type(leaf) is np.ndarray and leaf.dtype != object and _is_whole(leaf)
+        if type(leaf) is not np.ndarray or leaf.dtype == object:
+            return False
+        return _is_whole(leaf) or self._base_of(leaf) is not None or self._is_made(leaf)
+
+    def _base_of(self, leaf: np.ndarray) -> np.ndarray | None:
+        return None if self._bases is None or _is_whole(leaf) else self._bases.of(leaf)
+
+    def _is_made(self, leaf: np.ndarray) -> bool:
+        """Return whether the function made the memory of a view, and nothing but views in places refers to it."""
+        return self._bases is not None and self._bases.is_made(leaf)
+
+    def _is_lost_view(self, leaf: Any) -> bool:
+        return type(leaf) is np.ndarray and leaf.dtype != object and not self._is_storable(leaf)
 
     def _source(self, leaf: Any) -> StoredLeaf:
         """Return where a leaf comes from."""
@@ -366,6 +390,10 @@ class Collector:
             if id(leaf) in self._reachable and not is_atom(leaf):
                 return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects))
             if type(leaf) is np.ndarray:
+                base = self._base_of(leaf)
+                if base is not None:
+                    number = self._number(OBJECT, base, self.stores.objects)
+                    return StoredLeaf(VIEW, number, value=part_of(base, leaf))
                 return StoredLeaf(ARRAY, self._number(ARRAY, leaf, self.stores.arrays))
             if type(leaf) is Increment:
                 return StoredLeaf(INCREMENT, value=leaf.added)
@@ -404,7 +432,7 @@ def _is_of_user(owner: Any) -> bool:
         kind in MAPPINGS
         or kind in (list, collections.deque)
         or is_user_class(kind)
-        or isinstance(owner, (types.FunctionType, types.ModuleType))
+        or isinstance(owner, (*_NAMESPACES, getattr(sys.modules.get("argparse"), "Namespace", type(None))))
     )
 
 

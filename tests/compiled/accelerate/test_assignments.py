@@ -127,3 +127,23 @@ def test_a_number_that_varies_is_kept():
     for n in range(10):
         assert keep(np.ones(2), n / 2).tolist() == [n / 2] * 2
         assert float(holder.rate) == n / 2
+
+
+def test_views_of_ndarrays_are_made_of_the_array_of_now():
+    """A call path compares the layout of an array, too, of which a view is stored."""
+    w = np.arange(6.0).reshape(2, 3)
+    layouts = [np.copy, np.asfortranarray, lambda w: np.concatenate([w, w], axis=1)[:, :3]]
+    layer = types.SimpleNamespace(w=None, kept=None)
+
+    @tj.dlaccelerate
+    def forward(x):
+        layer.kept = layer.w.T
+        return x * 2
+
+    for n in range(24):
+        layer.w = layouts[n // 3 % 3](w)
+        forward(np.ones(2))
+        assert layer.kept.tolist() == w.T.tolist()
+        assert np.shares_memory(layer.kept, layer.w)
+    assert forward.stats.hits >= 16
+    assert len(forward._cache.paths) == 3
