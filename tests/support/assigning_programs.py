@@ -140,6 +140,22 @@ for _kind in (types.SimpleNamespace, argparse.Namespace, threading.local, Local)
 
 
 @case
+def row_by_a_computed_number(accelerate, array):
+    s = types.SimpleNamespace(best=array(np.eye(3)), row=None, of_argument=None, rows=None)
+
+    @accelerate
+    def step(x):
+        s.best = s.best * 0.5 + np.sin(x)[:, None] * np.cos(x)
+        s.row = s.best[s.best[:, 0].argmin()]
+        s.rows = {"column": s.best[:, s.best[0].argmax()], "part": s.best[s.best[:, 1].argmax(), 1:]}
+        s.of_argument = x.reshape(3, 1)[np.sin(x).argmax()]
+        s.row += 0.25
+        return s.row.sum() + s.of_argument[0]
+
+    return step, lambda: [s.best, s.row, s.rows, s.of_argument]
+
+
+@case
 def listitem(accelerate, array):
     st = [array(np.ones(3)), 2]
 

@@ -52,15 +52,21 @@ class StoredLeaf(NamedTuple):
     kind        one of the constants above
     number      among those of its kind
     format      the labels of an array
-    views       ops and their parameters, which make a view of it
+    views       ops and their parameters, which make a view of it; without an op, a key with outputs as indices
     value       of a constant, what is added, or which elements a view shows
     """
 
     kind: str
     number: int = 0
     format: str | None = None
-    views: tuple[tuple[Op, Any], ...] = ()
+    views: tuple[tuple[Op | None, Any], ...] = ()
     value: Any = None
+
+
+class ComputedIndex(NamedTuple):
+    """An output in a key: the row x[x[:, 0].argmax()] is a view, by a number that the program computes."""
+
+    number: int
 
 
 class StoredValue(NamedTuple):
@@ -234,7 +240,7 @@ class Stores:
 
     def _shown(self, source: StoredLeaf) -> Any:
         """Return a source as something that can be compared with that of another recording."""
-        views = tuple([(op.name, str(params)) for op, params in source.views])
+        views = tuple([(op and op.name, str(params)) for op, params in source.views])
         content: Any = repr(source.value)
         if source.kind == ARRAY:
             array = self.arrays[source.number]
@@ -263,6 +269,16 @@ def _argument(leaf: Any) -> dlarray:
     return leaf if type(leaf) is dlarray else dlarray._wrap(leaf if leaf.ndim else leaf[...], None, None)
 
 
+def _index(entry: Any, outputs: Sequence[Any]) -> Any:
+    """Return an entry of a key with the numbers that the program computed."""
+    if type(entry) is slice:
+        return slice(_index(entry.start, outputs), _index(entry.stop, outputs), entry.step)
+    if type(entry) is not ComputedIndex:
+        return entry
+    number = outputs[entry.number]
+    return number if type(number) is dlarray and number._value is not None else int(number)
+
+
 def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     """Return a leaf of a stored value."""
     if source.kind == CONSTANT:
@@ -277,7 +293,10 @@ def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     else:
         value = given[source.kind][source.number]
     for op, params in source.views:
-        value = recorders.apply_op(op, (value,), params)
+        if op is None:
+            value = value[tuple([_index(entry, given[OUTPUT]) for entry in params])]
+        else:
+            value = recorders.apply_op(op, (value,), params)
     return views.alias(value, source.format) if source.views and value._format != source.format else value
 
 
@@ -400,22 +419,40 @@ class Collector:
             return StoredLeaf(CONSTANT, value=leaf)
         root, format = root_of(leaf), leaf._format
         if id(root) in self._arguments:
-            return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, _views(leaf))
+            return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
         if id(leaf) in self._reachable:
             return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects), format)
         if id(root) in self._reachable and not self._is_traced(root):
-            return StoredLeaf(OBJECT, self._number(OBJECT, root, self.stores.objects), format, _views(leaf))
+            return StoredLeaf(
+                OBJECT, self._number(OBJECT, root, self.stores.objects), format, self._views(leaf)
+            )
         if not self._is_traced(root):
             if self._is_traced(leaf):
                 return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
             if id(root._data) in self._reachable:
                 return StoredLeaf(
-                    MEMORY, self._number(OBJECT, root._data, self.stores.objects), format, _views(leaf)
+                    MEMORY, self._number(OBJECT, root._data, self.stores.objects), format, self._views(leaf)
                 )
-            return StoredLeaf(ARRAY, self._number(ARRAY, root, self.stores.arrays), format, _views(leaf))
+            return StoredLeaf(ARRAY, self._number(ARRAY, root, self.stores.arrays), format, self._views(leaf))
         if len(self._leaves_of_root[id(root)]) > 1:  # views of one array stay views of one
-            return StoredLeaf(OUTPUT, self._number(OUTPUT, root, self.stores.outputs), format, _views(leaf))
+            return StoredLeaf(
+                OUTPUT, self._number(OUTPUT, root, self.stores.outputs), format, self._views(leaf)
+            )
         return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
+
+    def _views(self, leaf: Any) -> tuple[tuple[Op | None, Any], ...]:
+        """Return the ops that make a view of its root."""
+        steps: list[tuple[Op | None, Any]] = []
+        while type(leaf._view) is tuple:
+            leaf, op, params = leaf._view
+            if isinstance(op, Op):
+                steps.append((op, params))
+            elif op is not None:  # a part of the array
+                steps.append((None, op.key(self._computed_index)))
+        return tuple(reversed(steps))
+
+    def _computed_index(self, number: Any) -> ComputedIndex:
+        return ComputedIndex(self._number(OUTPUT, number, self.stores.outputs))
 
     def _number(self, kind: str, value: Any, values: list[Any]) -> int:
         """Return the number of a value among those of a kind."""
@@ -440,16 +477,6 @@ def _is_whole(data: np.ndarray) -> bool:
     """Return whether an array is no part of another one."""
     base = data.base
     return base is None or (type(base) is np.ndarray and base.base is None and base.size == data.size == 1)
-
-
-def _views(leaf: Any) -> tuple[tuple[Op, Any], ...]:
-    """Return the ops that make a view of its root."""
-    steps = []
-    while type(leaf._view) is tuple:
-        leaf, op, params = leaf._view
-        if op is not None:
-            steps.append((op, params))
-    return tuple(reversed(steps))
 
 
 NO_STORES = Stores()
