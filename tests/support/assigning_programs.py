@@ -156,6 +156,27 @@ def row_by_a_computed_number(accelerate, array):
 
 
 @case
+def views_that_go_by_no_op(accelerate, array):
+    s = types.SimpleNamespace(matrix=array(np.eye(3)), kept=None, complex=array(np.zeros(3, complex)))
+
+    @accelerate
+    def step(x):
+        s.matrix = s.matrix * 0.5 + np.sin(x)[:, None] * np.cos(x)
+        windows = np.lib.stride_tricks.sliding_window_view(x, 2)
+        s.complex = s.complex * 0.5 + 1j * x
+        s.kept = [
+            np.diagonal(s.matrix),
+            windows,
+            np.diag(x.reshape(1, 3) * np.ones((3, 1))),
+            x.view(np.int64),
+        ]
+        s.kept += [s.complex.real, s.complex.imag, s.complex.view(np.float64)]
+        return s.kept[0].sum() + windows[0].sum()
+
+    return step, lambda: [s.matrix, s.complex.real, s.complex.imag, s.kept]
+
+
+@case
 def listitem(accelerate, array):
     st = [array(np.ones(3)), 2]
 

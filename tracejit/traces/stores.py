@@ -52,14 +52,15 @@ class StoredLeaf(NamedTuple):
     kind        one of the constants above
     number      among those of its kind
     format      the labels of an array
-    views       ops and their parameters, which make a view of it; without an op, a key with outputs as indices
+    views       what makes a view of it: ops with their parameters, views that go by no op, such as diagonals, and,
+                with no op, keys with outputs as indices
     value       of a constant, what is added, or which elements a view shows
     """
 
     kind: str
     number: int = 0
     format: str | None = None
-    views: tuple[tuple[Op | None, Any], ...] = ()
+    views: tuple[tuple[Any, Any], ...] = ()
     value: Any = None
 
 
@@ -240,7 +241,7 @@ class Stores:
 
     def _shown(self, source: StoredLeaf) -> Any:
         """Return a source as something that can be compared with that of another recording."""
-        views = tuple([(op and op.name, str(params)) for op, params in source.views])
+        views = tuple([(_told(op), str(params)) for op, params in source.views])
         content: Any = repr(source.value)
         if source.kind == ARRAY:
             array = self.arrays[source.number]
@@ -269,6 +270,15 @@ def _argument(leaf: Any) -> dlarray:
     return leaf if type(leaf) is dlarray else dlarray._wrap(leaf if leaf.ndim else leaf[...], None, None)
 
 
+def _told(op: Any) -> Any:
+    """Return what makes a view as something that can be compared with that of another recording."""
+    if op is None or isinstance(op, Op):
+        return op and op.name
+    parts = [getattr(op, name) for name in type(op).__slots__]
+    told = [x.tolist() if isinstance(x, np.ndarray) else repr(x) for x in parts if not callable(x)]
+    return (op.name, str(told))
+
+
 def _index(entry: Any, outputs: Sequence[Any]) -> Any:
     """Return an entry of a key with the numbers that the program computed."""
     if type(entry) is slice:
@@ -295,8 +305,10 @@ def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     for op, params in source.views:
         if op is None:
             value = value[tuple([_index(entry, given[OUTPUT]) for entry in params])]
-        else:
+        elif isinstance(op, Op):
             value = recorders.apply_op(op, (value,), params)
+        else:
+            value = views.seen(value, op, None if value._value is None else op.of(value))
     return views.alias(value, source.format) if source.views and value._format != source.format else value
 
 
@@ -440,15 +452,15 @@ class Collector:
             )
         return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
 
-    def _views(self, leaf: Any) -> tuple[tuple[Op | None, Any], ...]:
-        """Return the ops that make a view of its root."""
-        steps: list[tuple[Op | None, Any]] = []
+    def _views(self, leaf: Any) -> tuple[tuple[Any, Any], ...]:
+        """Return what makes a view of its root."""
+        steps: list[tuple[Any, Any]] = []
         while type(leaf._view) is tuple:
             leaf, op, params = leaf._view
-            if isinstance(op, Op):
-                steps.append((op, params))
-            elif op is not None:  # a part of the array
+            if hasattr(op, "key"):  # a part, by numbers that vary
                 steps.append((None, op.key(self._computed_index)))
+            elif op is not None:
+                steps.append((op, params))
         return tuple(reversed(steps))
 
     def _computed_index(self, number: Any) -> ComputedIndex:
