@@ -156,6 +156,18 @@ def _converted(array: "dlarray") -> np.ndarray:
 
 # Methods that convert their arguments, of which NumPy asks nobody; what to write in their place.
 _METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.searchsorted(w, x)"}
+# Methods of NumPy's generators, and functions of np.random, by the numbers that stand for them in a trace.
+_UNIFORM = "np.searchsorted(np.cumsum(p), tj.rand(n, like=p)) for n numbers with the probabilities p"
+_DRAWS = {
+    "choice": _UNIFORM,
+    "multinomial": _UNIFORM,
+    "binomial": "tj.rand(n, like=p) < p for n single trials",
+    "normal": "m + s * tj.randn(n, like=m)",
+    "multivariate_normal": "m + tj.randn(n, like=m) @ np.linalg.cholesky(c).T",
+    "uniform": "a + (b - a) * tj.rand(n, like=a)",
+    "exponential": "-s * np.log1p(-tj.rand(n, like=s))",
+    "permutation": "tj.take(x, tj.randperm(n), axis=0)",
+}
 
 
 def _refuse_conversion(array: "dlarray", target: str) -> None:
@@ -172,6 +184,12 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
         raise TraceError(
             f"{method}: the method of an ndarray takes no traced dlarray ({recorder.describe(array)} at "
             f"{recorder.describe_location(recorder.user_location())}); write {_METHODS_OF_NDARRAYS[method]}."
+        )
+    if method in _DRAWS:
+        raise TraceError(
+            f"{method}: NumPy's random numbers take no traced dlarray ({recorder.describe(array)} at "
+            f"{recorder.describe_location(recorder.user_location())}); write {_DRAWS[method]}. If the value is meant "
+            "to be a constant, use extractdata."
         )
     raise TraceError(
         f"conversion of a traced {recorder.describe(array)} to {target} at "

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that assign to attributes, items and names: the same class or function in NumPy alone, and accelerated."""
 
+import argparse
 import collections
 import dataclasses
 import re
+import threading
 import types
 
 import numpy as np
@@ -106,6 +108,72 @@ def item(accelerate, array):
         return st["u"] * 2
 
     return step, lambda: st
+
+
+def _constant_in(owner):
+    """Return a program that assigns a constant to an object that the standard library has made."""
+
+    def make(accelerate, array):
+        @accelerate
+        def step(x):
+            owner.size, owner.flag, owner.grid = x.shape[0], True, np.arange(4).reshape(2, 2)
+            return x * owner.size
+
+        def state():
+            found = [owner.size, owner.flag, owner.grid]
+            owner.size = owner.flag = owner.grid = None
+            return found
+
+        return step, state
+
+    return make
+
+
+class Local(threading.local):
+    """What each thread has for itself."""
+
+
+for _kind in (types.SimpleNamespace, argparse.Namespace, threading.local, Local):
+    CASES[f"constant in {_kind.__name__}"] = lambda accelerate, array, kind=_kind: _constant_in(kind())(
+        accelerate, array
+    )
+
+
+@case
+def row_by_a_computed_number(accelerate, array):
+    s = types.SimpleNamespace(best=array(np.eye(3)), row=None, of_argument=None, rows=None)
+
+    @accelerate
+    def step(x):
+        s.best = s.best * 0.5 + np.sin(x)[:, None] * np.cos(x)
+        s.row = s.best[s.best[:, 0].argmin()]
+        s.rows = {"column": s.best[:, s.best[0].argmax()], "part": s.best[s.best[:, 1].argmax(), 1:]}
+        s.of_argument = x.reshape(3, 1)[np.sin(x).argmax()]
+        s.row += 0.25
+        return s.row.sum() + s.of_argument[0]
+
+    return step, lambda: [s.best, s.row, s.rows, s.of_argument]
+
+
+@case
+def views_that_go_by_no_op(accelerate, array):
+    s = types.SimpleNamespace(matrix=array(np.eye(3)), kept=None, complex=array(np.zeros(3, complex)))
+
+    @accelerate
+    def step(x):
+        s.matrix = s.matrix * 0.5 + np.sin(x)[:, None] * np.cos(x)
+        windows = np.lib.stride_tricks.sliding_window_view(x, 2)
+        s.complex = s.complex * 0.5 + 1j * x
+        s.kept = [
+            np.diagonal(s.matrix),
+            windows,
+            np.diag(x.reshape(1, 3) * np.ones((3, 1))),
+            x.view(np.int64),
+        ]
+        s.kept += [s.complex.real, s.complex.imag, s.complex.view(np.float64)]
+        return s.kept[0].sum() + windows[0].sum()
+
+    return step, lambda: [s.matrix, s.complex.real, s.complex.imag, s.kept]
 
 
 @case

@@ -74,6 +74,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "dot: the method of an ndarray takes no traced dlarray (2x3 float64 at <place>); write np.dot(w, x), or w @ x.",
     ),
     (
+        lambda: traced(lambda x: np.random.normal(x, 0.5)),
+        TraceError,
+        "normal: NumPy's random numbers take no traced dlarray (2x3 float64 at <place>); write "
+        "m + s * tj.randn(n, like=m). If the value is meant to be a constant, use extractdata.",
+    ),
+    (
         lambda: operator.index(X),
         ArgumentError,
         "index: an integer scalar is needed, not 2(B) x 3(C) float64; cast it, for example with int(x).",

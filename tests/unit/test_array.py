@@ -721,6 +721,39 @@ def test_a_method_of_an_ndarray_that_asks_nobody_is_named(name):
         tj.dlfeval(function, tj.dlarray([1.0, 2.0, 3.0]))
 
 
+RNG = np.random.default_rng(0)
+DRAWS = {
+    "choice": (
+        lambda x: np.random.choice(3, p=x),
+        lambda p: np.searchsorted(np.cumsum(p), tj.rand(4, like=p)),
+    ),
+    "multinomial": (
+        lambda x: RNG.multinomial(3, x),
+        lambda p: np.searchsorted(np.cumsum(p), tj.rand(4, like=p)),
+    ),
+    "binomial": (lambda x: RNG.binomial(1, x), lambda p: tj.rand(3, like=p) < p),
+    "normal": (lambda x: RNG.normal(x, 1.0), lambda m: m + 2.0 * tj.randn(3, like=m)),
+    "multivariate_normal": (
+        lambda x: RNG.multivariate_normal(x, np.eye(3)),
+        lambda m: m + tj.randn(5, 3, like=m) @ np.linalg.cholesky(np.eye(3)).T,
+    ),
+    "uniform": (lambda x: RNG.uniform(x, 2.0), lambda a: a + (2.0 - a) * tj.rand(3, like=a)),
+    "exponential": (lambda x: RNG.exponential(x), lambda s: -s * np.log1p(-tj.rand(3, like=s))),
+    "permutation": (lambda x: RNG.permutation(x), lambda x: tj.take(x, tj.randperm(3), axis=0)),
+}
+
+
+@pytest.mark.parametrize("name", [*DRAWS])
+def test_draws_with_a_traced_parameter_say_what_is_recorded(name):
+    refused, instead = DRAWS[name]
+    x = tj.dlarray([0.2, 0.3, 0.5])
+    with pytest.raises(
+        tj.TraceError, match=f"{name}: NumPy's random numbers take no traced dlarray .* write .*tj"
+    ):
+        tj.dlfeval(refused, x)
+    assert len(tj.dlfeval(instead, x)) >= 3
+
+
 def test_an_array_that_is_converted_beside_a_method_is_not_its_argument():
     with pytest.raises(tj.TraceError, match="would silently drop its derivative"):
         tj.dlfeval(lambda x: (W.dot(W.T), list(map(np.asarray, [x]))), tj.dlarray([1.0, 2.0]))

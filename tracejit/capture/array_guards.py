@@ -95,13 +95,12 @@ class ArrayGuards:
             condition = (
                 f"{data}.shape != {array.shape} or {data}.dtype != {self._guards.constant(array.dtype)}"
             )
-            if views:  # which have constant places in it
-                is_dense = array.flags.c_contiguous
-                condition += (
-                    f" or not {data}.flags.c_contiguous"
-                    if is_dense
-                    else f" or {data}.strides != {array.strides}"
-                )
+            if not views:  # one of it may be stored, which a replay makes by the strides
+                condition += f" or part_of({data}) != {expected}"
+            elif array.flags.c_contiguous:  # views of it that are inputs have constant places in it
+                condition += f" or not {data}.flags.c_contiguous"
+            else:
+                condition += f" or {data}.strides != {array.strides}"
             self._guards.tests.append(GuardTest(number, condition))
         for entry in inputs:
             first, of_first = self._names.setdefault(id(entry), (data, name))

@@ -444,9 +444,14 @@ def _put_attribute(owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, types.ModuleType):
         put(vars(owner), GlobalSlot, name, value)
         return
-    kind: Any = type if isinstance(owner, type) else object
     if value is not MISSING:
-        kind.__setattr__(owner, name, value)
+        _written_in_c(owner, "__setattr__")(owner, name, value)
         return
     with suppress(AttributeError):  # another path led to the same place
-        kind.__delattr__(owner, name)
+        _written_in_c(owner, "__delattr__")(owner, name)
+
+
+def _written_in_c(owner: Any, method: str) -> Any:
+    """Return a method of an object that is not the user's: object has it, or type, or threading.local."""
+    found = (vars(kind).get(method) for kind in type(owner).__mro__)
+    return next(each for each in found if type(each) is types.WrapperDescriptorType)

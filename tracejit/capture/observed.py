@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tracejit.capture.generators import Generators
-from tracejit.capture.values import MISSING, UNKNOWN, differs, elements, is_atom, values_in
+from tracejit.capture.values import MISSING, UNKNOWN, differs, elements, is_atom, same_elements, values_in
 
 Contents = dict[Any, Any] | tuple[Any, ...]
 Source = Callable[[Any], str]  # the text by which generated source refers to a value
@@ -65,6 +65,8 @@ class Slot:
             return False
         if is_atom(self.value) or is_atom(now):
             return differs(now, self.value)
+        if type(now) is tuple and type(self.value) is tuple and all(map(is_atom, now)):  # compared by value
+            return not same_elements(self.value, now)
         if type(now) is types.MethodType and type(self.value) is types.MethodType:  # a new one at each access
             return now.__func__ is not self.value.__func__
         return True

@@ -174,6 +174,17 @@ class CapturedState(State):
             self._snapshot.refuse(error)
             return [], set(), []
 
+    def reached_arrays(self) -> list[np.ndarray]:
+        """Return the ndarrays among the objects that a replay can find."""
+        if self._snapshot is None:
+            return []
+        values = [self._snapshot.objects[ident].value for ident in self._reachable]
+        return [value for value in values if type(value) is np.ndarray]
+
+    def noted_arrays(self) -> list[np.ndarray]:
+        """Return the ndarrays that are noted because they entered the recording, as often as they are."""
+        return [*[entry.data for entry in self._seen], *[data for data, _ in self._taken.values()]]
+
     def close(self) -> None:
         """Stop watching, and turn what was observed into inputs and guards."""
         snapshot = self._stop()

@@ -92,6 +92,10 @@ class Part:
         self._put = put
         self._true = _true_key(key)
 
+    def key(self, replaced: Callable[[Any], Any]) -> tuple[Any, ...]:
+        """Return the key with something else in place of each number that varies."""
+        return tuple([_replaced(entry, replaced) for entry in _entries(self._key)])
+
     def of(self, array: dlarray) -> dlarray:
         """Return the part of an array, by recorded operations."""
         takes, rest = _split(array, self._key)
@@ -156,6 +160,13 @@ def _is_window(key: slice) -> bool:
 
 def _entries(key: Any) -> Any:
     return key if isinstance(key, tuple) else (key,)
+
+
+def _replaced(x: Any, replaced: Callable[[Any], Any]) -> Any:
+    """Return an entry of a key with something else in place of each number that varies."""
+    if type(x) is slice:
+        return slice(_replaced(x.start, replaced), _replaced(x.stop, replaced), x.step)
+    return replaced(x) if type(x) is dlarray or recorder.is_number(x) else x
 
 
 def _true(x: Any) -> Any:

@@ -30,9 +30,10 @@ from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
+from tracejit.traces.collect_stores import Collector
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.places import guard_places
-from tracejit.traces.stores import Collector, Stores
+from tracejit.traces.stores import Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.frames import global_names
 from tracejit.util.named_tuples import NamedTuple
@@ -173,6 +174,8 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
     """Refuse a recording whose reads cannot be checked, or whose stores cannot be made again."""
     if stores.impossible is not None:
         recorder.refuse(*refusals.not_stored(stores.impossible))
+    if stores.impossible_view is not None:
+        recorder.refuse(*refusals.view_not_stored(stores.impossible_view))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
 

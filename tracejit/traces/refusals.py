@@ -5,11 +5,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.ir import Where
 from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal
 from tracejit.traces.confirm import Difference
 
+_AS_DLARRAY = (
+    "make an array a dlarray where it is made (x = tj.dlarray(x)), so that its operations are recorded, or pass it "
+    "as an argument"
+)
 _RECORDED_RANDOM = "use the random functions of tracejit with like=, which are recorded"
 
 
@@ -19,8 +24,7 @@ def unguarded(read: tuple[str, Where]) -> tuple[str, Where, str]:
     return (
         f"it reads {what}, which cannot be checked at each call",
         where,
-        "make an array a dlarray where it is made (x = tj.dlarray(x)), so that its operations are recorded, or pass it "
-        "as an argument",
+        _AS_DLARRAY,
     )
 
 
@@ -44,6 +48,16 @@ def not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
+def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
+    """Return the refusal of a function that assigns a view of an array that no replay finds, likewise."""
+    name, where = place
+    return (
+        f"it assigns to {name} a view of an array that a replay could not find",
+        where if where and where[0] else None,
+        "assign a copy (v.copy()), or read the array by a name or an attribute that no other array shares memory with",
+    )
+
+
 def own_change(change: tuple[str, Where]) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
     what, where = change
@@ -56,10 +70,12 @@ def own_change(change: tuple[str, Where]) -> Refusal:
 
 def moving(guard: Any) -> Refusal:
     """Return the refusal of a function that reads a different value at each call; `guard` compares it."""
+    is_of_array = str(guard.name).startswith(CONTENTS_OF)
+    remedy = "pass it as an argument; a number that is made a dlarray costs one trace for all its values"
     return Refusal(
         f"{guard.name}, which it reads, changes from call to call",
         guard.where,
-        "pass it as an argument; a number that is made a dlarray costs one trace for all its values",
+        _AS_DLARRAY if is_of_array else remedy,
     )
 
 
@@ -75,11 +91,17 @@ def differing(difference: Difference) -> Refusal:
     )
 
 
-def drawing(draw: tuple[str, Where]) -> Refusal:
-    """Return the refusal of a function that draws random numbers which its recordings do not show."""
+def drawing(draw: tuple[str, Where], have_agreed: bool = True) -> Refusal:
+    """Return the refusal of a function that draws random numbers.
+
+    Args:
+        draw: from what, and where.
+        have_agreed: whether its recordings do not show that.
+    """
     what, where = draw
+    agreed = ", although two recordings agreed" if have_agreed else ""
     return Refusal(
-        f"it draws from {what}, which a replay would not do, although two recordings agreed",
+        f"it draws from {what}, which a replay would not do{agreed}",
         where,
         f"draw outside and pass the numbers as an argument, or {_RECORDED_RANDOM}",
     )

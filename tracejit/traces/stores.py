@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
 
-import collections
-import types
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,31 +12,27 @@ from tracejit.array import dlarray
 from tracejit.call.path import Stored
 from tracejit.call.signature import Call
 from tracejit.capture.changes import Assignment, look, present, put, reorder
-from tracejit.capture.increments import Increment
-from tracejit.capture.state import CapturedState
-from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_user_class
-from tracejit.errors import TraceJitError
+from tracejit.capture.values import MISSING
 from tracejit.ir import Where
 from tracejit.ops import Op
 from tracejit.record import recorder as recorders
 from tracejit.record import views
-from tracejit.record.memory import root_of
-from tracejit.record.number import Number
+from tracejit.traces.bases import shown
 from tracejit.util.named_tuples import NamedTuple
 
 # The kinds of leaves of a stored value: an output of the program, an argument, an object that the state locates, an
-# array around an ndarray that it locates, an array that the function makes without the trace, a number that is added to
-# what is there, or any other constant.
-OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, INCREMENT, CONSTANT = (
+# array around an ndarray that it locates, a view that NumPy made of such an ndarray, an array that the function makes
+# without the trace, a number that is added to what is there, or any other constant.
+OUTPUT, ARGUMENT, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = (
     "output",
     "argument",
     "object",
     "memory",
+    "view",
     "array",
     "increment",
     "constant",
 )
-_CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 
 
 class StoredLeaf(NamedTuple):
@@ -47,15 +41,22 @@ class StoredLeaf(NamedTuple):
     kind        one of the constants above
     number      among those of its kind
     format      the labels of an array
-    views       ops and their parameters, which make a view of it
-    value       of a constant, or what is added
+    views       what makes a view of it: ops with their parameters, views that go by no op, such as diagonals, and,
+                with no op, keys with outputs as indices
+    value       of a constant, what is added, or which elements a view shows
     """
 
     kind: str
     number: int = 0
     format: str | None = None
-    views: tuple[tuple[Op, Any], ...] = ()
+    views: tuple[tuple[Any, Any], ...] = ()
     value: Any = None
+
+
+class ComputedIndex(NamedTuple):
+    """An output in a key: the row x[x[:, 0].argmax()] is a view, by a number that the program computes."""
+
+    number: int
 
 
 class StoredValue(NamedTuple):
@@ -84,6 +85,7 @@ class Stores:
         stores: what is stored.
         impossible: a place that no replay can store to, in words, and where.
         orders: dicts that got or lost keys in the recording, and the keys that it left, in their order.
+        impossible_view: a place whose array shows the memory of one that no replay can find, likewise.
     """
 
     def __init__(self) -> None:
@@ -94,6 +96,7 @@ class Stores:
         self.stores: list[StoredValue] = []
         self.impossible: tuple[str, Where] | None = None
         self.orders: list[tuple[dict[Any, Any], list[Any]]] = []
+        self.impossible_view: tuple[str, Where] | None = None
 
     @property
     def places(self) -> list[str]:
@@ -237,7 +240,7 @@ class Stores:
 
     def _shown(self, source: StoredLeaf) -> Any:
         """Return a source as something that can be compared with that of another recording."""
-        views = tuple([(op.name, str(params)) for op, params in source.views])
+        views = tuple([(_told(op), str(params)) for op, params in source.views])
         content: Any = repr(source.value)
         if source.kind == ARRAY:
             array = self.arrays[source.number]
@@ -266,6 +269,25 @@ def _argument(leaf: Any) -> dlarray:
     return leaf if type(leaf) is dlarray else dlarray._wrap(leaf if leaf.ndim else leaf[...], None, None)
 
 
+def _told(op: Any) -> Any:
+    """Return what makes a view as something that can be compared with that of another recording."""
+    if op is None or isinstance(op, Op):
+        return op and op.name
+    parts = [getattr(op, name) for name in type(op).__slots__]
+    told = [x.tolist() if isinstance(x, np.ndarray) else repr(x) for x in parts if not callable(x)]
+    return (op.name, str(told))
+
+
+def _index(entry: Any, outputs: Sequence[Any]) -> Any:
+    """Return an entry of a key with the numbers that the program computed."""
+    if type(entry) is slice:
+        return slice(_index(entry.start, outputs), _index(entry.stop, outputs), entry.step)
+    if type(entry) is not ComputedIndex:
+        return entry
+    number = outputs[entry.number]
+    return number if type(number) is dlarray and number._value is not None else int(number)
+
+
 def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     """Return a leaf of a stored value."""
     if source.kind == CONSTANT:
@@ -273,168 +295,20 @@ def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
     if source.kind == ARGUMENT:
         value = given[ARGUMENT][source.number]
         value = views.alias(value, source.format if not source.views else value._format)
+    elif source.kind == VIEW:
+        return shown(given[OBJECT][source.number], source.value)
     elif source.kind == MEMORY:
         value = dlarray._wrap(given[OBJECT][source.number], source.format, None)
     else:
         value = given[source.kind][source.number]
     for op, params in source.views:
-        value = recorders.apply_op(op, (value,), params)
+        if op is None:
+            value = value[tuple([_index(entry, given[OUTPUT]) for entry in params])]
+        elif isinstance(op, Op):
+            value = recorders.apply_op(op, (value,), params)
+        else:
+            value = views.seen(value, op, None if value._value is None else op.of(value))
     return views.alias(value, source.format) if source.views and value._format != source.format else value
-
-
-class Collector:
-    """The search for what a function that has ended has stored.
-
-    Args:
-        recorder: of the function.
-        reads: its state.
-        arguments: the number of arrays among the arguments.
-    """
-
-    def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
-        self._recorder = recorder
-        self._changes, self._reachable, self._orders = reads.changes()
-        sources = recorder.memories.sources[:arguments]
-        self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
-        self._numbers: dict[tuple[str, int], int] = {}
-        self._leaves_of_root: dict[int, set[int]] = {}
-        self.stores = Stores()
-
-    def collect(self) -> Stores:
-        """Undo what can be stored again, and return it."""
-        kept = []
-        for change in self._changes:
-            try:
-                leaves, treedef = tree.flatten(change.after, is_leaf=lambda part: id(part) in self._reachable)
-            except TraceJitError:  # a container that holds itself
-                continue
-            if all(map(self._is_storable, leaves)):
-                # An array, a number or a text that the function makes is a constant, unless it reads what was there:
-                # then it would be a different one after each call.
-                is_made = change.after is MISSING or (not change.is_read and _is_of_user(change.owner))
-                if is_made or any(map(self._is_array_of_trace, leaves)):
-                    kept.append((change, leaves, treedef))
-            elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
-                self.stores.impossible = self.stores.impossible or (change.place, change.where)
-        for _, leaves, _ in kept:
-            for leaf in leaves:
-                if type(leaf) is dlarray:
-                    self._leaves_of_root.setdefault(id(root_of(leaf)), set()).add(id(leaf))
-        for change, leaves, treedef in kept:
-            owner = self._number(OBJECT, change.owner, self.stores.objects)
-            sources = tuple(map(self._source, leaves))
-            kept_place = change._replace(owner=None, before=None, after=None)
-            self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
-        self.stores.returns = bool(self.stores.outputs)
-        self.stores.orders = [(space, [*space]) for space, _ in self._orders]
-        for change, _, _ in reversed(kept):
-            change.undo()
-        for space, keys in self._orders:
-            reorder(space, keys)
-        return self.stores
-
-    def _is_traced(self, leaf: Any) -> bool:
-        if type(leaf) is Number:
-            return True
-        return type(leaf) is dlarray and leaf._value is not None and leaf._value.owner is self._recorder
-
-    def _holds_traced(self, leaf: Any) -> bool:
-        """Return whether an object that cannot be stored holds an array of the trace."""
-        if is_atom(leaf) or isinstance(leaf, _CONSTANTS) or id(leaf) in self._reachable:
-            return False
-        return any(map(self._is_traced, arrays_inside(leaf)))
-
-    def _is_array_of_trace(self, leaf: Any) -> bool:
-        """Return whether a leaf is an array or a number that the trace computes, or that is given to it."""
-        if type(leaf) is np.ndarray:
-            return id(leaf) in self._reachable
-        return type(leaf) is Number or (type(leaf) is dlarray and self._is_known(leaf))
-
-    def _is_known(self, array: dlarray) -> bool:
-        root = root_of(array)
-        is_given = (
-            id(root) in self._arguments or id(root) in self._reachable or id(root._data) in self._reachable
-        )
-        return is_given or self._is_traced(array)
-
-    def _is_storable(self, leaf: Any) -> bool:
-        if (
-            isinstance(leaf, (*_CONSTANTS, Increment))
-            or type(leaf) is Number
-            or is_atom(leaf)
-            or id(leaf) in self._reachable
-        ):
-            return True
-        if type(leaf) is dlarray:
-            return self._is_known(leaf) or _is_whole(root_of(leaf)._data)
-        if type(leaf) is types.FunctionType:
-            return leaf.__closure__ is None
-        return type(leaf) is np.ndarray and leaf.dtype != object and _is_whole(leaf)
-
-    def _source(self, leaf: Any) -> StoredLeaf:
-        """Return where a leaf comes from."""
-        if type(leaf) is Number:
-            return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs))
-        if type(leaf) is not dlarray:
-            if id(leaf) in self._reachable and not is_atom(leaf):
-                return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects))
-            if type(leaf) is np.ndarray:
-                return StoredLeaf(ARRAY, self._number(ARRAY, leaf, self.stores.arrays))
-            if type(leaf) is Increment:
-                return StoredLeaf(INCREMENT, value=leaf.added)
-            return StoredLeaf(CONSTANT, value=leaf)
-        root, format = root_of(leaf), leaf._format
-        if id(root) in self._arguments:
-            return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, _views(leaf))
-        if id(leaf) in self._reachable:
-            return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects), format)
-        if id(root) in self._reachable and not self._is_traced(root):
-            return StoredLeaf(OBJECT, self._number(OBJECT, root, self.stores.objects), format, _views(leaf))
-        if not self._is_traced(root):
-            if self._is_traced(leaf):
-                return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
-            if id(root._data) in self._reachable:
-                return StoredLeaf(
-                    MEMORY, self._number(OBJECT, root._data, self.stores.objects), format, _views(leaf)
-                )
-            return StoredLeaf(ARRAY, self._number(ARRAY, root, self.stores.arrays), format, _views(leaf))
-        if len(self._leaves_of_root[id(root)]) > 1:  # views of one array stay views of one
-            return StoredLeaf(OUTPUT, self._number(OUTPUT, root, self.stores.outputs), format, _views(leaf))
-        return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
-
-    def _number(self, kind: str, value: Any, values: list[Any]) -> int:
-        """Return the number of a value among those of a kind."""
-        if (kind, id(value)) not in self._numbers:
-            self._numbers[kind, id(value)] = len(values)
-            values.append(value)
-        return self._numbers[kind, id(value)]
-
-
-def _is_of_user(owner: Any) -> bool:
-    """Return whether an object is one that only the user's code assigns to."""
-    kind = owner if isinstance(owner, type) else type(owner)
-    return (
-        kind in MAPPINGS
-        or kind in (list, collections.deque)
-        or is_user_class(kind)
-        or isinstance(owner, (types.FunctionType, types.ModuleType))
-    )
-
-
-def _is_whole(data: np.ndarray) -> bool:
-    """Return whether an array is no part of another one."""
-    base = data.base
-    return base is None or (type(base) is np.ndarray and base.base is None and base.size == data.size == 1)
-
-
-def _views(leaf: Any) -> tuple[tuple[Op, Any], ...]:
-    """Return the ops that make a view of its root."""
-    steps = []
-    while type(leaf._view) is tuple:
-        leaf, op, params = leaf._view
-        if op is not None:
-            steps.append((op, params))
-    return tuple(reversed(steps))
 
 
 NO_STORES = Stores()

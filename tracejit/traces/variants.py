@@ -92,7 +92,7 @@ class Variants:
             self._changes = 0
         self._recorded_at = self.calls
         if recording.state.changed is not None:
-            return self._own_change(recording.state.changed)
+            return self._own_change(recording.state.changed, recording.state.drew)
         loosened = [trace for trace in self.traces if trace.state.loosen(partial(_agree, trace, recording))]
         broken = [trace.state.failed() for trace in self.traces]
         self._changes += bool(broken) and None not in broken
@@ -113,11 +113,17 @@ class Variants:
             divergences.append(departure)
         return self._new_variant(recording, divergences, broken, most)
 
-    def _own_change(self, change: tuple[str, Where]) -> "Outcome":
-        """Handle a recording that changed what it read: right for its own call only."""
+    def _own_change(self, change: tuple[str, Where], draw: tuple[str, Where] | None) -> "Outcome":
+        """Handle a recording that changed what it read: right for its own call only.
+
+        If it drew random numbers too, what it keeps of them is the usual change, as the mask of a dropout.
+        """
         self._changes += 1
         if self._changes > _MOST_OWN_CHANGES:
-            return self._give_up(refusals.own_change(change), self.calls)
+            refusal = (
+                refusals.own_change(change) if draw is None else refusals.drawing(draw, have_agreed=False)
+            )
+            return self._give_up(refusal, self.calls)
         return Outcome("unsettled", None)
 
     def _agreement(

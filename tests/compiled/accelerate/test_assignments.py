@@ -127,3 +127,45 @@ def test_a_number_that_varies_is_kept():
     for n in range(10):
         assert keep(np.ones(2), n / 2).tolist() == [n / 2] * 2
         assert float(holder.rate) == n / 2
+
+
+def test_views_of_ndarrays_are_made_of_the_array_of_now():
+    """A call path compares the layout of an array, too, of which a view is stored."""
+    w = np.arange(6.0).reshape(2, 3)
+    layouts = [np.copy, np.asfortranarray, lambda w: np.concatenate([w, w], axis=1)[:, :3]]
+    layer = types.SimpleNamespace(w=None, kept=None)
+
+    @tj.dlaccelerate
+    def forward(x):
+        layer.kept = layer.w.T
+        return x * 2
+
+    for n in range(24):
+        layer.w = layouts[n // 3 % 3](w)
+        forward(np.ones(2))
+        assert layer.kept.tolist() == w.T.tolist()
+        assert np.shares_memory(layer.kept, layer.w)
+    assert forward.stats.hits >= 16
+    assert len(forward._cache.paths) == 3
+
+
+def test_a_row_by_a_computed_number_remains_a_view():
+    state = types.SimpleNamespace(table=None, row=None, window=None)
+
+    @tj.dlaccelerate
+    def step(x, start):
+        state.table = x * 2
+        state.row = state.table[x[:, 0].argmax()]
+        state.window = state.table[start : start + 2]
+        return x.sum()
+
+    rng = np.random.default_rng(0)
+    for n in range(12):
+        x = rng.random((5, 3))
+        step(x, n % 3)
+        assert state.row.tolist() == (2 * x[x[:, 0].argmax()]).tolist()
+        assert state.window.tolist() == (2 * x[n % 3 : n % 3 + 2]).tolist()
+        state.table += 1.0
+        assert state.row.tolist() == (2 * x[x[:, 0].argmax()] + 1).tolist()
+        assert state.window.tolist() == (2 * x[n % 3 : n % 3 + 2] + 1).tolist()
+    assert step.stats.hits >= 4

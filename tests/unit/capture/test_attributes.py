@@ -300,6 +300,49 @@ class TestAttributes:
 
         follow(f, other, layer.history.clear, traces=2)
 
+    def test_a_size_that_is_kept_in_layers_and_read_again(self, layer):
+        """It is a new tuple at each call, which equals the one of the call before."""
+        model = types.SimpleNamespace(layers=[layer, Layer()])
+
+        @dlaccelerate
+        def f(x):
+            for each in model.layers:
+                each.sizes, x = x.shape, x.reshape(-1) * 2
+            for each in reversed(model.layers):
+                x = x.reshape(each.sizes)
+            return x
+
+        for n in (1, 2, 3, 4, 5, 6):
+            x = np.full((2, 3), float(n))
+            assert f(x).tolist() == (4 * x).tolist()
+            assert [each.sizes for each in model.layers] == [(2, 3), (6,)]
+        assert f.stats.hits >= 3
+        assert f(np.ones((3, 1))).shape == (3, 1)
+        assert [each.sizes for each in model.layers] == [(3, 1), (3,)]
+
+    def test_random_numbers_that_are_kept_and_read(self, layer):
+        def f(x, training=True):
+            if training:
+                layer.mask = np.random.rand(*x.shape) > 0.5
+                return x * layer.mask
+            return x
+
+        accelerated = dlaccelerate(f, audit=False)
+        with pytest.warns(NotAcceleratedWarning, match="it draws from a numpy.random.* at .*Draw outside"):
+            for _ in range(8):
+                assert accelerated(X).tolist() == (X * layer.mask).tolist()
+
+    def test_contents_that_numpy_computes_with_and_that_change(self, layer):
+        layer.w = np.ones(3)
+        accelerated = dlaccelerate(lambda x: x * float(np.linalg.norm(layer.w)), audit=False)
+        with pytest.warns(NotAcceleratedWarning, match=r"Make an array a dlarray where it is made") as caught:
+            for n in range(12):
+                layer.w = np.full(3, float(n))
+                assert accelerated(X).tolist() == (X * np.linalg.norm(layer.w)).tolist()
+        assert "what is in closure layer.w, which it reads, changes from call to call" in str(
+            caught[0].message
+        )
+
     def test_a_counter_that_counts(self, layer):
         def f(x):
             layer.count += 1

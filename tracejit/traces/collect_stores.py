@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stores of a recording: what the function put into attributes, items and names, and where each part comes from."""
+
+import collections
+import sys
+import threading
+import types
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import dlarray
+from tracejit.capture.changes import reorder
+from tracejit.capture.increments import Increment
+from tracejit.capture.state import CapturedState
+from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_user_class
+from tracejit.errors import TraceJitError
+from tracejit.record import recorder as recorders
+from tracejit.record.memory import root_of
+from tracejit.record.number import Number
+from tracejit.traces.bases import Bases, part_of
+from tracejit.traces.stores import (
+    ARGUMENT,
+    ARRAY,
+    CONSTANT,
+    INCREMENT,
+    MEMORY,
+    OBJECT,
+    OUTPUT,
+    VIEW,
+    ComputedIndex,
+    StoredLeaf,
+    StoredValue,
+    Stores,
+)  # fmt: skip
+
+_NAMESPACES = (types.FunctionType, types.ModuleType, types.SimpleNamespace, partial, threading.local)
+_CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
+
+
+class Collector:
+    """The search for what a function that has ended has stored.
+
+    Args:
+        recorder: of the function.
+        reads: its state.
+        arguments: the number of arrays among the arguments.
+    """
+
+    def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
+        self._recorder = recorder
+        self._changes, self._reachable, self._orders = reads.changes()
+        sources = recorder.memories.sources[:arguments]
+        self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._leaves_of_root: dict[int, set[int]] = {}
+        self._bases = Bases(reads, self._changes) if self._changes else None
+        self.stores = Stores()
+
+    def collect(self) -> Stores:
+        """Undo what can be stored again, and return it."""
+        kept = []
+        for change in self._changes:
+            try:
+                leaves, treedef = tree.flatten(change.after, is_leaf=lambda part: id(part) in self._reachable)
+            except TraceJitError:  # a container that holds itself
+                continue
+            if all(map(self._is_storable, leaves)):
+                # An array, a number or a text that the function makes is a constant, unless it reads what was there:
+                # then it would be a different one after each call.
+                is_made = change.after is MISSING or (not change.is_read and _is_of_user(change.owner))
+                if is_made or any(map(self._is_array_of_trace, leaves)):
+                    kept.append((change, leaves, treedef))
+            elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
+                self.stores.impossible = self.stores.impossible or (change.place, change.where)
+            elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
+                self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
+        for _, leaves, _ in kept:
+            for leaf in leaves:
+                if type(leaf) is dlarray:
+                    self._leaves_of_root.setdefault(id(root_of(leaf)), set()).add(id(leaf))
+        for change, leaves, treedef in kept:
+            owner = self._number(OBJECT, change.owner, self.stores.objects)
+            sources = tuple(map(self._source, leaves))
+            kept_place = change._replace(owner=None, before=None, after=None)
+            self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
+        self.stores.returns = bool(self.stores.outputs)
+        self.stores.orders = [(space, [*space]) for space, _ in self._orders]
+        for change, _, _ in reversed(kept):
+            change.undo()
+        for space, keys in self._orders:
+            reorder(space, keys)
+        return self.stores
+
+    def _is_traced(self, leaf: Any) -> bool:
+        if type(leaf) is Number:
+            return True
+        return type(leaf) is dlarray and leaf._value is not None and leaf._value.owner is self._recorder
+
+    def _holds_traced(self, leaf: Any) -> bool:
+        """Return whether an object that cannot be stored holds an array of the trace."""
+        if is_atom(leaf) or isinstance(leaf, _CONSTANTS) or id(leaf) in self._reachable:
+            return False
+        return any(map(self._is_traced, arrays_inside(leaf)))
+
+    def _is_array_of_trace(self, leaf: Any) -> bool:
+        """Return whether a leaf is an array or a number that the trace computes, or that is given to it."""
+        if type(leaf) is np.ndarray:
+            return id(leaf) in self._reachable or self._base_of(leaf) is not None
+        return type(leaf) is Number or (type(leaf) is dlarray and self._is_known(leaf))
+
+    def _is_known(self, array: dlarray) -> bool:
+        root = root_of(array)
+        is_given = (
+            id(root) in self._arguments or id(root) in self._reachable or id(root._data) in self._reachable
+        )
+        return is_given or self._is_traced(array)
+
+    def _is_storable(self, leaf: Any) -> bool:
+        if (
+            isinstance(leaf, (*_CONSTANTS, Increment))
+            or type(leaf) is Number
+            or is_atom(leaf)
+            or id(leaf) in self._reachable
+        ):
+            return True
+        if type(leaf) is dlarray:
+            return self._is_known(leaf) or _is_whole(root_of(leaf)._data)
+        if type(leaf) is types.FunctionType:
+            return leaf.__closure__ is None
+        if type(leaf) is not np.ndarray or leaf.dtype == object:
+            return False
+        return _is_whole(leaf) or self._base_of(leaf) is not None or self._is_made(leaf)
+
+    def _base_of(self, leaf: np.ndarray) -> np.ndarray | None:
+        return None if self._bases is None or _is_whole(leaf) else self._bases.of(leaf)
+
+    def _is_made(self, leaf: np.ndarray) -> bool:
+        """Return whether the function made the memory of a view, and nothing but views in places refers to it."""
+        return self._bases is not None and self._bases.is_made(leaf)
+
+    def _is_lost_view(self, leaf: Any) -> bool:
+        return type(leaf) is np.ndarray and leaf.dtype != object and not self._is_storable(leaf)
+
+    def _source(self, leaf: Any) -> StoredLeaf:
+        """Return where a leaf comes from."""
+        if type(leaf) is Number:
+            return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs))
+        if type(leaf) is not dlarray:
+            if id(leaf) in self._reachable and not is_atom(leaf):
+                return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects))
+            if type(leaf) is np.ndarray:
+                base = self._base_of(leaf)
+                if base is not None:
+                    number = self._number(OBJECT, base, self.stores.objects)
+                    return StoredLeaf(VIEW, number, value=part_of(base, leaf))
+                return StoredLeaf(ARRAY, self._number(ARRAY, leaf, self.stores.arrays))
+            if type(leaf) is Increment:
+                return StoredLeaf(INCREMENT, value=leaf.added)
+            return StoredLeaf(CONSTANT, value=leaf)
+        root, format = root_of(leaf), leaf._format
+        if id(root) in self._arguments:
+            return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
+        if id(leaf) in self._reachable:
+            return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects), format)
+        if id(root) in self._reachable and not self._is_traced(root):
+            return StoredLeaf(
+                OBJECT, self._number(OBJECT, root, self.stores.objects), format, self._views(leaf)
+            )
+        if not self._is_traced(root):
+            if self._is_traced(leaf):
+                return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
+            if id(root._data) in self._reachable:
+                return StoredLeaf(
+                    MEMORY, self._number(OBJECT, root._data, self.stores.objects), format, self._views(leaf)
+                )
+            return StoredLeaf(ARRAY, self._number(ARRAY, root, self.stores.arrays), format, self._views(leaf))
+        if len(self._leaves_of_root[id(root)]) > 1:  # views of one array stay views of one
+            return StoredLeaf(
+                OUTPUT, self._number(OUTPUT, root, self.stores.outputs), format, self._views(leaf)
+            )
+        return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
+
+    def _views(self, leaf: Any) -> tuple[tuple[Any, Any], ...]:
+        """Return what makes a view of its root."""
+        steps: list[tuple[Any, Any]] = []
+        while type(leaf._view) is tuple:
+            leaf, op, params = leaf._view
+            if hasattr(op, "key"):  # a part, by numbers that vary
+                steps.append((None, op.key(self._computed_index)))
+            elif op is not None:
+                steps.append((op, params))
+        return tuple(reversed(steps))
+
+    def _computed_index(self, number: Any) -> ComputedIndex:
+        return ComputedIndex(self._number(OUTPUT, number, self.stores.outputs))
+
+    def _number(self, kind: str, value: Any, values: list[Any]) -> int:
+        """Return the number of a value among those of a kind."""
+        if (kind, id(value)) not in self._numbers:
+            self._numbers[kind, id(value)] = len(values)
+            values.append(value)
+        return self._numbers[kind, id(value)]
+
+
+def _is_of_user(owner: Any) -> bool:
+    """Return whether an object is one that only the user's code assigns to."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    return (
+        kind in MAPPINGS
+        or kind in (list, collections.deque)
+        or is_user_class(kind)
+        or isinstance(owner, (*_NAMESPACES, getattr(sys.modules.get("argparse"), "Namespace", type(None))))
+    )
+
+
+def _is_whole(data: np.ndarray) -> bool:
+    """Return whether an array is no part of another one."""
+    base = data.base
+    return base is None or (type(base) is np.ndarray and base.base is None and base.size == data.size == 1)
