@@ -444,11 +444,16 @@ def _put_attribute(owner: Any, name: str, value: Any) -> None:
     if isinstance(owner, types.ModuleType):
         put(vars(owner), GlobalSlot, name, value)
         return
-    if value is not MISSING:
-        _written_in_c(owner, "__setattr__")(owner, name, value)
+    if value is MISSING:
+        with suppress(AttributeError):  # another path led to the same place
+            _written_in_c(owner, "__delattr__")(owner, name)
         return
-    with suppress(AttributeError):  # another path led to the same place
-        _written_in_c(owner, "__delattr__")(owner, name)
+    try:
+        object.__setattr__(owner, name, value)
+    except (
+        TypeError
+    ):  # a class, or an object with attributes of its own kind: Python refuses before it does anything
+        _written_in_c(owner, "__setattr__")(owner, name, value)
 
 
 def _written_in_c(owner: Any, method: str) -> Any:
