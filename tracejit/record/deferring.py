@@ -28,7 +28,7 @@ def _is_operand(kind: type) -> bool:
     """Return whether objects of a class are taken as they are, or refused."""
     return (
         kind in PLAIN
-        or issubclass(kind, (np.ndarray, np.generic))
+        or issubclass(kind, (np.ndarray, np.generic, type))
         or hasattr(kind, "__dlpack__")
         or str(kind.__module__).partition(".")[0] == "tracejit"
     )

@@ -120,3 +120,10 @@ def test_products_with_sparse_matrices_are_those_of_scipy() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     matrix, x = sparse.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]])), np.array([1.0, 2.0])
     np.testing.assert_array_equal(tj.dlarray(x) @ matrix, x @ matrix)
+
+
+def test_a_class_is_no_operand_although_its_objects_may_answer() -> None:
+    for kind in (tj.dlarray, type("Answering", (), {"__array_priority__": 5000.0})):
+        for call in (lambda kind=kind: tj.dlarray([1.0]) + kind, lambda kind=kind: kind * tj.dlarray([1.0])):
+            with pytest.raises(tj.ArgumentError, match="expected an array, a number"):
+                call()
