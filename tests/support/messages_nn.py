@@ -255,7 +255,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.functionlayer(tj.tanh, input_names=["a", "a"]),
         ArgumentError,
-        "functionlayer: input_names must have each name once, not ['a', 'a'].",
+        "functionlayer: input_names must have one name or more, each of them once, not ['a', 'a'].",
+    ),
+    (
+        lambda: tj.functionlayer(tj.tanh, output_names=[]),
+        ArgumentError,
+        "functionlayer: output_names must have one name or more, each of them once, not [].",
     ),
     (
         lambda: tj.functionlayer(tj.tanh, name=3),
@@ -265,7 +270,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: setattr(Bare(), "output_names", ["a", "a"]),
         ArgumentError,
-        "Bare: output_names must have each name once, not ['a', 'a'].",
+        "Bare: output_names must have one name or more, each of them once, not ['a', 'a'].",
     ),
     (
         lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), "ab"),

@@ -181,12 +181,14 @@ def names_of(function: str, argument: str, value: Any) -> tuple[str, ...]:
     Args:
         function: name of the function or class, for errors.
         argument: name of the argument.
-        value: a list or tuple of strings, each of them once.
+        value: a list or tuple of strings, at least one, and each of them once.
 
     Raises:
-        ArgumentError: if it is something else.
+        ArgumentError: if `value` is no such list.
     """
     names = tuple([text(function, argument, name) for name in listed(function, argument, value)])
-    if len({*names}) < len(names):
-        raise ArgumentError(f"{function}: {argument} must have each name once, not {brief(value)}.")
+    if not names or len({*names}) < len(names):
+        raise ArgumentError(
+            f"{function}: {argument} must have one name or more, each of them once, not {brief(value)}."
+        )
     return names

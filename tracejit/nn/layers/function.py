@@ -55,7 +55,7 @@ def functionlayer(
         name: of the layer.
 
     Raises:
-        ArgumentError: if `fun` is no function, or a name occurs twice.
+        ArgumentError: if `fun` is no function, or names are none or occur twice.
         DimsError: if a number is not positive.
 
     Examples:
