@@ -70,18 +70,23 @@ def propagate(
 
 def path(nodes: Sequence[Node], wrt: Sequence[Value], outputs: Sequence[Value]) -> list[Node]:
     """Return the nodes through which outputs depend on values, in order, without those that have no derivative."""
+    return live(_following(nodes, wrt), outputs)
+
+
+def computed_from(nodes: Sequence[Node], wrt: Value) -> set[Value]:
+    """Return a value, and all values that nodes with derivatives compute from it."""
+    return {wrt, *[value for node in _following(nodes, [wrt]) for value in node.outputs]}
+
+
+def _following(nodes: Sequence[Node], wrt: Sequence[Value]) -> list[Node]:
+    """Return the nodes with derivatives that depend on values, in order."""
     active = set(wrt)
-    forward = []
+    following = []
     for node in nodes:
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
-            forward.append(node)
+            following.append(node)
             active.update([value for value in node.outputs if is_smooth(value)])
-    return live(forward, outputs)
-
-
-def depends(nodes: Sequence[Node], value: Value, wrt: Value) -> bool:
-    """Return whether a value is another one, or is computed from it by nodes that have derivatives."""
-    return value is wrt or bool(path(nodes, [wrt], [value]))
+    return following
 
 
 def is_smooth(value: Value) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The arrays whose derivatives are taken, and those they are taken by: traced arrays of the current evaluation."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -112,14 +113,15 @@ class Variables:
         self.root = root
         self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
-        for value, plain in recorder.plain_numbers.items():
-            self._check_plain(value, plain)
+        if recorder.plain_numbers:
+            self._check_plain(recorder.plain_numbers)
 
-    def _check_plain(self, value: Value, plain: PlainNumber) -> None:
+    def _check_plain(self, plain_numbers: Mapping[Value, PlainNumber]) -> None:
         """Raise an error if a value that a function made a plain number of depends on the arrays."""
-        nodes = self.recorder.graph.nodes
-        for number, variable in enumerate(self.values):
-            if forward.depends(nodes, value, variable):
+        computed = [forward.computed_from(self.recorder.graph.nodes, variable) for variable in self.values]
+        for value, plain in plain_numbers.items():
+            number = next((number for number, values in enumerate(computed) if value in values), None)
+            if number is not None:
                 where = recorders.describe_location(plain.where)
                 raise GradientError(
                     f"{self.function}: {plain.by} at {where} made a plain number of a value that depends on "

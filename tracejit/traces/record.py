@@ -141,13 +141,13 @@ def _committing(recorded: Recording, stores: Stores, call: Call) -> Recording:
 
 def _plain_inputs(recorder: recorders.Recorder) -> dict[int, PlainNumber]:
     """Return the numbers of the inputs that plain numbers without a derivative depend on, and who made these."""
-    nodes = recorder.graph.nodes
-    return {
-        number: plain
-        for value, plain in recorder.plain_numbers.items()
-        for number, read in enumerate(recorder.graph.inputs)
-        if forward.depends(nodes, value, read)
-    }
+    found: dict[int, PlainNumber] = {}
+    for number, read in enumerate(recorder.graph.inputs if recorder.plain_numbers else ()):
+        computed = forward.computed_from(recorder.graph.nodes, read)
+        for value, plain in recorder.plain_numbers.items():
+            if value in computed:
+                found[number] = plain
+    return found
 
 
 def _is_kept(recorder: recorders.Recorder) -> bool:

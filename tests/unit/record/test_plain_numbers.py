@@ -15,6 +15,7 @@ import pytest
 from scipy import integrate, optimize
 
 import tracejit as tj
+from tracejit.autodiff import forward
 
 pytestmark = pytest.mark.usefixtures("python_backend")
 
@@ -245,3 +246,22 @@ def test_code_without_source_says_nothing() -> None:
     names: dict[str, Any] = {"math": math}
     exec(compile("def fun(x): return math.sin(x) * x", "<nowhere>", "exec"), names)
     assert derivative(names["fun"]) == pytest.approx(math.sin(2.0))
+
+
+def test_the_graph_is_walked_once_for_each_array_however_many_numbers_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    walks = []
+    walk = forward._following
+    monkeypatch.setattr(forward, "_following", lambda nodes, wrt: walks.append(wrt) or walk(nodes, wrt))
+    counts = []
+    for numbers in (1, 20):
+
+        def both(x: Any, y: Any, numbers: int = numbers) -> Any:
+            total = sum([y * math.exp(x * number) for number in range(numbers)], 0.0)
+            return total, tj.dlgradient(total, y)
+
+        walks.clear()
+        tj.dlaccelerate(both)(tj.dlarray(0.5), tj.dlarray(2.0))
+        counts.append(len(walks))
+    assert counts[0] == counts[1] > 0
