@@ -23,7 +23,7 @@ from tracejit.record.number import Number
 from tracejit.record.plain_numbers import note
 from tracejit.util import html
 from tracejit.util.arguments import integers
-from tracejit.util.compositions import advice
+from tracejit.util.compositions import DRAWS, METHODS_OF_NDARRAYS, advice
 from tracejit.util.frames import called_by, called_method, is_storing, scipy_call
 from tracejit.util.text import brief
 
@@ -154,22 +154,6 @@ def _converted(array: "dlarray") -> np.ndarray:
     return data
 
 
-# Methods that convert their arguments, of which NumPy asks nobody; what to write in their place.
-_METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.searchsorted(w, x)"}
-# Methods of NumPy's generators, and functions of np.random, by the numbers that stand for them in a trace.
-_UNIFORM = "np.searchsorted(np.cumsum(p), tj.rand(n, like=p)) for n numbers with the probabilities p"
-_DRAWS = {
-    "choice": _UNIFORM,
-    "multinomial": _UNIFORM,
-    "binomial": "tj.rand(n, like=p) < p for n single trials",
-    "normal": "m + s * tj.randn(n, like=m)",
-    "multivariate_normal": "m + tj.randn(n, like=m) @ np.linalg.cholesky(c).T",
-    "uniform": "a + (b - a) * tj.rand(n, like=a)",
-    "exponential": "-s * np.log1p(-tj.rand(n, like=s))",
-    "permutation": "tj.take(x, tj.randperm(n), axis=0)",
-}
-
-
 def _refuse_conversion(array: "dlarray", target: str) -> None:
     """Raise the error for a traced array that is to become `target`."""
     scipy = scipy_call()
@@ -180,15 +164,15 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
         )
     method = called_method()
-    if method in _METHODS_OF_NDARRAYS:
+    if method in METHODS_OF_NDARRAYS:
         raise TraceError(
             f"{method}: the method of an ndarray takes no traced dlarray ({recorder.describe(array)} at "
-            f"{recorder.describe_location(recorder.user_location())}); write {_METHODS_OF_NDARRAYS[method]}."
+            f"{recorder.describe_location(recorder.user_location())}); write {METHODS_OF_NDARRAYS[method]}."
         )
-    if method in _DRAWS:
+    if method in DRAWS:
         raise TraceError(
             f"{method}: NumPy's random numbers take no traced dlarray ({recorder.describe(array)} at "
-            f"{recorder.describe_location(recorder.user_location())}); write {_DRAWS[method]}. If the value is meant "
+            f"{recorder.describe_location(recorder.user_location())}); write {DRAWS[method]}. If the value is meant "
             "to be a constant, use extractdata."
         )
     raise TraceError(

@@ -44,11 +44,7 @@ class SeenArray:
 
     def lies_between(self, array: np.ndarray) -> bool:
         """Return whether the memory lies between the ends of another array of the same owner."""
-        if self.data is array or not self.data.size or not array.size:
-            return False
-        bounds = np.lib.array_utils.byte_bounds
-        (low, high), (first, last) = bounds(self.data), bounds(array)
-        return first <= low and high <= last
+        return bool(self.data is not array and self.data.size and array.size) and is_within(self.data, array)
 
     def is_view_of(self, array: np.ndarray) -> bool:
         """Return whether the elements are elements of another array of the same owner, in each array laid out like it.
@@ -214,6 +210,13 @@ def _holds(array: np.ndarray, view: np.ndarray) -> bool:
         if first + sum(step // stride * (count - 1) for step, count in mine) >= size:
             return False
     return not steps and not rest
+
+
+def is_within(view: np.ndarray, array: np.ndarray) -> bool:
+    """Return whether the memory of an array lies between the ends of another one."""
+    bounds = np.lib.array_utils.byte_bounds
+    (low, high), (first, last) = bounds(view), bounds(array)
+    return bool(first <= low and high <= last)
 
 
 def owner_of(array: np.ndarray) -> np.ndarray:

@@ -142,7 +142,7 @@ def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") ->
         arrays in such a container; if the result is one, such a container of these.
 
     Raises:
-        ArgumentError: if `fun` is no function, `x` is not made of arrays, or `mode` is another one.
+        ArgumentError: if `fun` is no function, `x` is not made of arrays, or `mode` is none of these.
         GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
 
     Examples:

@@ -95,7 +95,6 @@ from tracejit.nn.layers.recurrent import GRU, LSTM, BiLSTM
 from tracejit.nn.layout import DataLayout
 from tracejit.nn.network import dlnetwork
 from tracejit.nn.tables import LearnablesTable, StateTable
-from tracejit.util.missing import unknown_layer
 
 __all__ = [
     "GRU",
@@ -193,4 +192,6 @@ def __getattr__(name: str) -> typing.NoReturn:
     """
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tracejit.util.missing import unknown_layer
+
     raise unknown_layer(name, __all__)

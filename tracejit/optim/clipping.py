@@ -31,7 +31,7 @@ def clipgradients(grads: Any, threshold: Any, method: str = "l2norm") -> Any:
         Gradients in the same containers. Norms are computed in float64.
 
     Raises:
-        ArgumentError: if `threshold` is no number or not more than 0, or `method` is another one.
+        ArgumentError: if `threshold` is no number or not more than 0, or `method` is none of these.
         DTypeError: if a gradient is not of floating point.
 
     Examples:

@@ -28,7 +28,7 @@ from tracejit.traces.devices import gpu
 from tracejit.util import devices
 from tracejit.util.arguments import callable_, is_option, number_of_things, positive
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import brief, count
+from tracejit.util.text import brief, count, one_of
 
 _FUNCTION = "lbfgsupdate"
 _EPSILON = 2.0**-52
@@ -177,7 +177,7 @@ def lbfgsupdate(
         )
     if not is_option(line_search_method, METHODS):
         raise ArgumentError(
-            f"{_FUNCTION}: line_search_method must be {listed_methods()}, not {brief(line_search_method)}."
+            f"{_FUNCTION}: line_search_method must be {one_of(METHODS)}, not {brief(line_search_method)}."
         )
     most = number_of_things(_FUNCTION, "max_num_line_search_iterations", max_num_line_search_iterations)
     size = step_size(_FUNCTION, initial_step_size)
@@ -202,12 +202,6 @@ def lbfgsupdate(
         history = (*history, last)[-state.history_size :]
     state = problem.state(state._replace(history=history), found, "completed", step)
     return problem.put_back(found.params), state
-
-
-def listed_methods() -> str:
-    """Return the names of line searches, as errors list them."""
-    *names, last = [f'"{name}"' for name in METHODS]
-    return f"{', '.join(names)} or {last}"
 
 
 def step_size(function: str, value: Any) -> float | str | None:

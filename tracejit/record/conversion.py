@@ -94,10 +94,8 @@ def _lies_on_device(x: Any) -> bool:
 
 def _as_numpy_does(x: Any) -> np.ndarray:
     """Return an object as an ndarray; a method __array__ of the user's is reported."""
-    if type(x) in _LISTS or not hasattr(type(x), "__array__"):
-        return asarray(x)
-    with monitor.resumed():
-        return asarray(x)
+    is_answered = type(x) not in _LISTS and hasattr(type(x), "__array__")
+    return monitor.watched(asarray, x) if is_answered else asarray(x)
 
 
 def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:

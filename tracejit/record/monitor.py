@@ -108,6 +108,12 @@ def resumed() -> Iterator[None]:
             sys.settrace(None)
 
 
+def watched(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function of NumPy for the user; a method of the user's that it calls (__array__) is reported."""
+    with resumed():
+        return function(*args, **kwargs)
+
+
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""

@@ -404,12 +404,6 @@ class _Method(NamedTuple):
             setattr(self.owner, self.name, new)
 
 
-def watched(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call NumPy's function for a substitute; if that calls a method of the user's (__array__), it is reported."""
-    with monitor.resumed():
-        return function(*args, **kwargs)
-
-
 def original(function: Any) -> Any:
     """Return the function of NumPy that stands outside of recordings where `function` does inside one."""
     return function._original if isinstance(function, Patched) else function

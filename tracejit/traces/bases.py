@@ -2,9 +2,9 @@
 """Views that NumPy made of arrays which a replay finds: ``self.columns = self.w.reshape(8, -1).T`` of an ndarray.
 
 A replay makes such a view again, of the array that is there at that time. It must not take an older view for that
-array: where ``self.columns`` was read, two arrays show the memory of ``self.w``. What the places that are assigned held
-before the call does not count, unless there is nothing else. If two arrays are left, a replay could find either in
-other memory, so that the function is not replayed.
+array: where ``self.columns`` was read, two arrays show the memory of ``self.w``. An array that is replaced by an
+assignment is left out, if there is another one. If two are left, a replay could find either in other memory, so that
+the function is not replayed.
 """
 
 import sys
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracejit.capture.arrays import owner_of
+from tracejit.capture.arrays import is_within, owner_of
 from tracejit.capture.changes import Assignment
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import arrays_inside
@@ -78,13 +78,11 @@ class Bases:
         owner = owner_of(view)
         if not view.size or _memory(owner) is None:
             return None
-        low, high = np.lib.array_utils.byte_bounds(view)
-        bases = []
-        for array in self._reads.reached_arrays():
-            if array is not view and owner_of(array) is owner:
-                first, last = np.lib.array_utils.byte_bounds(array)
-                if first <= low and high <= last:
-                    bases.append(array)
+        bases = [
+            array
+            for array in self._reads.reached_arrays()
+            if array is not view and owner_of(array) is owner and is_within(view, array)
+        ]
         if len(bases) > 1:
             replaced = {
                 id(x) for change in self._changes for x in (change.before, *arrays_inside(change.before))

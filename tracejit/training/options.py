@@ -12,7 +12,7 @@ from tracejit.optim.lbfgs import step_size
 from tracejit.optim.line_search import METHODS
 from tracejit.util.arguments import flag, is_option, number_of_things, positive, real
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import brief
+from tracejit.util.text import brief, one_of
 
 _FUNCTION = "trainingoptions"
 SOLVERS = {"sgdm": 0.01, "adam": 0.001, "rmsprop": 0.001, "lbfgs": 1.0}
@@ -219,7 +219,7 @@ def trainingoptions(
 def _checked(given: dict[str, Any]) -> TrainingOptions:
     solver = given["solver"]
     if not is_option(solver, SOLVERS):
-        raise ArgumentError(f"{_FUNCTION}: solver must be {_listed(tuple(SOLVERS))}, not {brief(solver)}.")
+        raise ArgumentError(f"{_FUNCTION}: solver must be {one_of(SOLVERS)}, not {brief(solver)}.")
     chosen = {name: _choice(name, given[name]) for name in _CHOICES}
     counts: dict[str, Any] = {
         name: number_of_things(_FUNCTION, name, given[name])
@@ -262,19 +262,15 @@ def _checked(given: dict[str, Any]) -> TrainingOptions:
 
 def _check_solver_has(options: TrainingOptions, given: dict[str, Any]) -> None:
     """Check that the solver has all options that were given with other values than they have by default."""
+    parameters = inspect.signature(trainingoptions).parameters
     for name, solvers in _SOLVERS_WITH.items():
-        default = inspect.signature(trainingoptions).parameters[name].default
+        default = parameters[name].default
         changed = given[name] is not None if default is None else getattr(options, name) != default
         if changed and options.solver not in solvers:
             raise ArgumentError(
                 f'{_FUNCTION}: {name} is no option of the solver "{options.solver}"; leave it out. It is one of '
-                f"{_listed(solvers)}."
+                f"{one_of(solvers)}."
             )
-
-
-def _listed(options: tuple[str, ...]) -> str:
-    quoted = [f'"{option}"' for option in options]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
 def _choice(name: str, value: Any) -> Any:
@@ -282,7 +278,7 @@ def _choice(name: str, value: Any) -> Any:
         return value
     function = ", or a function" if name == "learn_rate_schedule" else ""
     raise ArgumentError(
-        f"{_FUNCTION}: {name} must be {_listed(_CHOICES[name])}{function}, not {brief(value)}."
+        f"{_FUNCTION}: {name} must be {one_of(_CHOICES[name])}{function}, not {brief(value)}."
     )
 
 
@@ -307,7 +303,7 @@ def _metrics(given: Any) -> Mapping[str, Callable[..., Any]]:
         isinstance(name, str) and name not in taken and callable(function) for name, function in given.items()
     ):
         raise ArgumentError(
-            f"{_FUNCTION}: metrics must be a dict with a function for each name other than {_listed(taken)}, not "
+            f"{_FUNCTION}: metrics must be a dict with a function for each name other than {one_of(taken)}, not "
             f"{brief(given)}."
         )
     return dict(given)

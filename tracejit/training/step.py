@@ -117,7 +117,7 @@ class TrainingStep:
         self._evaluate = self.compiled(self._evaluated)
 
     def compiled(self, function: Function) -> Function:
-        """Return a function that is accelerated, or only evaluated where the options say so."""
+        """Return the function accelerated, or evaluated uncompiled if that is what the options say."""
         if self.options.acceleration == "auto":
             return _Replayed(dlaccelerate(function, audit=False))
         return lambda *arguments: dlfeval(function, *arguments)

@@ -105,11 +105,12 @@ def trainnet(
 
 def _queue(name: str, data: Any, options: TrainingOptions) -> minibatchqueue:
     """Return a queue of data, beside that of the user."""
+    takes_all = options.solver == "lbfgs" and name == "data"  # in one mini-batch
     if isinstance(data, minibatchqueue):
         queue = copy.copy(data)
     elif isinstance(data, (tuple, list)) and data:
         queue = minibatchqueue(*data, mini_batch_size=options.mini_batch_size, output_cast=None)
-        if options.solver == "lbfgs" and name == "data":
+        if takes_all:
             queue = minibatchqueue(*data, mini_batch_size=max(queue.num_observations, 1), output_cast=None)
     else:
         raise ArgumentError(
@@ -120,7 +121,7 @@ def _queue(name: str, data: Any, options: TrainingOptions) -> minibatchqueue:
             f"{_FUNCTION}: {name} has {count(queue.num_observations, 'observation')} and no mini-batch of "
             f"{queue.mini_batch_size}."
         )
-    if options.solver == "lbfgs" and name == "data" and len(queue) > 1:
+    if takes_all and len(queue) > 1:
         raise ArgumentError(
             f'{_FUNCTION}: the solver "lbfgs" takes all observations at once, but data has {len(queue)} mini-batches '
             f"of {queue.mini_batch_size}; set mini_batch_size to {queue.num_observations}."

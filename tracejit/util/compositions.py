@@ -110,6 +110,22 @@ WITH_DERIVATIVES = {
 }
 """The remedy for a function that makes plain numbers of traced values, by its name or that of its module."""
 
+_BY_PROBABILITIES = "np.searchsorted(np.cumsum(p), tj.rand(n, like=p)) for n numbers with the probabilities p"
+DRAWS = {
+    "choice": _BY_PROBABILITIES,
+    "multinomial": _BY_PROBABILITIES,
+    "binomial": "tj.rand(n, like=p) < p for n single trials",
+    "normal": "m + s * tj.randn(n, like=m)",
+    "multivariate_normal": "m + tj.randn(n, like=m) @ np.linalg.cholesky(c).T",
+    "uniform": "a + (b - a) * tj.rand(n, like=a)",
+    "exponential": "-s * np.log1p(-tj.rand(n, like=s))",
+    "permutation": "tj.take(x, tj.randperm(n), axis=0)",
+}
+"""The remedy for a method of NumPy's generators, or a function of np.random: numbers that a trace draws."""
+
+METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.searchsorted(w, x)"}
+"""The remedy for a method of an ndarray that converts its arguments, of which NumPy asks nobody."""
+
 OF_SPARSE = (
     "with S = S.tocoo() outside, S @ x is np.bincount(S.row, S.data * x[S.col], S.shape[0]), with derivatives; a small "
     "matrix may be dense, S.toarray()"

@@ -2,7 +2,7 @@
 """Counts, sizes, times and names in words, and tables."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracejit.util.uninterrupted import is_of_handler
@@ -33,6 +33,16 @@ def name_of(function: Any) -> str:
     return str(
         getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__)
     )
+
+
+def one_of(options: Iterable[str]) -> str:
+    """Return options as errors list them.
+
+    >>> one_of(["sum", "mean", "none"]), one_of(["sum"])
+    ('"sum", "mean" or "none"', '"sum"')
+    """
+    *others, last = [f'"{option}"' for option in options]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def differing_first(alike: Sequence[Sequence[object]]) -> list[int]:

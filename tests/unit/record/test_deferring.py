@@ -78,14 +78,19 @@ def _outcomes(operation: Callable[[Any], Any], x: np.ndarray, is_number: bool) -
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("is_number", [False, True])
-@pytest.mark.parametrize("name", (*_REFLECTED, *_COMPARED, *_IN_PLACE))
+@pytest.mark.parametrize(
+    ("name", "is_number"),
+    [
+        (name, is_number)
+        for name in (*_REFLECTED, *_COMPARED, *_IN_PLACE)
+        for is_number in (False, True)
+        if not (is_number and "matmul" in name)  # numbers of NumPy have no @
+    ],
+)
 @pytest.mark.parametrize("kind", [Placeless, Bare, Overriding, Prior, PriorArray])
 def test_operands_answer_as_with_numpy(kind: type, name: str, is_number: bool) -> None:
     x = np.array([3, 2]) if name in _OF_INTEGERS else np.array([3.0, 2.0])
     other, operation = kind(), _operation(name)
-    if is_number and "matmul" in name:
-        pytest.skip("numbers of NumPy have no @")
     expected = _outcome(lambda: operation(x[0] if is_number else x.copy(), other))
     for found in _outcomes(lambda x: operation(x, other), x, is_number):
         assert found == expected

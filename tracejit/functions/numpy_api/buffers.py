@@ -23,7 +23,7 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
 from tracejit.functions.numpy_api.seen import without_flat
-from tracejit.record import patches, views
+from tracejit.record import monitor, patches, views
 
 _Function = Callable[..., Any]
 
@@ -31,14 +31,14 @@ _Function = Callable[..., Any]
 def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is list:  # what an array is to be like
         args = (lists.as_array_of_list(args[0]), *args[1:])
-    made = patches.watched(original, *args, **kwargs)
+    made = monitor.watched(original, *args, **kwargs)
     return made if is_kept else as_private(made)
 
 
 def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     if args and type(args[0]) is list:
         args = (lists.as_array_of_list(args[0]), *args[1:])
-    made = patches.watched(original, *args, **kwargs)
+    made = monitor.watched(original, *args, **kwargs)
     if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
         made[...] = 0  # what memory happens to hold would differ from one recording to the next
     return made if is_kept else as_private(made)
@@ -67,9 +67,9 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
     if isinstance(data, (list, tuple)):
         if holds_traced(data):
             return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
-        made = patches.watched(original, data, dtype, **kwargs)
+        made = monitor.watched(original, data, dtype, **kwargs)
         return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
-    made = patches.watched(original, data, dtype, **kwargs)
+    made = monitor.watched(original, data, dtype, **kwargs)
     return as_private(made) if type(data) is float and not is_kept else made
 
 
@@ -84,7 +84,7 @@ def _seen_as(
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and holds_traced(data):
         return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
-    return patches.watched(
+    return monitor.watched(
         original, data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs})
     )
 
@@ -95,7 +95,7 @@ _ORDERED: dict[_Function, Any] = {np.ascontiguousarray: "C", np.asfortranarray: 
 def _arange(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     args, kwargs = lists.arguments(original, args, kwargs)
     answer = unasked.range_of(*args, **kwargs)
-    return patches.watched(original, *args, **kwargs) if answer is NotImplemented else answer
+    return monitor.watched(original, *args, **kwargs) if answer is NotImplemented else answer
 
 
 def _as_asked(

@@ -15,7 +15,7 @@ from tracejit.functions import elementwise, reductions
 from tracejit.functions.numpy_api import seen
 from tracejit.functions.numpy_api.lists import as_array_of_list, holds_traced, is_traced, stacked
 from tracejit.functions.refusals import refuse
-from tracejit.record import patches, recorder, views
+from tracejit.record import monitor, patches, recorder, views
 from tracejit.record.guards import Decides
 
 _Function = Callable[..., Any]
@@ -29,7 +29,7 @@ def _finite(original: _Function, is_kept: bool, a: Any, dtype: Any = None, order
     """Answer np.asarray_chkfinite: that all elements are finite is a guard."""
     a = as_array_of_list(a)
     if not isinstance(a, dlarray):
-        return patches.watched(original, a, dtype, order)
+        return monitor.watched(original, a, dtype, order)
     array = as_array(a if dtype is None else elementwise.cast(a, dtype))
     fine = reductions.all(elementwise.isfinite(array))
     if not bool(recorder.need_value(fine, "np.asarray_chkfinite", Decides.TRUTH)):
@@ -43,7 +43,7 @@ def _required(
     """Answer np.require."""
     a = as_array_of_list(a)
     if not isinstance(a, dlarray):
-        return patches.watched(original, a, dtype, requirements, **kwargs)
+        return monitor.watched(original, a, dtype, requirements, **kwargs)
     letters = {name[0].upper() for name in requirements or ()}
     array = as_array(a if dtype is None else elementwise.cast(a, dtype))
     if views.is_scalar(array):
@@ -82,7 +82,7 @@ def _from_iterable(
     """Answer np.fromiter."""
     parts = list(iter) if count < 0 else list(islice(iter, count))
     if len(parts) < count or not parts or not holds_traced(parts):
-        return patches.watched(original, parts, dtype, count, **kwargs)
+        return monitor.watched(original, parts, dtype, count, **kwargs)
     return stacked(parts, dtype)
 
 
