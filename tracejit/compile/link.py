@@ -39,7 +39,13 @@ def linker_version() -> str | None:
 
 @cache
 def _library() -> Any:
-    """Return the linker's library, None without one."""
+    """Return the linker's library, None without one, or where it cannot be loaded."""
+    with suppress(OSError, AttributeError):  # the loader of the system, and a library that lacks a function
+        return _loaded()
+    return None
+
+
+def _loaded() -> Any:
     version = linker_version()
     if version is None:
         return None
@@ -54,6 +60,14 @@ def _library() -> Any:
                     getattr(library, function).argtypes = (c_void_p, c_void_p)
             return library
     return None
+
+
+def description() -> str:
+    """Return what translates PTX, in words."""
+    version = linker_version()
+    if version is None:
+        return "none; the driver translates PTX"
+    return version if _library() else f"{version}, which cannot be loaded; the driver translates PTX"
 
 
 def cubin_of(ptx: str, capability: Capability) -> bytes | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
-from tracejit.compile.link import linker_version
+from tracejit.compile import link
 from tracejit.config import settings
 from tracejit.doctor.facts import describe_device, version_of
 from tracejit.errors import BoundsError, DeviceError
@@ -92,7 +92,7 @@ def _device(on: Driver) -> dict[str, str]:
     return {
         "GPU": describe_device(),
         "driver": f"for CUDA {on.version // 1000}.{on.version % 1000 // 10}",
-        "linker": linker_version() or "none; the driver translates PTX",
+        "linker": link.description(),
         "cuBLASLt": library_of_products(on)[1],
         "versions": ", ".join(versions),
     }

@@ -3,6 +3,7 @@
 
 import json
 from functools import cache
+from pathlib import Path
 
 import pytest
 from fake_cublas import fake_cublas
@@ -10,6 +11,8 @@ from fake_driver import FakeLibrary, fake_device
 from llvm_texts import NEEDS_LLVM_22
 
 from tracejit import cli
+from tracejit.compile import link
+from tracejit.compile.capability import Capability
 from tracejit.config import settings
 from tracejit.doctor import cuda, facts
 from tracejit.errors import DeviceError
@@ -74,6 +77,37 @@ def test_without_a_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         assert facts.gpu()[0] is None
         with pytest.raises(DeviceError):
             facts.describe_device()
+
+
+def test_with_an_old_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fake = FakeLibrary()
+    fake.version = 11080
+    monkeypatch.setattr(library, "load", lambda: fake)
+    with drivers.replaced(None):
+        assert cli.main(["doctor", "--cuda"]) == 1
+        assert "the NVIDIA driver is too old: it is made for CUDA 11.8, expected 12.0" in capsys.readouterr().err
+        assert facts.gpu()[0] is None
+
+
+def test_a_linker_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its package is there, but not its library: the driver translates PTX, as without the package."""
+
+    class File:
+        name, suffix = "libnvJitLink.so.13", ".13"
+
+        def locate(self) -> Path:
+            return tmp_path / self.name
+
+    monkeypatch.setattr(link, "linker_version", lambda: "nvidia-nvjitlink 13.0.88")
+    monkeypatch.setattr(link.importlib.metadata, "files", lambda package: [File()])
+    link._library.cache_clear()
+    try:
+        assert link.cubin_of("", Capability(8, 0)) is None
+        assert link.description() == (
+            "nvidia-nvjitlink 13.0.88, which cannot be loaded; the driver translates PTX"
+        )
+    finally:
+        link._library.cache_clear()
 
 
 def test_a_gpu_is_a_fact() -> None:
