@@ -23,8 +23,7 @@ from tracejit.aval import NUMBERS, NUMPY_NUMBERS, describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
-from tracejit.record.memory import is_same_memory
-from tracejit.util.devices import OnDevice
+from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import WriteError
+from tracejit.util.devices import is_same_memory, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -175,7 +176,7 @@ class Memories:
             WriteError: if it shares memory with an array that was written, and shows it in another way.
         """
         for root, memory in self.changed:
-            if np.may_share_memory(memory, data):
+            if may_share_memory(memory, data):
                 check_same(memory, data, f"an array that {name} reads besides its arguments", name)
                 return root
         self.read[id(data)] = data
@@ -189,9 +190,7 @@ class Memories:
         """
         data = root._data
         for number, (_, other) in enumerate(self.sources):
-            if np.may_share_memory(
-                data, other
-            ):  # the states of generators are sources too, and have no place
+            if may_share_memory(data, other):  # the states of generators are sources too, and have no place
                 check_same(data, other, self.place(number), name)
         for other in self.read.values():
             check_same(data, other, f"an array that {name} reads besides its arguments", name)
@@ -256,15 +255,6 @@ def _end(array: Any, done: set[int]) -> None:
     array._value = None
 
 
-def is_same_memory(first: np.ndarray, second: np.ndarray) -> bool:
-    """Return whether two arrays show the same elements in the same way."""
-    return bool(_location(first) == _location(second))
-
-
-def _location(array: np.ndarray) -> Any:
-    return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
-
-
 def check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> None:
     """Check that an array shares no memory with one that is written, or shows the same elements in the same way.
 
@@ -277,7 +267,7 @@ def check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> 
     Raises:
         WriteError: if it shares memory and shows it in another way.
     """
-    if np.may_share_memory(written, other) and not is_same_memory(written, other):
+    if may_share_memory(written, other) and not is_same_memory(written, other):
         raise WriteError(
             f"write: {what} shares memory with an array that {name} writes, and shows it in another way, which a trace "
             "cannot follow. Pass a copy of one of them, or pass the array that both are views of and slice it inside."

@@ -11,8 +11,8 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, is_same_memory, root_of
-from tracejit.util.devices import OnDevice, may_share_memory
+from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
+from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -216,9 +216,15 @@ def check_writeable(array: Any) -> None:
         WriteError: if it is read-only.
     """
     if isinstance(array._data, OnDevice):
+        what, current = f"write: {recorder.describe(array)} lies on {array._data.device}", recorder.recorder()
+        if current is not None and current.accelerating:  # the arguments of which are copies on the host
+            raise WriteError(
+                f"{what}, where {current.name} writes into its arguments only; pass it as an argument, or assign a "
+                "new array (self.x = self.x + y)."
+            )
         raise WriteError(
-            f"write: {recorder.describe(array)} lies on {array._data.device}, where only accelerated functions write; "
-            "write in a function that dlaccelerate made, or compute a new array (x = x + y, where)."
+            f"{what}, where only accelerated functions write; write in a function that dlaccelerate made, or compute a "
+            "new array (x = x + y, where)."
         )
     if not array._data.flags.writeable:
         raise WriteError(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.ops import Layout
-from tracejit.record.memory import is_same_memory
+from tracejit.util.devices import is_same_memory, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -48,7 +48,7 @@ def aliases_of(targets: Sequence[int], arrays: Sequence[np.ndarray]) -> frozense
     pairs = set()
     for target in targets:
         for number, other in enumerate(arrays):
-            if number != target and np.may_share_memory(arrays[target], other):
+            if number != target and may_share_memory(arrays[target], other):
                 if not is_same_memory(arrays[target], other):
                     return None
                 pairs.add((min(target, number), max(target, number)))

@@ -2,7 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -35,14 +35,19 @@ from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.places import guard_places
 from tracejit.traces.stores import Stores
 from tracejit.traces.trace import Trace
+from tracejit.util.devices import OnDevice
 from tracejit.util.frames import global_names
 from tracejit.util.named_tuples import NamedTuple
 
 loops.install()
 
 
-def _nothing() -> None:
+def _nothing(call: Call) -> None:
     """Do nothing."""
+
+
+def _same(result: Any) -> Any:
+    return result
 
 
 class Recording(NamedTuple):
@@ -52,13 +57,15 @@ class Recording(NamedTuple):
     result      of the function
     needed      for number arguments that should be inputs of the trace but are needed as Python numbers: by the number
                 of the leaf, what needs the number, and where
-    commit      puts what the function has stored into the objects around it, to be called once
+    commit      puts what the function has stored into the objects around it, given the caller's call; called once
+    read        the arrays on a device that the function read besides its arguments
     """
 
     trace: Trace | None
     result: Any
     needed: dict[int, tuple[str, Where]]
-    commit: Callable[[], None] = _nothing
+    commit: Callable[[Call], None] = _nothing
+    read: Sequence[OnDevice] = ()
 
 
 def record(
@@ -67,6 +74,7 @@ def record(
     call: Call,
     outer: recorders.Recorder | None = None,
     write: bool = True,
+    place: Callable[[Any], Any] = _same,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -77,6 +85,8 @@ def record(
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
         write: whether what the function writes into its arguments reaches the caller's arrays.
+        place: returns the result, and what is stored, with arrays where they belong. It may fail, so it is called
+            before anything is written or stored.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
@@ -99,6 +109,7 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
+        read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -126,17 +137,18 @@ def record(
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept = trace if _is_kept(recorder) else None
-    recorded = _committing(Recording(kept, result.assemble(arrays), recorder.needed), stores, call)
+    returned = place(result.assemble(arrays))
+    recorded = _committing(Recording(kept, returned, recorder.needed, read=read), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
 
 
-def _committing(recorded: Recording, stores: Stores, call: Call) -> Recording:
+def _committing(recorded: Recording, stores: Stores) -> Recording:
     """Return a recording whose result is without what is stored, which its commit stores."""
     if not stores.stores:
         return recorded
     result, stored = recorded.result if stores.returns else (recorded.result, ())
-    return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored, call))
+    return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored))
 
 
 def _plain_inputs(recorder: recorders.Recorder) -> dict[int, PlainNumber]:

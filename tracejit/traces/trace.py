@@ -131,7 +131,7 @@ class Replayable:
         from tracejit.traces import device_arrays
 
         effects = self.effects
-        if effects.targets and not device_arrays.fit(effects, memory, inputs):
+        if effects.targets and not effects.fit(memory):
             return None
         try:
             outputs: list[Any] = self.replay(inputs)
@@ -141,8 +141,7 @@ class Replayable:
         contents = outputs[first : first + len(effects.targets)]
         if self.writes_inputs:
             contents = [inputs[number] for number in effects.targets]
-        for number, content in zip(effects.targets, contents, strict=True):
-            device_arrays.write(memory[number], content)
+        device_arrays.write([memory[number] for number in effects.targets], contents)
         return outputs
 
     def _fetched(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:

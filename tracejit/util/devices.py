@@ -22,6 +22,16 @@ class OnDevice:
         """The name of the device, such as "cuda:0"."""
         raise NotImplementedError
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first address of the elements, and that behind them."""
+        raise NotImplementedError
+
+    @property
+    def location(self) -> Any:
+        """What is equal for arrays that show the same elements in the same way."""
+        raise NotImplementedError
+
     def host(self) -> np.ndarray:
         """Return a copy of the elements in the memory of the host, after all work on them."""
         raise NotImplementedError
@@ -68,9 +78,23 @@ def is_view_of(result: np.ndarray, x: np.ndarray) -> bool:
 
 def may_share_memory(x: Any, y: Any) -> bool:
     """Return whether the elements of two arrays may lie in the same memory."""
-    if isinstance(x, OnDevice) or isinstance(y, OnDevice):
-        return x is y  # what an op gives on a device has memory of its own
-    return bool(np.may_share_memory(x, y))
+    if not (isinstance(x, OnDevice) or isinstance(y, OnDevice)):
+        return bool(np.may_share_memory(x, y))
+    if not (isinstance(x, OnDevice) and isinstance(y, OnDevice)):
+        return False
+    (low, high), (first, last) = x.span, y.span
+    return x is y or (low < last and first < high)
+
+
+def is_same_memory(x: Any, y: Any) -> bool:
+    """Return whether two arrays show the same elements in the same way."""
+    return bool(_location(x) == _location(y))
+
+
+def _location(x: Any) -> Any:
+    if isinstance(x, OnDevice):
+        return x.location
+    return (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype)
 
 
 def on_host(data: Any) -> Any:

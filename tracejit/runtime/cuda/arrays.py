@@ -152,6 +152,11 @@ class DeviceArray(OnDevice):
         return low, high
 
     @property
+    def location(self) -> Any:
+        """What is equal for arrays that show the same elements in the same way."""
+        return self.device, self.address, self.kind
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         strides = None if self.flags.c_contiguous else self.strides
         with self.on.lanes.order:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recorded calls and replays on a GPU: what they write and store, where it lies, and what a failed one leaves."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_driver import FakeLibrary
+from llvm_texts import NEEDS_LLVM_22
+
+import tracejit as tj
+from tracejit.errors import DeviceError, DeviceMemoryError, WriteError
+
+F32 = np.float32
+pytestmark = NEEDS_LLVM_22
+
+
+def address(array: Any) -> int:
+    place: int = array.__cuda_array_interface__["data"][0]
+    return place
+
+
+def foreign(array: Any, **more: Any) -> Any:
+    """Return an array of another library with the elements of one of ours."""
+    interface = {**array.__cuda_array_interface__, **more}
+    return type("Foreign", (), {"__cuda_array_interface__": interface, "keeps": array})()
+
+
+class _Holder:
+    """An object with attributes."""
+
+    kept: Any = None
+    last: Any = None
+
+
+def test_a_recording_without_memory_for_its_result_writes_nothing_on_the_host(fake: FakeLibrary) -> None:
+    holder = _Holder()
+    holder.kept = tj.dlarray(np.zeros(3, F32))
+
+    def count(x: Any) -> Any:
+        x += 1
+        holder.last = x * 2
+        holder.kept += 1
+        return x.sum()
+
+    function, x = tj.dlaccelerate(count, target="cuda"), np.zeros(3, F32)
+    for number in range(3):
+        for allowed in range(1, 4 if number < 2 else 2):  # memory for the argument, and for some of the results
+            calls = iter(range(allowed))
+            original = FakeLibrary._cuMemAllocAsync
+
+            def allocate(self: Any, *arguments: Any, calls: Any = calls, original: Any = original) -> Any:
+                return 2 if next(calls, None) is None else original(self, *arguments)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(FakeLibrary, "_cuMemAllocAsync", allocate)
+                with pytest.raises(DeviceMemoryError):
+                    function(x)
+            last = None if number == 0 else holder.last.tolist()
+            assert x.tolist() == holder.kept.tolist() == [number] * 3
+            assert last == (None if number == 0 else [2.0 * number] * 3)
+        assert function(x).item() == 3 * (number + 1)
+
+
+def test_a_replay_that_fails_between_its_writes_writes_nothing_on_the_host(
+    fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(x: Any, y: Any) -> None:
+        x += 1
+        y += 2
+
+    function, x, y = tj.dlaccelerate(count, target="cuda"), np.zeros(3, F32), np.zeros(4, F32)
+    for _ in range(3):
+        function(x, y)
+    copies = iter([None, 1])
+    monkeypatch.setattr(FakeLibrary, "_cuMemcpyDtoHAsync_v2", lambda self, *arguments: next(copies))
+    with pytest.raises(DeviceError):
+        function(x, y)
+    assert x.tolist() == [3.0] * 3 and y.tolist() == [6.0] * 4
+
+
+def test_what_a_recording_stores_lies_where_replays_store_it(fake: FakeLibrary) -> None:
+    """Also an argument, which is the caller's memory: later writes into it are seen."""
+    holder = _Holder()
+
+    def step(x: Any) -> Any:
+        holder.kept, holder.last = x * 2, x
+        return x + 1
+
+    def double(x: Any) -> None:
+        x *= 2
+
+    function, doubled = tj.dlaccelerate(step), tj.dlaccelerate(double)
+    for number in range(4):
+        x = tj.gpu(np.full(3, number, F32))
+        function(x)
+        assert holder.kept.device == holder.last.device == "cuda:0"
+        assert holder.kept.tolist() == [2.0 * number] * 3 and address(holder.last) == address(x)
+        doubled(x)
+        assert holder.last.tolist() == [2.0 * number] * 3
+
+
+def test_an_argument_that_is_written_and_also_read_elsewhere_is_refused(fake: FakeLibrary) -> None:
+    w = tj.gpu(np.ones(3, F32))
+
+    def count(x: Any) -> Any:
+        x += 1
+        return w.sum()
+
+    function = tj.dlaccelerate(count)
+    with pytest.raises(WriteError, match="also read besides the arguments"):
+        function(w)
+    for number in range(4):
+        assert function(tj.gpu(np.full(3, number, F32))).item() == 3.0
+    with pytest.raises(WriteError, match="also read besides the arguments"):
+        function(w)
+    assert w.tolist() == [1.0] * 3
+
+
+def test_a_captured_array_on_the_device_is_not_written(fake: FakeLibrary) -> None:
+    holder = _Holder()
+    holder.kept = tj.gpu(np.ones(3, F32))
+
+    def count(x: Any) -> None:
+        holder.kept += x
+
+    with pytest.raises(WriteError, match="where count writes into its arguments only"):
+        tj.dlaccelerate(count)(tj.gpu(np.ones(3, F32)))
+
+
+def test_an_evaluation_of_arrays_on_the_device_writes_into_others(fake: FakeLibrary) -> None:
+    """Arrays of the host and of the device share no memory, which is found without copies."""
+    total, x = tj.dlarray(np.zeros(3, F32)), tj.gpu(np.ones(3, F32))
+
+    def count(x: Any) -> Any:
+        nonlocal total
+        total += 1
+        return x * 2
+
+    fake.calls.clear()
+    for call in (lambda: tj.dlfeval(count, x), lambda: tj.dlaccelerate(count, enabled=False)(x)):
+        assert call().device == "cuda:0"
+    assert total.tolist() == [2.0] * 3 and "cuMemcpyDtoHAsync_v2" not in fake.calls
+
+
+def test_arguments_of_odd_strides_that_are_the_same_memory(fake: FakeLibrary) -> None:
+    memory = tj.gpu(np.arange(40, dtype=np.uint8))
+    field: Any = {"data": (address(memory) + 3, False), "shape": (5,), "strides": (6,), "typestr": "<f4"}
+    want = np.arange(40, dtype=np.uint8)
+    shown = np.ndarray((5,), F32, want, 3, (6,))
+
+    def count(x: Any, y: Any) -> Any:
+        x += 1
+        return x + y
+
+    function = tj.dlaccelerate(count)
+    for _ in range(4):
+        assert function(foreign(memory, **field), foreign(memory, **field)).tolist() == count(shown, shown).tolist()
+        assert memory.tolist() == want.tolist()
