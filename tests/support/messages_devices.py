@@ -17,6 +17,7 @@ from tracejit.errors import (
     CodegenError,
     DeviceError,
     DeviceMemoryError,
+    DTypeError,
     WriteError,
 )
 from tracejit.program import BlasProduct, Grid, HostCall, Kernel, ProductOperand, Program, Row, Symbol
@@ -25,6 +26,22 @@ from tracejit.runtime.cuda.cublas_products import BlasRoutine
 from tracejit.runtime.cuda.driver import Driver, driver, stream
 
 X = np.ones((2, 3))
+
+
+def _writes_captured(kept: Any) -> Any:
+    def _add(x: Any) -> None:
+        nonlocal kept
+        kept += x
+
+    return tj.dlaccelerate(_add)(tj.gpu(X))
+
+
+def _writes_and_reads(kept: Any) -> Any:
+    def _add(x: Any) -> Any:
+        x += 1
+        return kept.sum()
+
+    return tj.dlaccelerate(_add)(kept)
 
 
 def on_device(call: Callable[[FakeLibrary], object]) -> Callable[[], object]:
@@ -72,6 +89,13 @@ def foreign(address: int, **more: Any) -> Any:
     """Return an array of another library."""
     interface = {"shape": (3,), "typestr": "<f4", "data": (address, False), "version": 3, **more}
     return type("Foreign", (), {"__cuda_array_interface__": property(lambda self: interface)})()
+
+
+def capsule(read_only: bool, strides: tuple[int, ...] | None) -> object:
+    """Return a capsule of an array of another library that shows memory of ours."""
+    own = tj.gpu(np.ones(9, np.float32))
+    place = own.__cuda_array_interface__["data"][0]
+    return tj.dlarray(foreign(place, data=(place, read_only), strides=strides)).__dlpack__()
 
 
 def on_another(fake: FakeLibrary) -> object:
@@ -220,6 +244,29 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "dlarray: data has a mask, which would be lost; pass an array without one.",
     ),
     (
+        on_device(lambda fake: tj.dlarray(foreign(0, typestr=">f4"))),
+        DTypeError,
+        "dlarray: data lies on a GPU in the byte order of other machines (>f4); copy it to the host and back, in that "
+        "of this one.",
+    ),
+    (
+        on_device(lambda fake: tj.dlarray(foreign(0, strides=(4, 4, 4, 4)))),
+        ArgumentError,
+        "dlarray: data is a Foreign whose __cuda_array_interface__ cannot be read (shape is (3,) and strides are "
+        "(4, 4, 4, 4)); pass an array of CuPy, PyTorch, JAX or Numba.",
+    ),
+    (
+        on_device(lambda fake: capsule(True, None)),
+        BufferError,
+        "the array is read-only, which a capsule cannot say; pass a copy (x.copy()).",
+    ),
+    (
+        on_device(lambda fake: capsule(False, (6,))),
+        BufferError,
+        "the elements lie (6,) bytes apart, which are no multiples of their size, as DLPack expects; pass a copy "
+        "(x.copy()).",
+    ),
+    (
         on_device(lambda fake: tj.dlarray(foreign(0, typestr="x"))),
         ArgumentError,
         "dlarray: data is a Foreign whose __cuda_array_interface__ cannot be read (data type 'x' not "
@@ -230,6 +277,19 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         on_device(lambda fake: tj.gpu(X)._data.__array__(copy=False)),
         ValueError,
         "an array on a device has no elements in the memory of the host without a copy.",
+    ),
+    (
+        on_device(lambda fake: _writes_captured(tj.gpu(X))),
+        WriteError,
+        "write: 2x3 float64 lies on cuda:0, where _add writes into its arguments only; pass it as an argument, or "
+        "assign a new array (self.x = self.x + y).",
+    ),
+    (
+        on_device(lambda fake: _writes_and_reads(tj.gpu(X))),
+        WriteError,
+        "_add: an array on cuda:0 is written as an argument, and also read besides the arguments (a global, a closure "
+        "or an attribute), where the new elements would not be seen; use the argument in both places, or return the "
+        "new array.",
     ),
     (
         on_device(lambda fake: tj.gpu(X).__setitem__(0, 1.0)),

@@ -409,6 +409,16 @@ def test_capsules_of_dlpack(fake: FakeLibrary) -> None:
     assert len(fake.sizes) == before - 1
 
 
+def test_capsules_say_all_of_an_array_or_are_refused(fake: FakeLibrary) -> None:
+    own = tj.gpu(np.arange(12, dtype=F32))
+    turned = tj.dlarray(foreign(own, shape=(3, 2), strides=(-4, 12), data=(address(own) + 8, False)))
+    assert turned.__dlpack__(stream=-1) is not None
+    for more in ({"data": (address(own), True)}, {"shape": (5,), "strides": (6,)}):
+        with pytest.raises(BufferError, match=r"pass a copy \(x.copy\(\)\)"):
+            tj.dlarray(foreign(own, **more)).__dlpack__()
+    assert tj.dlarray(foreign(own, data=(address(own), True))).copy().__dlpack__() is not None
+
+
 def test_the_callers_stream(fake: FakeLibrary) -> None:
     x = tj.gpu(np.ones(3, F32))
     with stream(type("Stream", (), {"cuda_stream": 77})()):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import check_dtype
-from tracejit.errors import ArgumentError, DeviceError
+from tracejit.errors import ArgumentError, DeviceError, DTypeError
 from tracejit.runtime.cuda.dlpack import CUDA, capsule_of
 from tracejit.runtime.cuda.driver import DEFAULT_STREAM, UNIT, Driver, driver, stream_of
 from tracejit.runtime.cuda.lanes import Lane
@@ -170,6 +170,13 @@ class DeviceArray(OnDevice):
         return CUDA, self.on.ordinal
 
     def __dlpack__(self, *, stream: Any = None) -> Any:
+        if not self.is_writeable:  # NumPy refuses the same
+            raise BufferError("the array is read-only, which a capsule cannot say; pass a copy (x.copy()).")
+        if any(step % self.itemsize for step in self.strides):
+            raise BufferError(
+                f"the elements lie {self.strides} bytes apart, which are no multiples of their size, as DLPack expects; "
+                "pass a copy (x.copy())."
+            )
         if stream not in (None, -1):  # on which the elements are to be ready
             with self.on.lanes.order:
                 self.on.lanes.take_over([self])
@@ -293,7 +300,7 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
 
     Raises:
         ArgumentError: if the interface is not that of an array of numbers.
-        DTypeError: if its dtype is not supported.
+        DTypeError: if its dtype is not supported, or has the byte order of other machines.
         DeviceError: if the array lies on another device.
     """
     on = driver()
@@ -301,7 +308,10 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
     try:
         shape = tuple(map(int, interface["shape"]))
         dtype = np.dtype(interface["typestr"])
-        (address, read_only), strides = interface["data"], interface.get("strides")
+        (address, read_only), given = interface["data"], interface.get("strides")
+        strides = None if given is None else tuple(map(int, given))
+        if min(shape, default=0) < 0 or (strides is not None and len(strides) != len(shape)):
+            raise ValueError(f"shape is {shape} and strides are {strides}")
         masked = interface.get("mask") is not None
     except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
@@ -313,6 +323,11 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
             f"{function}: {argument} has a mask, which would be lost; pass an array without one."
         )
     native = check_dtype(function, dtype, argument)
+    if not dtype.isnative:
+        raise DTypeError(
+            f"{function}: {argument} lies on a GPU in the byte order of other machines ({dtype.str}); copy it to the "
+            "host and back, in that of this one."
+        )
     ordinal = on.device_of(address) if math.prod(shape) else on.ordinal
     if ordinal != on.ordinal:
         place = "memory of no device" if ordinal is None else f"cuda:{ordinal}"
@@ -324,5 +339,5 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
     if stream is not None:  # whose work on the array may still go on
         other = stream_of(stream)
         on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
-    kind = ArrayKind.of(shape, native, None if strides is None else tuple(strides))
+    kind = ArrayKind.of(shape, native, strides)
     return DeviceArray(on, kind, address, x, not read_only, base=x)

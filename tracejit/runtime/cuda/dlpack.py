@@ -7,7 +7,7 @@ from typing import Any
 
 CUDA = 2  # the kind of device
 _NAME = b"dltensor"
-_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_KINDS = {"i": 0, "u": 1, "f": 2, "V": 4, "c": 5, "b": 6}  # by those of NumPy, to which bfloat16 is "V"
 
 
 class _Tensor(ctypes.Structure):
