@@ -125,6 +125,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "nn.__init__.__getattr__: has no attribute": "as above",
     "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
     "codegen.device.sizes.refuse_if_too_large: : a GPU's kernel takes arrays of up to": "memory: tests/compiled/device",
+    "record.views.check_writeable: writes into its arguments only; pass it": "tests/compiled/device/test_recordings.py",
+    "traces.record_on_device.write_back: is written as an argument, and also read": "as above",
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "codegen.device.work.emit_kernel: : a function of Python cannot run on a d": "as above",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",

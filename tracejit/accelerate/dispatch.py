@@ -169,7 +169,9 @@ class CallDispatcher:
             else:
                 self._take_in(call, recording.trace, failed, audit, miss, record_ns)
         finally:
-            recording.commit(call)  # not before: the guards of other traces are those of the state before the call
+            recording.commit(
+                call
+            )  # not before: the guards of other traces are those of the state before the call
         return recording.result
 
     def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:

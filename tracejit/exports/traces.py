@@ -105,11 +105,7 @@ class LoadedTrace(Replayable):
 
     def can_write(self, memory: Sequence[Any]) -> bool:
         """Return whether the arguments of a call can be written as those of the recording were."""
-        if self.key.device is None:
-            return self.effects.fit(memory)
-        from tracejit.traces import device_arrays
-
-        return device_arrays.fit(self.effects, memory, memory)
+        return self.effects.fit(memory)
 
 
 def choose_target(manifest: Mapping[str, Any], path: str, wanted: str | None) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
-        read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
+        read = tuple(data for data in recorder.memories.read.values() if isinstance(data, OnDevice))
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -122,9 +122,7 @@ def record(
         holds = guards.conjunction(recorder.builder, recorder.guards)
     del inputs, args, kwargs, leaves
     stores.outputs = []
-    if outer is not None:
-        for value, elements in reads.take_entered().items():
-            outer.captured(elements, on_tape[value])
+    _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
     _refuse(recorder, reads, stores)
     state = rng.joined(reads, recorder)
@@ -137,10 +135,17 @@ def record(
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept = trace if _is_kept(recorder) else None
-    returned = place(result.assemble(arrays))
-    recorded = _committing(Recording(kept, returned, recorder.needed, read=read), stores)
+    placed = place(result.assemble(arrays))
+    recorded = _committing(Recording(kept, placed, recorder.needed, read=read), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+def _enter(outer: recorders.Recorder | None, reads: CapturedState, on_tape: dict[Value, Value]) -> None:
+    """Tell the evaluation around the call of the captured arrays that were met inside."""
+    if outer is not None:
+        for value, elements in reads.take_entered().items():
+            outer.captured(elements, on_tape[value])
 
 
 def _committing(recorded: Recording, stores: Stores) -> Recording:

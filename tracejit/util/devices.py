@@ -29,7 +29,7 @@ class OnDevice:
 
     @property
     def location(self) -> Any:
-        """What is equal for arrays that show the same elements in the same way."""
+        """A value that is equal for arrays that show the same elements in the same way."""
         raise NotImplementedError
 
     def host(self) -> np.ndarray:

@@ -85,7 +85,9 @@ def test_with_an_old_driver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(library, "load", lambda: fake)
     with drivers.replaced(None):
         assert cli.main(["doctor", "--cuda"]) == 1
-        assert "the NVIDIA driver is too old: it is made for CUDA 11.8, expected 12.0" in capsys.readouterr().err
+        assert (
+            "the NVIDIA driver is too old: it is made for CUDA 11.8, expected 12.0" in capsys.readouterr().err
+        )
         assert facts.gpu()[0] is None
 
 

@@ -153,7 +153,7 @@ class DeviceArray(OnDevice):
 
     @property
     def location(self) -> Any:
-        """What is equal for arrays that show the same elements in the same way."""
+        """A value that is equal for arrays that show the same elements in the same way."""
         return self.device, self.address, self.kind
 
     @property
@@ -174,8 +174,8 @@ class DeviceArray(OnDevice):
             raise BufferError("the array is read-only, which a capsule cannot say; pass a copy (x.copy()).")
         if any(step % self.itemsize for step in self.strides):
             raise BufferError(
-                f"the elements lie {self.strides} bytes apart, which are no multiples of their size, as DLPack expects; "
-                "pass a copy (x.copy())."
+                f"the elements lie {self.strides} bytes apart, which are no multiples of their size, as DLPack "
+                "expects; pass a copy (x.copy())."
             )
         if stream not in (None, -1):  # on which the elements are to be ready
             with self.on.lanes.order:
