@@ -265,8 +265,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         on_device(lambda fake: tj.gpu(X).__setitem__(0, 1.0)),
         WriteError,
-        "write: 2x3 float64 lies on cuda:0, where only accelerated functions write; write in a function that "
-        "dlaccelerate made, or compute a new array (x = x + y, where).",
+        "write: 2x3 float64 lies on cuda:0, where views are copies; write in a function that dlaccelerate or dlfeval "
+        "runs, or compute a new array (x = x + y, where).",
     ),
     (
         on_device(lambda fake: tj.gpu(X).to_device("tpu")),

@@ -12,7 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
-from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
+from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -79,7 +79,7 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         if 0 in data.strides or (
             order == "C" and not data.flags.c_contiguous
         ):  # broadcast: elements in one place
-            data = np.empty_like(data, order=order)
+            data = _empty(data) if isinstance(data, OnDevice) else np.empty_like(data, order=order)
             value = _laid_out(value, data, current)
         elif (
             array._value is not value  # the memory of a captured array, which may be written outside
@@ -215,16 +215,10 @@ def check_writeable(array: Any) -> None:
     Raises:
         WriteError: if it is read-only.
     """
-    if isinstance(array._data, OnDevice):
-        what, current = f"write: {recorder.describe(array)} lies on {array._data.device}", recorder.recorder()
-        if current is not None and current.accelerating:  # the arguments of which are copies on the host
-            raise WriteError(
-                f"{what}, where {current.name} writes into its arguments only; pass it as an argument, or assign a "
-                "new array (self.x = self.x + y)."
-            )
+    if isinstance(array._data, OnDevice) and recorder.thread.recorder is None:
         raise WriteError(
-            f"{what}, where only accelerated functions write; write in a function that dlaccelerate made, or compute a "
-            "new array (x = x + y, where)."
+            f"write: {recorder.describe(array)} lies on {array._data.device}, where views are copies; write in a "
+            "function that dlaccelerate or dlfeval runs, or compute a new array (x = x + y, where)."
         )
     if not array._data.flags.writeable:
         raise WriteError(
@@ -281,7 +275,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
     _set(root, values.pop(), data, current)
     for child in reversed(path[:-1]):
         base, op, params = child._view
-        data = base._data if op is None else op.numpy(base._data, **params)
+        data = base._data if op is None else computed(op, (base._data,), params)
         _set(child, values.pop(), data, current)
     _renew(current.memories, root, set(map(id, path)))
     change = current.memories.written.get(id(root))
@@ -292,15 +286,15 @@ def _write(array: Any, new: Any, current: Any) -> None:
 
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
-    """Let an array have a Value whose elements lie in memory as those of `like` do."""
-    if value.data.strides != like.strides:
+    """Let an array have a Value whose elements lie in memory as those of `like` do (on a device, views are copies)."""
+    if value.data.strides != like.strides and not isinstance(value.data, OnDevice):
         value = _laid_out(value, _empty(like), current)
     array._data, array._value = value.data, value
 
 
 def _laid_out(value: Value, memory: np.ndarray, current: Any) -> Value:
     """Return a Value with the elements of another one in new memory: what is a view of it depends on their order."""
-    memory[...] = value.data
+    write([memory], [value.data])
     value = _same(value, current)
     value.data = memory
     return value
@@ -315,8 +309,10 @@ def _same(value: Value, current: Any) -> Value:
     return value
 
 
-def _empty(like: np.ndarray) -> np.ndarray:
+def _empty(like: Any) -> Any:
     """Return new memory with the strides of an array."""
+    if isinstance(like, OnDevice):
+        return like.copy()
     low, high = np.lib.array_utils.byte_bounds(like)
     offset = like.__array_interface__["data"][0] - low
     return np.ndarray(like.shape, like.dtype, bytearray(high - low), offset, like.strides)
@@ -395,5 +391,5 @@ def _renew_view(view: Any, renewed: set[int]) -> None:
     if op is None:
         view._data, view._value = base._data, base._value
     else:
-        view._data = op.numpy(base._data, **params)
+        view._data = computed(op, (base._data,), params)
         view._value = LateValue(base, op, params, view._data)

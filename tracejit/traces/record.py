@@ -36,6 +36,7 @@ from tracejit.traces.places import guard_places
 from tracejit.traces.stores import Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.devices import OnDevice
+from tracejit.util.devices import write as write_all
 from tracejit.util.frames import global_names
 from tracejit.util.named_tuples import NamedTuple
 
@@ -46,7 +47,23 @@ def _nothing(call: Call) -> None:
     """Do nothing."""
 
 
-def _same(result: Any) -> Any:
+class Met(NamedTuple):
+    """The arrays that a function writes, and those on a device that it met besides its arguments.
+
+    read        the latter
+    written     those of them that it writes
+    arguments   the numbers of the arguments that it writes
+    """
+
+    read: Sequence[OnDevice] = ()
+    written: Sequence[OnDevice] = ()
+    arguments: Sequence[int] = ()
+
+
+NOTHING_MET = Met()
+
+
+def _same(result: Any, met: Met) -> Any:
     return result
 
 
@@ -58,14 +75,14 @@ class Recording(NamedTuple):
     needed      for number arguments that should be inputs of the trace but are needed as Python numbers: by the number
                 of the leaf, what needs the number, and where
     commit      puts what the function has stored into the objects around it, given the caller's call; called once
-    read        the arrays on a device that the function read besides its arguments
+    met         what it writes, and what it met on a device
     """
 
     trace: Trace | None
     result: Any
     needed: dict[int, tuple[str, Where]]
     commit: Callable[[Call], None] = _nothing
-    read: Sequence[OnDevice] = ()
+    met: Met = NOTHING_MET
 
 
 def record(
@@ -74,7 +91,7 @@ def record(
     call: Call,
     outer: recorders.Recorder | None = None,
     write: bool = True,
-    place: Callable[[Any], Any] = _same,
+    place: Callable[[Any, Met], Any] = _same,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -85,8 +102,8 @@ def record(
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
         write: whether what the function writes into its arguments reaches the caller's arrays.
-        place: returns the result, and what is stored, with arrays where they belong. It may fail, so it is called
-            before anything is written or stored.
+        place: returns the result, and what is stored, with arrays where they belong, given what the function met on
+            a device. It may fail, so it is called before anything is written or stored.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
@@ -109,7 +126,7 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
-        read = tuple(data for data in recorder.memories.read.values() if isinstance(data, OnDevice))
+        read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -135,8 +152,9 @@ def record(
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept = trace if _is_kept(recorder) else None
-    placed = place(result.assemble(arrays))
-    recorded = _committing(Recording(kept, placed, recorder.needed, read=read), stores)
+    met = _met(read, writes)
+    placed = place(result.assemble(arrays), met)
+    recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
 
@@ -279,15 +297,23 @@ def _effects(
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
+def _met(read: Sequence[OnDevice], writes: list[_Write]) -> Met:
+    changed = [write.change.data for write in writes if write.change is not None]
+    there = [data for data in changed if isinstance(data, OnDevice)]
+    return Met(read, there, [write.number for write in writes if write.change is None])
+
+
 def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:
     """Write what a function wrote into the memory of the arrays that the caller has."""
     memory = call.memory if writes else []
+    targets, contents = [], []
     for write, array in zip(writes, arrays, strict=True):
         if array._value is not None:  # on the tape of the evaluation around the call
-            target = call.arrays[write.number] if write.change is None else write.change.array
-            views.store(target, array)
+            views.store(call.arrays[write.number] if write.change is None else write.change.array, array)
         else:
-            np.copyto(memory[write.number] if write.change is None else write.change.data, array._data)
+            targets.append(memory[write.number] if write.change is None else write.change.data)
+            contents.append(array._data)
+    write_all(targets, contents)
 
 
 def _place(function: Callable[..., Any], call: Call, number: int) -> str:
