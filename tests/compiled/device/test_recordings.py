@@ -2,11 +2,13 @@
 """Recorded calls and replays on a GPU: what they write and store, where it lies, and what a failed one leaves."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from device_cases import check_class
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 
@@ -217,6 +219,13 @@ def _first(function: Any, holder: _Holder) -> Any:
     accelerated = tj.dlaccelerate(function)
     accelerated()
     return accelerated
+
+
+@pytest.mark.parametrize("place", [tj.gpu, np.copy], ids=["gpu", "host"])
+def test_a_class_whose_arrays_lie_on_the_device(
+    fake: FakeLibrary, place: Callable[[np.ndarray], Any]
+) -> None:
+    check_class(place)
 
 
 def test_an_array_argument_of_the_host_is_written_where_the_call_follows_others(fake: FakeLibrary) -> None:
