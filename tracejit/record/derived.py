@@ -18,12 +18,15 @@ from tracejit.record.ended import is_open
 from tracejit.record.guards import Decides
 from tracejit.record.mapping import check_same
 from tracejit.record.memory import is_ndarray, root_of
+from tracejit.record.selections import Selection
 
 _DEEPEST = 8  # lists in lists among the operands of NumPy's functions
 
 
 def is_derived(array: Any) -> bool:
     """Return whether a traced array depends on no input that somebody may differentiate by."""
+    if type(array._value) is Selection:
+        array = array._value.data.whole
     if array._value is None or not is_open(array):
         return False
     owner = array._value.owner
@@ -80,6 +83,9 @@ def stands_for_ndarray(array: Any) -> bool:
     value = array._value
     if value is None:
         return is_ndarray(array)
+    if type(value) is Selection:
+        array = value.data.whole
+        value = array._value
     owner = recorder.thread.recorder
     if owner is None or value.owner is not owner or not owner.sources:
         return False

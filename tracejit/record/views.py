@@ -9,9 +9,10 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
-from tracejit.record import derived, recorder
+from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
+from tracejit.record.selections import Selection
 from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
 
@@ -65,6 +66,9 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
     value = array._value
+    if type(value) is Selection:
+        part = value.data
+        return selections.new(recorder.wrap, part.whole, part.mask, part.source)
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
@@ -167,8 +171,19 @@ def assign(array: Any, result: Any, what: str) -> Any:
         if value is not None and value.node is None:
             value.owner.memories.met_numbers = True
         return result
+    if type(array._value) is Selection and type(result._value) is Selection and _is_alike(array, result):
+        selections.become(array, result)
+        return array
     store(array, fitted(array, result, what))
     return array
+
+
+def _is_alike(first: Any, second: Any) -> bool:
+    """Return whether two selections have the same size and dtype."""
+    mine, other = selections.of(first), selections.of(second)
+    assert mine is not None and other is not None
+    is_like = first._data.dtype == second._data.dtype and first._data.ndim == second._data.ndim
+    return is_like and mine.mask is other.mask and mine.whole._data.shape == other.whole._data.shape
 
 
 def fitted(array: Any, result: Any, what: str) -> Any:

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operations on selections by a traced mask, without their sizes (Note [selections] in record/selections.py)."""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, dlarray, wrap
+from tracejit.aval import is_half
+from tracejit.ops import Kind, Op
+from tracejit.record import recorder, selections
+from tracejit.record.guards import Decides
+from tracejit.record.selections import Mask, Selected, of
+
+_LARGEST = {"f": np.inf, "b": True}
+
+
+def select(array: dlarray, mask: dlarray) -> dlarray | None:
+    """Return what a mask selects from an array, without its size; None where that is not possible."""
+    current = recorder.recorder()
+    if current is None or not current.accelerating or current.maps or current.assumed or current.backwards:
+        return None
+    if current.memories.begun is not None or array._format is not None or is_half(array._data.dtype):
+        return None
+    inner, of_mask = of(array), of(mask)
+    if inner is not None:
+        if of_mask is None or of_mask.mask is not inner.mask or mask._data.ndim != 1:
+            return None
+        mask = apply("bitwise_and", of_mask.whole, inner.mask.array)
+        array = inner.whole
+    elif (
+        of_mask is not None
+        or mask._value is None
+        or mask._value.owner is not current
+        or mask._value.is_constant
+    ):
+        return None
+    ndim = mask._data.ndim
+    if not ndim or mask._data.shape != array._data.shape[:ndim] or not mask._data.size:
+        return None
+    known = _known(current, mask)
+    if known is None:
+        return None
+    value = current.value(array)
+    array = wrap(value.data, None, value)
+    whole = array
+    if array._data.dtype.kind != "b":
+        rest = array._data.shape[ndim:]
+        rows = apply("reshape", array, shape=(mask._data.size, *rest))
+        first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
+        whole = apply("where", _over(known, rest), array, first)
+    return selections.new(wrap, whole, known, array)
+
+
+def _known(current: Any, mask: dlarray) -> Mask | None:
+    """Return a mask that equals one given, with its first place; None if it selects nothing."""
+    assert mask._value is not None
+    for known in current.masks:
+        if selections.same(known.array._value, mask._value):
+            return known  # type: ignore[no-any-return]
+    flat = apply("reshape", mask, shape=(mask._data.size,))
+    first = apply("argmax", flat, axis=0, keepdims=False)
+    if not recorder.need_value(
+        apply("take", flat, first, axis=0), "whether a mask selects anything", Decides.TRUTH
+    ):
+        return None
+    known = Mask(wrap(mask._data, None, mask._value), first)
+    current.masks.append(known)
+    return known
+
+
+def _over(mask: Mask, rest: tuple[int, ...]) -> dlarray:
+    """Return a mask with axes for those of the array behind its own."""
+    return (
+        apply("reshape", mask.array, shape=(*mask.array._data.shape, *(1,) * len(rest)))
+        if rest
+        else mask.array
+    )
+
+
+def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
+    """Return what an op gives of selections, without their size; None where it needs it, or there are none."""
+    found = [x for x in operands if type(x) is dlarray and type(x._value) is selections.Selection]
+    if not found or op.kind is not Kind.ELEMENTWISE:
+        return None
+    parts: list[Selected] = [of(x) for x in found]  # type: ignore[misc]
+    mask = parts[0].mask
+    rest = found[0]._data.ndim - 1
+    if any(part.mask is not mask for part in parts) or any(x._data.ndim != rest + 1 for x in found):
+        return None
+    wholes = []
+    for x in operands:
+        part = of(x) if type(x) is dlarray else None
+        whole = part.whole if part is not None else _broadcast(x, rest, mask)
+        if whole is None:
+            return None
+        wholes.append(whole)
+    results: Any = apply(op.name, *wholes, **params)
+    if type(results) is tuple:
+        return tuple(selections.new(wrap, result, mask) for result in results)
+    return selections.new(wrap, results, mask)
+
+
+def _broadcast(x: Any, rest: int, mask: Mask) -> Any:
+    """Return an operand beside a selection as one beside its whole; None if its size depends on that of the selection.
+
+    Args:
+        x: a number, or an array that is the same for all that is selected.
+        rest: the axes of the selection behind the first.
+        mask: of the selection.
+    """
+    if not isinstance(x, (dlarray, np.ndarray)):
+        return x if isinstance(x, (int, float, complex, np.generic)) or recorder.is_number(x) else None
+    if getattr(x, "_format", None) is not None or is_half(x.dtype) or x.ndim > rest + 1:
+        return None
+    if x.ndim <= rest:
+        return x
+    more = mask.array._data.ndim - 1
+    return None if x.shape[0] != 1 else apply("reshape", x, shape=(*(1,) * more, *x.shape)) if more else x
+
+
+def reduced(op: str, array: dlarray, axes: tuple[int, ...], keepdims: bool) -> dlarray | None:
+    """Return what a reduction of a selection gives, given its axes; None where it needs the size."""
+    part = of(array)
+    assert part is not None
+    ndim = part.mask.array._data.ndim
+    behind = tuple(axis + ndim - 1 for axis in axes if axis)
+    if 0 not in axes:
+        return selections.new(wrap, apply(op, part.whole, axes=behind, keepdims=keepdims), part.mask)
+    neutral = _neutral(op, array._data.dtype)
+    if neutral is None:
+        return None
+    whole = apply("where", _over(part.mask, part.whole._data.shape[ndim:]), part.whole, neutral)
+    result = apply(op, whole, axes=(*range(ndim), *behind), keepdims=keepdims)
+    return apply("reshape", result, shape=result._data.shape[ndim - 1 :]) if keepdims and ndim > 1 else result
+
+
+def _neutral(op: str, dtype: np.dtype) -> Any:
+    if op in ("sum", "prod", "any", "all"):
+        return dtype.type(op in ("prod", "all"))
+    if dtype.kind == "c":
+        return None
+    if dtype.kind in "fb":
+        largest = dtype.type(_LARGEST[dtype.kind])
+        return largest if op == "min" else (-largest if dtype.kind == "f" else dtype.type(False))
+    limits = np.iinfo(dtype)
+    return dtype.type(limits.max if op == "min" else limits.min)
+
+
+def count(array: dlarray, axes: tuple[int, ...], like: dlarray) -> Any:
+    """Return how many elements a reduction of a selection over axes takes, in the dtype of an array."""
+    part = of(array)
+    assert part is not None
+    ndim = part.mask.array._data.ndim
+    number = apply("sum", part.mask.array, axes=tuple(range(ndim)), keepdims=False)
+    number = (
+        apply("cast", number, dtype=like._data.dtype) if number._data.dtype != like._data.dtype else number
+    )
+    behind = 1
+    for axis in axes:
+        behind *= part.whole._data.shape[axis + ndim - 1] if axis else 1
+    return apply("mul", number, behind) if behind != 1 else number
+
+
+def assigned(array: dlarray, mask: dlarray | None, value: dlarray) -> dlarray | None:
+    """Return an array in which the elements of a mask are those of a selection; None where that needs its size."""
+    part, current = of(value), recorder.recorder()
+    if part is None or current is None or mask is None or mask._value is None or of(array) is not None:
+        return None
+    if mask._value.owner is not current or not selections.same(part.mask.array._value, mask._value):
+        return None
+    ndim = part.mask.array._data.ndim
+    rest = array._data.shape[ndim:]
+    if array._data.shape[:ndim] != mask._data.shape or array._format is not None:
+        return None
+    if part.whole._data.shape[ndim:] != rest:
+        return None
+    whole = part.whole
+    if whole._data.dtype != array._data.dtype:
+        whole = apply("cast", whole, dtype=array._data.dtype)
+    return apply("where", _over(part.mask, rest), whole, array)
+
+
+def _gathered(source: dlarray, mask: dlarray) -> dlarray:
+    from tracejit.functions import indexing
+
+    return indexing.gathered(source, mask)
+
+
+selections.registered.gather = _gathered
+recorder.lift_with(lift)
