@@ -19,7 +19,7 @@ from tracejit.errors import (
     RangeError,
     TraceJitError,
 )
-from tracejit.functions import selecting, windows
+from tracejit.functions import windows
 from tracejit.functions.index_keys import (
     ParsedKey,
     only_mask,
@@ -33,7 +33,6 @@ from tracejit.ops.movement import index_of
 from tracejit.record import recorder, subscripts, views
 from tracejit.record.conversion import too_large
 from tracejit.record.number import Number
-from tracejit.record.selections import Selection
 from tracejit.util.text import brief
 
 
@@ -63,15 +62,6 @@ def getitem(x: Any, key: Any) -> dlarray:
         ((4,), (3, 2), (2,))
     """
     array = as_array(x, "getitem")
-    if type(key) is dlarray and key._data.dtype == bool:
-        selection = selecting.select(array, key)
-        if selection is not None:
-            return selection
-    return gathered(array, key)
-
-
-def gathered(array: dlarray, key: Any) -> dlarray:
-    """Return what getitem() does, of a mask with the size of the selection."""
     parsed = parsed_basic_key("getitem", array, key)
     if parsed is None:
         if varies(key):
@@ -193,11 +183,6 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
             f"setitem: x is a number that an operation returned ({recorder.describe(array)}), which cannot be written, "
             "like NumPy's scalars; assign a new one (x = 0.0)."
         )
-    if type(value) is dlarray and type(value._value) is Selection:
-        chosen = selecting.assigned(array, only_mask(key), as_value(array, value))
-        if chosen is not None:
-            views.store(array, chosen)
-            return
     if not views.is_in_memory(array) or not views.is_constant(value):
         if not _is_own_part(array, key, value):
             views.store(array, setitem(array, key, value))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operations on selections by a traced mask, without their sizes (Note [selections] in record/selections.py)."""
+"""Functions and reductions of selections by a traced mask, without their sizes (Note [selections]).
+
+The note stands in record/selections.py.
+"""
 
 from typing import Any
 
@@ -10,17 +13,56 @@ from tracejit.aval import is_half
 from tracejit.ops import Kind, Op
 from tracejit.record import recorder, selections
 from tracejit.record.guards import Decides
-from tracejit.record.selections import Mask, Selected, of
+from tracejit.record.selections import SelectionMask, SelectionParts, of
 
 _LARGEST = {"f": np.inf, "b": True}
+
+
+def selection(
+    whole: dlarray, mask: SelectionMask, source: dlarray | None = None, axis: int | None = None
+) -> dlarray:
+    """Return an array that is a selection; the arguments are those of selections.new()."""
+    array: dlarray = selections.new(wrap, whole, mask, source, axis)
+    return array
+
+
+def may_select(array: dlarray) -> bool:
+    """Return whether selections from an array are recorded without their sizes where it is used."""
+    current = recorder.recorder()
+    if current is None or not current.accelerating or current.maps or current.assumed or current.backwards:
+        return False
+    return current.memories.begun is None and array._format is None and not is_half(array._data.dtype)
+
+
+def places(mask: dlarray) -> tuple[dlarray, ...] | None:
+    """Return the places where a mask is true, for each axis, without their number; None where that is not possible."""
+    current = recorder.recorder()
+    if (
+        not may_select(mask)
+        or of(mask) is not None
+        or mask._value is None
+        or mask._value.owner is not current
+    ):
+        return None
+    shape = mask._data.shape
+    known = _known(current, mask) if mask._data.size and not mask._value.is_constant else None
+    if known is None:
+        return None
+    results = []
+    for axis, size in enumerate(shape):
+        whole = np.arange(size).reshape(size, *(1,) * (len(shape) - 1 - axis))
+        number = wrap(whole, None, current.builder.constant(whole))
+        number = apply("broadcast_to", number, shape=shape) if len(shape) > 1 else number
+        flat = apply("reshape", number, shape=(mask._data.size,))
+        first = apply("take", flat, known.first, axis=0)
+        results.append(selection(apply("where", known.array, number, first), known, number, axis))
+    return tuple(results)
 
 
 def select(array: dlarray, mask: dlarray) -> dlarray | None:
     """Return what a mask selects from an array, without its size; None where that is not possible."""
     current = recorder.recorder()
-    if current is None or not current.accelerating or current.maps or current.assumed or current.backwards:
-        return None
-    if current.memories.begun is not None or array._format is not None or is_half(array._data.dtype):
+    if not may_select(array) or current is None:
         return None
     inner, of_mask = of(array), of(mask)
     if inner is not None:
@@ -48,11 +90,11 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
         rest = array._data.shape[ndim:]
         rows = apply("reshape", array, shape=(mask._data.size, *rest))
         first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
-        whole = apply("where", _over(known, rest), array, first)
-    return selections.new(wrap, whole, known, array)
+        whole = apply("where", over(known, rest), array, first)
+    return selection(whole, known, array)
 
 
-def _known(current: Any, mask: dlarray) -> Mask | None:
+def _known(current: Any, mask: dlarray) -> SelectionMask | None:
     """Return a mask that equals one given, with its first place; None if it selects nothing."""
     assert mask._value is not None
     for known in current.masks:
@@ -64,12 +106,12 @@ def _known(current: Any, mask: dlarray) -> Mask | None:
         apply("take", flat, first, axis=0), "whether a mask selects anything", Decides.TRUTH
     ):
         return None
-    known = Mask(wrap(mask._data, None, mask._value), first)
+    known = SelectionMask(wrap(mask._data, None, mask._value), first)
     current.masks.append(known)
     return known
 
 
-def _over(mask: Mask, rest: tuple[int, ...]) -> dlarray:
+def over(mask: SelectionMask, rest: tuple[int, ...]) -> dlarray:
     """Return a mask with axes for those of the array behind its own."""
     return (
         apply("reshape", mask.array, shape=(*mask.array._data.shape, *(1,) * len(rest)))
@@ -83,7 +125,7 @@ def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
     found = [x for x in operands if type(x) is dlarray and type(x._value) is selections.Selection]
     if not found or op.kind is not Kind.ELEMENTWISE:
         return None
-    parts: list[Selected] = [of(x) for x in found]  # type: ignore[misc]
+    parts: list[SelectionParts] = [of(x) for x in found]  # type: ignore[misc]
     mask = parts[0].mask
     rest = found[0]._data.ndim - 1
     if any(part.mask is not mask for part in parts) or any(x._data.ndim != rest + 1 for x in found):
@@ -97,11 +139,11 @@ def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
         wholes.append(whole)
     results: Any = apply(op.name, *wholes, **params)
     if type(results) is tuple:
-        return tuple(selections.new(wrap, result, mask) for result in results)
-    return selections.new(wrap, results, mask)
+        return tuple(selection(result, mask) for result in results)
+    return selection(results, mask)
 
 
-def _broadcast(x: Any, rest: int, mask: Mask) -> Any:
+def _broadcast(x: Any, rest: int, mask: SelectionMask) -> Any:
     """Return an operand beside a selection as one beside its whole; None if its size depends on that of the selection.
 
     Args:
@@ -126,11 +168,11 @@ def reduced(op: str, array: dlarray, axes: tuple[int, ...], keepdims: bool) -> d
     ndim = part.mask.array._data.ndim
     behind = tuple(axis + ndim - 1 for axis in axes if axis)
     if 0 not in axes:
-        return selections.new(wrap, apply(op, part.whole, axes=behind, keepdims=keepdims), part.mask)
+        return selection(apply(op, part.whole, axes=behind, keepdims=keepdims), part.mask)
     neutral = _neutral(op, array._data.dtype)
     if neutral is None:
         return None
-    whole = apply("where", _over(part.mask, part.whole._data.shape[ndim:]), part.whole, neutral)
+    whole = apply("where", over(part.mask, part.whole._data.shape[ndim:]), part.whole, neutral)
     result = apply(op, whole, axes=(*range(ndim), *behind), keepdims=keepdims)
     return apply("reshape", result, shape=result._data.shape[ndim - 1 :]) if keepdims and ndim > 1 else result
 
@@ -162,30 +204,4 @@ def count(array: dlarray, axes: tuple[int, ...], like: dlarray) -> Any:
     return apply("mul", number, behind) if behind != 1 else number
 
 
-def assigned(array: dlarray, mask: dlarray | None, value: dlarray) -> dlarray | None:
-    """Return an array in which the elements of a mask are those of a selection; None where that needs its size."""
-    part, current = of(value), recorder.recorder()
-    if part is None or current is None or mask is None or mask._value is None or of(array) is not None:
-        return None
-    if mask._value.owner is not current or not selections.same(part.mask.array._value, mask._value):
-        return None
-    ndim = part.mask.array._data.ndim
-    rest = array._data.shape[ndim:]
-    if array._data.shape[:ndim] != mask._data.shape or array._format is not None:
-        return None
-    if part.whole._data.shape[ndim:] != rest:
-        return None
-    whole = part.whole
-    if whole._data.dtype != array._data.dtype:
-        whole = apply("cast", whole, dtype=array._data.dtype)
-    return apply("where", _over(part.mask, rest), whole, array)
-
-
-def _gathered(source: dlarray, mask: dlarray) -> dlarray:
-    from tracejit.functions import indexing
-
-    return indexing.gathered(source, mask)
-
-
-selections.registered.gather = _gathered
 recorder.lift_with(lift)

@@ -6,7 +6,7 @@ NumPy's x[mask] has as many elements as the mask has true ones, which differs fr
 are fixed, so its size becomes a guard, and each size has a trace. But most of what programs do with a selection does
 not need its size: functions of elements, sums, means, and the assignment to x[mask] again. So a selection is recorded
 as the whole array and the mask. A function of its elements is one of all elements; a reduction takes a neutral element
-where the mask is false; an assignment chooses between old and new elements (functions/selecting.py).
+where the mask is false; an assignment chooses between old and new elements (functions/selecting.py, selected_keys.py).
 
 Such an array has an Unsettled in place of its data and a Selection in place of its Value. Both know the dtype and the
 number of axes. Whatever else is asked of one of them settles the selection: the elements are gathered, the size becomes
@@ -40,7 +40,7 @@ class Selections:
     met = False
 
 
-class Mask(NamedTuple):
+class SelectionMask(NamedTuple):
     """A mask by which a recording selects.
 
     array   the mask
@@ -51,23 +51,25 @@ class Mask(NamedTuple):
     first: Any
 
 
-class Selected(NamedTuple):
+class SelectionParts(NamedTuple):
     """The parts of a selection.
 
     whole       an array with all elements, those that are not selected replaced
     mask        the mask
     source      an array to gather the elements from
     data        that stand in place of the elements
+    axis        of the mask, if the elements are the places where it is true along an axis
     recorder    of the recording
     ident       of its thread
     """
 
     whole: Any
-    mask: Mask
+    mask: SelectionMask
     source: Any
     data: "Unsettled"
     recorder: Any
     ident: int
+    axis: int | None = None
 
 
 class Unsettled:
@@ -117,7 +119,7 @@ class Selection(Value):
 
     __slots__ = ()
 
-    def __init__(self, selected: Selected) -> None:
+    def __init__(self, selected: SelectionParts) -> None:
         self.data = selected
 
     def __getattr__(self, name: str) -> Any:
@@ -127,22 +129,24 @@ class Selection(Value):
         return getattr(self, name)
 
 
-class _Registered:
-    """The function of the code above: it returns the elements of an array that a mask selects."""
-
-    gather: Callable[[Any, Any], Any]
+_gather: Callable[[Any, Any], Any]
 
 
-registered = _Registered()
+def gather_with(gather: Callable[[Any, Any], Any]) -> None:
+    """Have a function gather the elements of an array that a mask selects."""
+    global _gather
+    _gather = gather
 
 
-def of(array: Any) -> Selected | None:
+def of(array: Any) -> SelectionParts | None:
     """Return the parts of an array that is a selection, None for any other."""
     value = array._value
     return value.data if type(value) is Selection else None
 
 
-def new(wrap: Callable[..., Any], whole: Any, mask: Mask, source: Any = None) -> Any:
+def new(
+    wrap: Callable[..., Any], whole: Any, mask: SelectionMask, source: Any = None, axis: int | None = None
+) -> Any:
     """Return an array that is a selection.
 
     Args:
@@ -150,11 +154,12 @@ def new(wrap: Callable[..., Any], whole: Any, mask: Mask, source: Any = None) ->
         whole: an array with all elements.
         mask: selects.
         source: what the elements are gathered from, if not from `whole`.
+        axis: of the mask, if the elements are its places along it.
     """
     Selections.met = True
     data = Unsettled(whole._data.dtype, whole._data.ndim - mask.array._data.ndim + 1)
-    selected = Selected(
-        whole, mask, whole if source is None else source, data, thread.recorder, threading.get_ident()
+    selected = SelectionParts(
+        whole, mask, whole if source is None else source, data, thread.recorder, threading.get_ident(), axis
     )
     data.value = Selection(selected)
     array = wrap(data, None, data.value)
@@ -170,14 +175,14 @@ def become(array: Any, other: Any) -> None:
 
 def settle(selection: Any) -> None:
     """Gather the elements of a selection, in its recording."""
-    _, mask, source, data, recorder, ident = selection.data
+    _, mask, source, data, recorder, ident, _ = selection.data
     selection.__class__ = Value
     del selection.data
     is_open = not recorder.closed and ident == threading.get_ident()
     if is_open:
         around, thread.recorder = thread.recorder, recorder
         try:
-            gathered = registered.gather(source, mask.array)
+            gathered = _gather(source, mask.array)
         finally:
             thread.recorder = around
         made = gathered._value

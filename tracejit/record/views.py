@@ -68,7 +68,7 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     value = array._value
     if type(value) is Selection:
         part = value.data
-        return selections.new(recorder.wrap, part.whole, part.mask, part.source)
+        return selections.new(recorder.wrap, part.whole, part.mask, part.source, part.axis)
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
