@@ -13,7 +13,7 @@ from tracejit.aval import is_half
 from tracejit.ops import Kind, Op
 from tracejit.record import recorder, selections
 from tracejit.record.guards import Decides
-from tracejit.record.selections import SelectionMask, SelectionParts, of
+from tracejit.record.selections import SelectionMask, of
 
 _LARGEST = {"f": np.inf, "b": True}
 
@@ -24,6 +24,41 @@ def selection(
     """Return an array that is a selection; the arguments are those of selections.new()."""
     array: dlarray = selections.new(wrap, whole, mask, source, axis)
     return array
+
+
+def by_elements(array: dlarray) -> None:
+    """Have all that was computed from a selection depend on its elements, by which a derivative is taken.
+
+    The nodes that gather them, and those that put the whole together of them again, go behind that of the whole, and
+    other nodes take the new whole.
+    """
+    current = recorder.recorder()
+    assert current is not None
+    elements = current.value(array)
+    settled = current.settled.pop(elements, None)
+    if settled is None or settled.whole._value.node is None:
+        return
+    nodes, old, mask = current.graph.nodes, settled.whole, settled.mask
+    begin, ndim = len(nodes), mask.array._data.ndim
+    rest = old._data.shape[ndim:]
+    rows = apply("reshape", old, shape=(mask.array._data.size, *rest))
+    place = next(node.output for node in settled.nodes if node.op.name == "true_places")  # among all elements
+    rows = apply("put", rows, wrap(place.data, None, place), wrap(elements.data, None, elements), axis=0)
+    new: Any = apply("reshape", rows, shape=old._data.shape)._value
+    moved = [*settled.nodes, *nodes[begin:]]
+    others = [node for node in nodes if not any(node is other for other in moved)]
+    at = next(number for number, node in enumerate(others) if node is old._value.node) + 1
+    for node in others[at:]:
+        node.inputs = tuple([new if value is old._value else value for value in node.inputs])
+    before = [*nodes]
+    nodes[:] = [*others[:at], *moved, *others[at:]]
+    places = {id(node): number for number, node in enumerate(nodes)}
+    moved_guards = [
+        guard._replace(at=places[id(before[guard.at - 1])] + 1) if guard.at else guard
+        for guard in current.guards
+    ]
+    current.guards = sorted(moved_guards, key=lambda guard: guard.at)
+    old._value = new
 
 
 def may_select(array: dlarray) -> bool:
@@ -122,10 +157,10 @@ def over(mask: SelectionMask, rest: tuple[int, ...]) -> dlarray:
 
 def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
     """Return what an op gives of selections, without their size; None where it needs it, or there are none."""
-    found = [x for x in operands if type(x) is dlarray and type(x._value) is selections.Selection]
+    found = [x for x in operands if type(x) is dlarray and type(x._value) is selections.SelectionValue]
     if not found or op.kind is not Kind.ELEMENTWISE:
         return None
-    parts: list[SelectionParts] = [of(x) for x in found]  # type: ignore[misc]
+    parts = [part for part in map(of, found) if part is not None]
     mask = parts[0].mask
     rest = found[0]._data.ndim - 1
     if any(part.mask is not mask for part in parts) or any(x._data.ndim != rest + 1 for x in found):

@@ -18,14 +18,14 @@ from tracejit.record.ended import is_open
 from tracejit.record.guards import Decides
 from tracejit.record.mapping import check_same
 from tracejit.record.memory import is_ndarray, root_of
-from tracejit.record.selections import Selection
+from tracejit.record.selections import SelectionValue
 
 _DEEPEST = 8  # lists in lists among the operands of NumPy's functions
 
 
 def is_derived(array: Any) -> bool:
     """Return whether a traced array depends on no input that somebody may differentiate by."""
-    if type(array._value) is Selection:
+    if type(array._value) is SelectionValue:
         array = array._value.data.whole
     if array._value is None or not is_open(array):
         return False
@@ -83,7 +83,7 @@ def stands_for_ndarray(array: Any) -> bool:
     value = array._value
     if value is None:
         return is_ndarray(array)
-    if type(value) is Selection:
+    if type(value) is SelectionValue:
         array = value.data.whole
         value = array._value
     owner = recorder.thread.recorder

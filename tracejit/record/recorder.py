@@ -102,6 +102,7 @@ class Recorder(RecordingBlock):
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
         self.masks: list[Any] = []  # by which arrays were selected from: selections.py
+        self.settled: dict[Value, Any] = {}  # selections whose elements were gathered
         self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
         # Backward functions that are recorded inside one another: functions/backward_bodies.py.
         self.backwards = 0
@@ -119,6 +120,7 @@ class Recorder(RecordingBlock):
         self._inputs.clear()
         self._guarded.clear()
         self.masks.clear()
+        self.settled.clear()
         self.numbers.clear()
         for value in self.graph.inputs:
             value.data = None

@@ -8,15 +8,18 @@ not need its size: functions of elements, sums, means, and the assignment to x[m
 as the whole array and the mask. A function of its elements is one of all elements; a reduction takes a neutral element
 where the mask is false; an assignment chooses between old and new elements (functions/selecting.py, selected_keys.py).
 
-Such an array has an Unsettled in place of its data and a Selection in place of its Value. Both know the dtype and the
-number of axes. Whatever else is asked of one of them settles the selection: the elements are gathered, the size becomes
-a guard, and the array is like any other. So no code can see a size without the guard, and code that knows nothing of
-selections is right.
+Such an array has an Unsettled in place of its data and a SelectionValue in place of its Value. Both know the dtype and
+the number of axes. Whatever else is asked of one of them settles the selection: the elements are gathered, the size
+becomes a guard, and the array is like any other. So no code can see a size without the guard, and code that knows
+nothing of selections is right.
 
 The elements that are not selected take part in the functions, where they could be outside of their domains: the
 derivative of a square root at -1 is NaN, which times a cotangent of 0 is NaN, and would reach the array or a parameter.
 So they are replaced first, by the first element that is selected: what the function makes of it is what it makes of
 that one. A mask that selects nothing has none; whether it does is a guard, and then the size is one.
+
+A derivative may be taken by a selection. What was computed from the whole array does not depend on the gathered
+elements, so it is made to (functions/selecting.py, by_elements()): the whole array is put together of them.
 """
 
 import threading
@@ -27,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.ir import Value
+from tracejit.ir import Node, Value
 from tracejit.record.current import thread
 from tracejit.util.named_tuples import NamedTuple
 
@@ -72,6 +75,14 @@ class SelectionParts(NamedTuple):
     axis: int | None = None
 
 
+class Settled(NamedTuple):
+    """What is known of a selection that was settled: its whole, its mask, and the nodes that gather its elements."""
+
+    whole: Any
+    mask: SelectionMask
+    nodes: Sequence[Node]
+
+
 class Unsettled:
     """The data of a selection; anything but its dtype and its number of axes settles it.
 
@@ -82,7 +93,7 @@ class Unsettled:
     def __init__(self, dtype: np.dtype, ndim: int) -> None:
         self.dtype = dtype
         self.ndim = ndim
-        self.value: Any = None  # the Selection
+        self.value: Any = None  # the SelectionValue
         self.arrays: list[weakref.ref[Any]] = []  # that have this in place of their data
         self.elements: np.ndarray | None = None
 
@@ -111,7 +122,7 @@ class Unsettled:
         return len(self.settled())
 
 
-class Selection(Value):
+class SelectionValue(Value):
     """The Value of a selection, which is a Value like others once something reads it.
 
     Until then its slot `data` holds the parts; the other slots are unset.
@@ -141,7 +152,7 @@ def gather_with(gather: Callable[[Any, Any], Any]) -> None:
 def of(array: Any) -> SelectionParts | None:
     """Return the parts of an array that is a selection, None for any other."""
     value = array._value
-    return value.data if type(value) is Selection else None
+    return value.data if type(value) is SelectionValue else None
 
 
 def new(
@@ -161,7 +172,7 @@ def new(
     selected = SelectionParts(
         whole, mask, whole if source is None else source, data, thread.recorder, threading.get_ident(), axis
     )
-    data.value = Selection(selected)
+    data.value = SelectionValue(selected)
     array = wrap(data, None, data.value)
     data.arrays.append(weakref.ref(array))
     return array
@@ -175,16 +186,18 @@ def become(array: Any, other: Any) -> None:
 
 def settle(selection: Any) -> None:
     """Gather the elements of a selection, in its recording."""
-    _, mask, source, data, recorder, ident, _ = selection.data
+    whole, mask, source, data, recorder, ident, _ = selection.data
     selection.__class__ = Value
     del selection.data
     is_open = not recorder.closed and ident == threading.get_ident()
     if is_open:
+        begin = len(recorder.graph.nodes)
         around, thread.recorder = thread.recorder, recorder
         try:
             gathered = _gather(source, mask.array)
         finally:
             thread.recorder = around
+        recorder.settled[selection] = Settled(whole, mask, recorder.graph.nodes[begin:])
         made = gathered._value
         Value.__init__(selection, made.aval, made.owner, made.node, made.data)
         made.node.makes((selection,))

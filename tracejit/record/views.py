@@ -12,7 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
-from tracejit.record.selections import Selection
+from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
 
@@ -66,9 +66,10 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
     value = array._value
-    if type(value) is Selection:
-        part = value.data
-        return selections.new(recorder.wrap, part.whole, part.mask, part.source, part.axis)
+    if type(value) is SelectionValue:
+        part = value.data  # whose copy is a variable of its own
+        whole = recorder.apply("cast", part.whole, dtype=part.whole._data.dtype)
+        return selections.new(recorder.wrap, whole, part.mask, None, part.axis)
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
@@ -171,7 +172,11 @@ def assign(array: Any, result: Any, what: str) -> Any:
         if value is not None and value.node is None:
             value.owner.memories.met_numbers = True
         return result
-    if type(array._value) is Selection and type(result._value) is Selection and _is_alike(array, result):
+    if (
+        type(array._value) is SelectionValue
+        and type(result._value) is SelectionValue
+        and _is_alike(array, result)
+    ):
         selections.become(array, result)
         return array
     store(array, fitted(array, result, what))
