@@ -81,8 +81,10 @@ def assign(array: dlarray, key: Any, value: Any) -> bool:
     """Assign to ``array[key]``; return False where that needs the size of a selection, or there is none."""
     if not selects(key):
         return False
+    if of(array) is not None:
+        return _assign_within(array, key, value)
     parsed = _key(array, key)
-    if parsed is None or of(array) is not None or array._format is not None or parsed[0]._data.dtype != bool:
+    if parsed is None or array._format is not None or parsed[0]._data.dtype != bool:
         return False
     mask, others = parsed
     current = recorder.recorder()
@@ -103,6 +105,29 @@ def assign(array: dlarray, key: Any, value: Any) -> bool:
     if chosen is None:
         return False
     views.store(array, indexing.setitem(array, basic, chosen) if others else chosen)
+    return True
+
+
+def _assign_within(array: dlarray, mask: Any, value: Any) -> bool:
+    """Assign to what a mask, which was computed from a selection, selects from the selection."""
+    part, of_mask = of(array), of(mask) if type(mask) is dlarray else None
+    if part is None or of_mask is None or of_mask.mask is not part.mask or mask._data.dtype != bool:
+        return False
+    if array._data.ndim != 1 or type(array._view) is tuple:
+        return False
+    given = indexing.as_value(array, value)
+    both = apply("bitwise_and", of_mask.whole, part.mask.array)
+    of_given = of(given)
+    if (
+        of_given is not None
+        and both._value is not None
+        and not selections.same(of_given.mask.array._value, both._value)
+    ):
+        return False
+    if of_given is None and given._data.ndim:
+        return False
+    chosen = apply("where", both, given if of_given is None else of_given.whole, part.whole)
+    selections.become(array, selection(chosen, part.mask))
     return True
 
 

@@ -212,6 +212,22 @@ def reduced(op: str, array: dlarray, axes: tuple[int, ...], keepdims: bool) -> d
     return apply("reshape", result, shape=result._data.shape[ndim - 1 :]) if keepdims and ndim > 1 else result
 
 
+def product(x: dlarray, y: dlarray) -> dlarray | None:
+    """Return the dot product of two selections by one mask, without their size; None for other operands."""
+    first, second = of(x), of(y)
+    if (
+        first is None
+        or second is None
+        or first.mask is not second.mask
+        or x._data.ndim != 1
+        or y._data.ndim != 1
+    ):
+        return None
+    if x._data.dtype.kind not in "fc" or y._data.dtype.kind not in "fc":
+        return None
+    return reduced("sum", apply("mul", x, y), (0,), keepdims=False)
+
+
 def _neutral(op: str, dtype: np.dtype) -> Any:
     if op in ("sum", "prod", "any", "all"):
         return dtype.type(op in ("prod", "all"))
