@@ -126,7 +126,7 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
 
     Args:
         x: dlarray of any format, ndarray or list. The number of places is a size, which a recorded function may depend
-            on: a different number is recorded again.
+            on: where it does, a different number is recorded again.
 
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.

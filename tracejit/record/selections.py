@@ -76,7 +76,7 @@ class SelectionParts(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What is known of a selection that was settled: its whole, its mask, and the nodes that gather its elements."""
+    """A selection that was settled: its whole, its mask, and the nodes that gather its elements."""
 
     whole: Any
     mask: SelectionMask
