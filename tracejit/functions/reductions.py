@@ -19,14 +19,14 @@ from tracejit.functions import selecting
 from tracejit.functions.axes import axis_of_a_number, drop_axes, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.halves import in_single
-from tracejit.record.selections import SelectionValue
+from tracejit.record import selections
 from tracejit.util.arguments import flag, real
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     array = as_array(x, op)
     axes, keepdims = normalize_axes(op, array, axis), flag(op, "keepdims", keepdims)
-    if type(array._value) is SelectionValue:
+    if selections.of(array) is not None:
         found = selecting.reduced(op, array, axes, keepdims)
         if found is not None:
             return found
@@ -47,7 +47,7 @@ def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarr
 
 def number_of(array: Any, axes: tuple[int, ...], total: Any = None) -> Any:
     """Return the number of elements along axes; that of a selection is an array in the dtype of its total, if given."""
-    if total is not None and type(array._value) is SelectionValue and 0 in axes:
+    if total is not None and selections.of(array) is not None and 0 in axes:
         return selecting.count(array, axes, total)
     return math.prod([array._data.shape[axis] for axis in axes])
 

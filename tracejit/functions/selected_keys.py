@@ -10,21 +10,19 @@ from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
 from tracejit.functions.selecting import may_select, over, select, selection
 from tracejit.record import recorder, selections, views
-from tracejit.record.selections import SelectionValue, of
+from tracejit.record.selections import of
 
 
 def selects(key: Any) -> bool:
     """Return whether a key may be a selection: its first entry is a mask, or places that a mask selects."""
     first = key[0] if type(key) is tuple and key else key
-    return type(first) is dlarray and (first._data.dtype == bool or type(first._value) is SelectionValue)
+    return type(first) is dlarray and (first._data.dtype == bool or of(first) is not None)
 
 
 def getitem(array: dlarray, key: Any) -> dlarray | None:
     """Return ``array[key]`` without the size of a selection; None where that is not possible, or there is none."""
     if not selects(key):
-        is_first = (
-            type(array._value) is SelectionValue and type(key) is int and not key and array._data.ndim == 1
-        )
+        is_first = of(array) is not None and type(key) is int and not key and array._data.ndim == 1
         return views.number(first_of(array)) if is_first else None
     parsed = _key(array, key)
     if parsed is None:
@@ -96,7 +94,7 @@ def assign(array: dlarray, key: Any, value: Any) -> bool:
     basic = (*(slice(None),) * ndim, *others)
     target = indexing.getitem(array, basic) if others else array
     given = indexing.as_value(target, value)
-    if type(given._value) is SelectionValue:
+    if of(given) is not None:
         chosen = _assigned(target, mask, given)
     elif given._data.ndim <= target._data.ndim - ndim:
         chosen = indexing.setitem(target, mask, given)

@@ -157,7 +157,7 @@ def over(mask: SelectionMask, rest: tuple[int, ...]) -> dlarray:
 
 def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
     """Return what an op gives of selections, without their size; None where it needs it, or there are none."""
-    found = [x for x in operands if type(x) is dlarray and type(x._value) is selections.SelectionValue]
+    found = [x for x in operands if type(x) is dlarray and of(x) is not None]
     if not found or op.kind is not Kind.ELEMENTWISE:
         return None
     parts = [part for part in map(of, found) if part is not None]

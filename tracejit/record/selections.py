@@ -150,9 +150,12 @@ def gather_with(gather: Callable[[Any, Any], Any]) -> None:
 
 
 def of(array: Any) -> SelectionParts | None:
-    """Return the parts of an array that is a selection, None for any other."""
+    """Return the parts of an array that is a selection of the recording of this thread, None for any other."""
     value = array._value
-    return value.data if type(value) is SelectionValue else None
+    if type(value) is not SelectionValue:
+        return None
+    parts: SelectionParts = value.data
+    return parts if parts.recorder is thread.recorder else None
 
 
 def new(

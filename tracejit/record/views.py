@@ -66,8 +66,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
     value = array._value
-    if type(value) is SelectionValue:
-        part = value.data  # whose copy is a variable of its own
+    part = None if value is None else selections.of(array)
+    if part is not None:  # whose copy is a variable of its own
         whole = recorder.apply("cast", part.whole, dtype=part.whole._data.dtype)
         return selections.new(recorder.wrap, whole, part.mask, None, part.axis)
     if value is None or not is_open(array):
@@ -172,11 +172,7 @@ def assign(array: Any, result: Any, what: str) -> Any:
         if value is not None and value.node is None:
             value.owner.memories.met_numbers = True
         return result
-    if (
-        type(array._value) is SelectionValue
-        and type(result._value) is SelectionValue
-        and _is_alike(array, result)
-    ):
+    if type(array._value) is SelectionValue and _is_alike(array, result):
         selections.become(array, result)
         return array
     store(array, fitted(array, result, what))
@@ -186,7 +182,8 @@ def assign(array: Any, result: Any, what: str) -> Any:
 def _is_alike(first: Any, second: Any) -> bool:
     """Return whether two selections have the same size and dtype."""
     mine, other = selections.of(first), selections.of(second)
-    assert mine is not None and other is not None
+    if mine is None or other is None:
+        return False
     is_like = first._data.dtype == second._data.dtype and first._data.ndim == second._data.ndim
     return is_like and mine.mask is other.mask and mine.whole._data.shape == other.whole._data.shape
 
