@@ -99,6 +99,7 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
+        del leaves  # an ndarray among them was made in the call if only they refer to it
         writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -109,7 +110,7 @@ def record(
         side_effect = _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
-    del inputs, args, kwargs, leaves
+    del inputs, args, kwargs
     stores.outputs = []
     if outer is not None:
         for value, elements in reads.take_entered().items():
