@@ -166,6 +166,12 @@ class Recorder(RecordingBlock):
         found = self.ndarrays.get(id(data))
         return found is not None and found() is data
 
+    def is_of_ndarrays(self, leaf: Value) -> bool:
+        """Return whether a leaf is a constant other than a captured dlarray, by which one may differentiate."""
+        if not leaf.is_constant:
+            return False
+        return all(self.is_ndarray(data) for data, value in self._captured.values() if value is leaf)
+
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
         return self.memories.restore(

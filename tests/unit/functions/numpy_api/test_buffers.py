@@ -417,3 +417,66 @@ def test_a_constant_matrix_stays_one_whatever_the_index():
     for n in range(4):
         assert_same(accelerated(X + n), program(X + n))
     assert accelerated.stats.hits == 2
+
+
+TABLE = np.array([1.0, 2.0, 4.0, 8.0])
+COUNTS = np.array([1, 2, 4, 8])
+LEARNED = tj.dlarray(TABLE)
+# What fills an ndarray that NumPy makes unseen with what a buffer has got from captured ndarrays.
+INTO_NDARRAYS = {
+    "in place": "rows = np.linspace(0, 1, 4)\nrows += c\nreturn rows * x",
+    "an element": "rows = np.linspace(0, 1, 4)\nrows[1] = np.sqrt(np.sum(c))\nreturn rows * x",
+    "a slice": "rows = np.linspace(0, 1, 4)\nrows[1:] = c[1:]\nreturn rows * x",
+    "out": "rows = np.linspace(0, 1, 4)\nnp.multiply(c, 2, out=rows)\nreturn rows * x",
+    "integers": "n = np.zeros(4, int)\nn[1:] += COUNTS[1:]\nrows = np.arange(4) * 1\nrows += n\nreturn rows * x",
+}
+
+
+@pytest.mark.parametrize("body", INTO_NDARRAYS.values(), ids=INTO_NDARRAYS)
+def test_what_is_computed_of_ndarrays_alone_goes_into_an_ndarray(body):
+    """Uncompiled as in accelerated functions, which may have to go on uncompiled."""
+    lines = [
+        "c = np.zeros(4)",
+        "c[:-1] += TABLE[1:] - TABLE[:-1]",
+        "c[np.arange(4) > 2] = 3.0",
+        *body.split("\n"),
+    ]
+    names = dict(globals())
+    exec("def program(x):\n" + "".join(f"    {line}\n" for line in lines), names)
+    program = names["program"]
+    x = np.arange(1.0, 5.0)
+    accelerated = dlaccelerate(program)
+    for n in range(4):
+        assert_same(dlfeval(program, x + n), program(x + n))
+        assert_same(accelerated(x + n), program(x + n))
+
+    def slope(x):
+        return tj.dlgradient(program(x).sum(), x)
+
+    np.testing.assert_allclose(dlfeval(slope, dlarray(x)), program(np.ones(4)))
+
+
+@pytest.mark.parametrize("value", [lambda x: x, lambda x: LEARNED, lambda x: tj.dlarray(TABLE)])
+def test_what_has_a_derivative_is_refused_in_an_ndarray(value):
+    def program(x):
+        c = np.zeros(4)
+        c += value(x)
+        rows = np.linspace(0, 1, 4)
+        rows += c
+        return rows
+
+    for run in (lambda x: dlfeval(program, x), dlaccelerate(program)):
+        with pytest.raises(tj.ArgumentError, match="write: rows is an ndarray, and the result is traced"):
+            run(np.ones(4))
+
+
+def test_an_accelerated_function_that_goes_on_uncompiled_does_what_its_recording_did():
+    field = np.zeros(4)
+    names = {"np": np, "field": field, "TABLE": TABLE}
+    exec("def step():\n    c = np.zeros(4)\n    c[1:] += TABLE[1:]\n    global field\n    field += c", names)
+    step = dlaccelerate(names["step"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for _ in range(5):
+            step()
+    assert field.tolist() == [0.0, 10.0, 20.0, 40.0]
