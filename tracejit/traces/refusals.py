@@ -9,6 +9,7 @@ from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.ir import Where
 from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal
+from tracejit.record.state import OwnChange
 from tracejit.traces.confirm import Difference
 
 _AS_DLARRAY = (
@@ -58,13 +59,19 @@ def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
-def own_change(change: tuple[str, Where]) -> Refusal:
+def own_change(change: OwnChange) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
-    what, where = change
+    array = change.name.rpartition(" ")[2]
+    remedy = (
+        f"Make it a dlarray before the first call ({array} = tj.dlarray({array})), so that its operations are "
+        "recorded, or pass it as an argument and return its new value"
+        if change.is_ndarray
+        else "Pass it as an argument and return its new value, or change it outside"
+    )
     return Refusal(
-        f"it changes {what}, which it also reads",
-        where,
-        "a replay would not change it. Pass it as an argument and return its new value, or change it outside",
+        f"it changes {change.name}, which it also reads",
+        change.where,
+        f"a replay would not change it. {remedy}",
     )
 
 
