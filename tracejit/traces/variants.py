@@ -168,7 +168,8 @@ class Variants:
             if len(self.traces) > most and trace.state.failed() is not None:
                 self.traces.remove(trace)
         if len(self.traces) > most:
-            return self._give_up(refusals.too_many([divergence.guard for divergence in divergences], most))
+            guards = [trace.guards for trace in self.traces]
+            return self._give_up(refusals.too_many(guards, [found.guard for found in divergences], most))
         why = None
         if divergences:
             why = f"unlike in the latest trace, {divergences[-1].guard}"
