@@ -258,6 +258,45 @@ def of_kind(kind, numbers=(0.5, 0.25, 2.0, 3.0, -1.5, 0.0, 7.0, 0.1)):
     return [kind(abs(int(4 * n)) if np.dtype(kind).kind == "u" else int(4 * n)) for n in numbers]
 
 
+GRIDS = [
+    lambda x, k: np.linspace(0, k, 2) * x, lambda x, k: np.linspace(k, k + 1, 2) * x,
+    lambda x, k: np.linspace(1, 2, 2) * k * x, lambda x, k: np.linspace(start=k, stop=1, num=2, endpoint=False) * x,
+    lambda x, k: [t * x for t in np.linspace(0, k, 2, retstep=True)],
+    lambda x, k: np.linspace(0, k, 2, dtype=np.float32) * x, lambda x, k: np.linspace(np.zeros(2), k, 3) @ x,
+    lambda x, k: np.linspace([0, k], 1, 3) @ x, lambda x, k: np.logspace(0, k, 2) * x,
+    lambda x, k: np.geomspace(0.5 + abs(k), 10, 2) * x, lambda x, k: sum(t * x for t in np.linspace(0, k, 3)),
+    lambda x, k: np.meshgrid(np.linspace(0, k, 2), np.arange(2.0))[0] * x,
+]  # fmt: skip
+
+
+class TestGrids:
+    """A grid between numbers that vary is traced; NumPy makes any other."""
+
+    @pytest.mark.sampled(by=lambda case: type(case["numbers"][0]))
+    @pytest.mark.parametrize("fun", GRIDS)
+    @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
+    def test_of_numbers(self, numbers, fun):
+        assert follow(fun, numbers, X).stats.hits == 4
+
+    @pytest.mark.sampled(by=lambda case: case["kind"])
+    @pytest.mark.parametrize("fun", GRIDS)
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])
+    def test_of_numbers_of_numpy(self, kind, fun):
+        follow(fun, of_kind(kind), X)
+
+    def test_of_constants_is_an_ndarray(self):
+        kinds = []
+
+        def grid(x, k):
+            kinds.append(type(np.linspace(0, 1, 2)))
+            return x * k
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.LostChangeWarning)
+            follow(grid, FLOATS, X)
+        assert set(kinds) == {np.ndarray}
+
+
 class TestNumbersOfNumPy:
     """They vary like Python's, and are promoted by NumPy's rules: float32 array * float64 is float64."""
 
