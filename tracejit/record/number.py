@@ -56,7 +56,7 @@ class Number:
 
     @property
     def is_complex(self) -> bool:
-        """Whether it is a complex number."""
+        """True if it is a complex number."""
         return issubclass(self._kind, (complex, np.complexfloating))
 
     def needed(self, what: str) -> Any:
