@@ -4,6 +4,7 @@
 import dataclasses
 import functools
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -322,6 +323,41 @@ class TestPatches:
         for function, own in zip(seen, (np.sum, np.linalg.norm, np.concatenate), strict=True):
             assert function == own and hash(function) == hash(own) and patches.original(function) is own
             assert pickle.loads(pickle.dumps(function)) is own and own is not function
+
+    def test_names_that_another_module_has_imported(self, monkeypatch, tmp_path):
+        (tmp_path / "steps_of_users.py").write_text(
+            "from numpy import array, dot, zeros\n"
+            "from numpy.linalg import norm\n"
+            "def run(x, n):\n"
+            "    states = zeros((n, 3))\n"
+            "    for k in range(n):\n"
+            "        states[k] = k * x\n"
+            "    return states, array([x[0], 2.0]), dot([x[0], x[1]], [1.0, 2.0]), norm([x[0], x[1]])\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "steps_of_users", raising=False)
+
+        def late(x):
+            from steps_of_users import run  # in a recording, at first
+
+            return run(x, 2)
+
+        def known(x):
+            return sys.modules["steps_of_users"].run(x, 3)
+
+        for program in (late, known):
+            accelerated = dlaccelerate(program)
+            for n in range(4):
+                assert_same(dlfeval(program, X + n), program(X + n))
+                assert_same(accelerated(X + n), program(X + n))
+            assert accelerated.stats.hits == 2
+            steps = sys.modules["steps_of_users"]
+            assert [type(vars(steps)[name]) for name in ("array", "zeros")] == [type(np.zeros)] * 2
+        steps.zeros = np.ones  # which nobody puts back
+        assert_same(accelerated(X), known(X))
+        assert steps.zeros is np.ones
+        del sys.modules["steps_of_users"]
+        assert_same(dlfeval(lambda x: x + np.zeros(3), X), X)
 
     def test_what_somebody_else_puts_there_stays(self, monkeypatch):
         own = lambda *args: dlarray([7.0])
