@@ -95,6 +95,7 @@ class Recorder(RecordingBlock):
         self.memories = Memories()
         self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
+        self._replaced: list[tuple[Any, Value]] = []  # of these, those that were changed outside the trace
         self._inputs: dict[int, Value] = {}  # of captured arrays, by the id of their elements
         self.rewritten: set[int] = (
             set()
@@ -114,6 +115,7 @@ class Recorder(RecordingBlock):
         with suspended():
             self.state.close()
         self._captured.clear()
+        self._replaced.clear()
         self._inputs.clear()
         self._guarded.clear()
         self.numbers.clear()
@@ -170,7 +172,8 @@ class Recorder(RecordingBlock):
         """Return whether a leaf is a constant other than a captured dlarray, by which one may differentiate."""
         if not leaf.is_constant:
             return False
-        return all(self.is_ndarray(data) for data, value in self._captured.values() if value is leaf)
+        captured = (*self._captured.values(), *self._replaced)
+        return all(self.is_ndarray(data) for data, value in captured if value is leaf)
 
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
@@ -209,6 +212,7 @@ class Recorder(RecordingBlock):
         if captured is None or captured[1].data.tobytes() != data.tobytes():
             if captured is not None:
                 self.rewritten.add(id(data))
+                self._replaced.append(captured)
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
 

@@ -506,6 +506,22 @@ def test_what_has_a_derivative_is_refused_in_an_ndarray(value):
             run(np.ones(4))
 
 
+def test_a_dlarray_that_was_changed_outside_the_trace_has_its_derivative_still():
+    learned = tj.dlarray(np.ones(4))
+
+    def program(x):
+        c = np.zeros(4)
+        c += learned
+        learned._data[0] = 7.0
+        rows = np.linspace(0, 1, 4)
+        y = x * learned
+        rows += c
+        return rows + y
+
+    with pytest.raises(tj.ArgumentError, match="write: rows is an ndarray, and the result is traced"):
+        dlfeval(program, np.ones(4))
+
+
 def test_an_accelerated_function_that_goes_on_uncompiled_does_what_its_recording_did():
     field = np.zeros(4)
     names = {"np": np, "field": field, "TABLE": TABLE}
