@@ -142,7 +142,8 @@ class Collector:
         return self._bases is not None and self._bases.is_made(leaf)
 
     def _is_lost_view(self, leaf: Any) -> bool:
-        return type(leaf) is np.ndarray and leaf.dtype != object and not self._is_storable(leaf)
+        is_array = type(leaf) is dlarray or (type(leaf) is np.ndarray and leaf.dtype != object)
+        return is_array and not self._is_storable(leaf)
 
     def _source(self, leaf: Any) -> StoredLeaf:
         """Return where a leaf comes from."""

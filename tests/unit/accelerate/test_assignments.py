@@ -329,3 +329,33 @@ def test_a_trace_that_is_replayed_at_once_and_audited():
             np.testing.assert_allclose(tj.extractdata(fast(X + n)), expected, rtol=1e-12)
             np.testing.assert_allclose(tj.extractdata(model.u), expected, rtol=1e-12)
         assert fast.stats.hits == hits
+
+
+# What a method makes of a buffer, of which no argument and no attribute is a part.
+MADE = [
+    "y.copy()", "np.copy(y)", "np.array(y.T)", "y.T.copy()", "y[0].copy()", "np.ascontiguousarray(y.T)", "y.flatten()",
+    "y.copy('F')", "[y.copy(), y[0]]", "y[::-1].copy()", "y.T", "y[0]", "y.reshape(3, 2)", "y * 2", "y.sum(0)",
+    "y[0, 1]", "np.zeros(()).copy()", "np.linspace(0, 1, 4)[1:]", "np.broadcast_to(y, (2, 2, 3))",
+    "tj.dlarray(y.T)", "y[None]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(
+    ("fill", "takes"), [("y[0, 1] = 5.0", False), ("y[0, 1] = 5.0", True), ("y += x", True)]
+)
+def test_what_is_made_of_a_buffer_is_assigned_by_each_call(made, fill, takes):
+    names = {"np": np, "tj": tj}
+    exec(
+        f"def reset(self{', x' if takes else ''}):\n    y = np.ones((2, 3))\n    {fill}\n    self.p = {made}\n",
+        names,
+    )
+    mine, theirs = type("Mine", (), {"reset": tj.dlaccelerate(names["reset"])})(), Model()
+    for n in range(6):
+        given = [np.arange(3.0) + n] if takes else []
+        mine.reset(*given)
+        names["reset"](theirs, *given)
+        for have, want in zip(tj.tree.leaves(mine.p), tj.tree.leaves(theirs.p), strict=True):
+            np.testing.assert_array_equal(np.asarray(have), want)
+        mine.p = None  # which a replay has to replace
+    assert mine.reset.stats.hits >= 3
