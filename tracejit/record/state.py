@@ -33,11 +33,13 @@ class OwnChange(NamedTuple):
     name         how the user's code writes it
     where        the line that reads it, if it is known
     is_ndarray   whether it was an ndarray
+    is_made      whether the function did not read it, and assigned an object that no replay can make
     """
 
     name: str
     where: Where
     is_ndarray: bool
+    is_made: bool = False
 
 
 class State:

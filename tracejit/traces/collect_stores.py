@@ -77,6 +77,8 @@ class Collector:
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
             elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
+            elif _is_of_user(change.owner) and not change.is_read:
+                self.stores.unmade = self.stores.unmade or (change.place, change.where)
         for _, leaves, _ in kept:
             for leaf in leaves:
                 if type(leaf) is dlarray:

@@ -27,7 +27,7 @@ from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import State
+from tracejit.record.state import OwnChange, State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.collect_stores import Collector
@@ -179,6 +179,9 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
         recorder.refuse(*refusals.view_not_stored(stores.impossible_view))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
+    if stores.unmade is not None and reads.changed is None:
+        name, where = stores.unmade
+        reads.changed = OwnChange(name, where if where and where[0] else None, False, is_made=True)
 
 
 @contextmanager

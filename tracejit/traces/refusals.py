@@ -62,6 +62,13 @@ def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
 
 def own_change(change: OwnChange) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
+    if change.is_made:
+        return Refusal(
+            f"it assigns an object that it makes to {change.name}",
+            change.where,
+            "a replay could not make that object. Assign it outside, or assign arrays, numbers, texts, or a dict, a "
+            "list, a named tuple or a dataclass of them",
+        )
     array = change.name.rpartition(" ")[2]
     remedy = (
         f"Make it a dlarray before the first call ({array} = tj.dlarray({array})), so that its operations are "

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Assignments to attributes, items and names: what the state around a function is after each of its calls."""
 
+import collections
 import itertools
 
 import numpy as np
@@ -359,3 +360,24 @@ def test_what_is_made_of_a_buffer_is_assigned_by_each_call(made, fill, takes):
             np.testing.assert_array_equal(np.asarray(have), want)
         mine.p = None  # which a replay has to replace
     assert mine.reset.stats.hits >= 3
+
+
+@pytest.mark.parametrize("made", ["Model()", "{1, 2}", "collections.deque([1])", "np.random.default_rng(0)"])
+def test_a_new_object_is_assigned_by_each_call(made):
+    """No replay can make it: the function runs uncompiled. An object that is made once costs a recording."""
+    names = {"np": np, "collections": collections, "Model": Model}
+    exec(f"def renew(self, x):\n    self.p = {made}\n    return x * 2\n", names)
+    exec(f"def once(self, x):\n    if self.q is None: self.q = {made}\n    return x * 2\n", names)
+    kind = type("Kind", (), {name: tj.dlaccelerate(names[name]) for name in ("renew", "once")})
+    model = kind()
+    model.q = None
+    with pytest.warns(
+        tj.NotAcceleratedWarning, match=r"it assigns an object that it makes to self\.p at .*Assign it out"
+    ):
+        for n in range(6):
+            assert model.renew(np.full(2, float(n))).tolist() == [2.0 * n] * 2
+            assert model.p is not None
+            model.p = None
+    for n in range(6):
+        model.once(np.full(2, float(n)))
+    assert model.once.stats.hits == 3
