@@ -77,7 +77,7 @@ class Collector:
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
             elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
-            elif _is_of_user(change.owner) and not change.is_read:
+            elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
                 self.stores.unmade = self.stores.unmade or (change.place, change.where)
         for _, leaves, _ in kept:
             for leaf in leaves:
@@ -206,6 +206,11 @@ class Collector:
             self._numbers[kind, id(value)] = len(values)
             values.append(value)
         return self._numbers[kind, id(value)]
+
+
+def _is_of_tracejit(leaf: Any) -> bool:
+    """Return whether an object is one that this package keeps for itself in an object of a user's class."""
+    return type(leaf).__module__.partition(".")[0] == "tracejit"
 
 
 def _is_of_user(owner: Any) -> bool:
