@@ -96,6 +96,7 @@ class Recorder(RecordingBlock):
         self.memories = Memories()
         self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
+        self._replaced: list[tuple[Any, Value]] = []  # of these, those that were changed outside the trace
         self._inputs: dict[int, Value] = {}  # of captured arrays, by the id of their elements
         self.rewritten: set[int] = (
             set()
@@ -117,6 +118,7 @@ class Recorder(RecordingBlock):
         with suspended():
             self.state.close()
         self._captured.clear()
+        self._replaced.clear()
         self._inputs.clear()
         self._guarded.clear()
         self.masks.clear()
@@ -171,6 +173,13 @@ class Recorder(RecordingBlock):
         found = self.ndarrays.get(id(data))
         return found is not None and found() is data
 
+    def is_of_ndarrays(self, leaf: Value) -> bool:
+        """Return whether a leaf is a constant other than a captured dlarray, by which one may differentiate."""
+        if not leaf.is_constant:
+            return False
+        captured = (*self._captured.values(), *self._replaced)
+        return all(self.is_ndarray(data) for data, value in captured if value is leaf)
+
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
         return self.memories.restore(
@@ -208,6 +217,7 @@ class Recorder(RecordingBlock):
         if captured is None or captured[1].data.tobytes() != data.tobytes():
             if captured is not None:
                 self.rewritten.add(id(data))
+                self._replaced.append(captured)
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
 

@@ -73,7 +73,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
-            result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
+            is_plain = data.ndim or is_scalar(array)  # an array without axes is a view, a number is none
+            result = recorder.wrap(data if is_plain else data[...], array._format, None)
             if current is not None:
                 current.memories.private(result, is_ndarray(array))
             return result

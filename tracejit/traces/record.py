@@ -27,7 +27,7 @@ from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import State
+from tracejit.record.state import OwnChange, State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.collect_stores import Collector
@@ -126,8 +126,9 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
-        read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
+        del leaves  # an ndarray among them was made in the call if only they refer to it
         writes = _writes(recorder, inputs, call)
+        met = _met(recorder, writes)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
         handles_errors = guard_places(recorder, reads, [value for value, _ in everything])
@@ -137,7 +138,7 @@ def record(
         side_effect = _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
-    del inputs, args, kwargs, leaves
+    del inputs, args, kwargs
     stores.outputs = []
     _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
@@ -152,7 +153,6 @@ def record(
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept = trace if _is_kept(recorder) else None
-    met = _met(read, writes)
     placed = place(result.assemble(arrays), met)
     recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
     _write(writes, arrays[len(values) :], call)
@@ -213,6 +213,9 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
         recorder.refuse(*refusals.view_not_stored(stores.impossible_view))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
+    if stores.unmade is not None and reads.changed is None:
+        name, where = stores.unmade
+        reads.changed = OwnChange(name, where if where and where[0] else None, False, is_made=True)
 
 
 @contextmanager
@@ -297,7 +300,8 @@ def _effects(
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
-def _met(read: Sequence[OnDevice], writes: list[_Write]) -> Met:
+def _met(recorder: recorders.Recorder, writes: list[_Write]) -> Met:
+    read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
     changed = [write.change.data for write in writes if write.change is not None]
     there = [data for data in changed if isinstance(data, OnDevice)]
     return Met(read, there, [write.number for write in writes if write.change is None])
@@ -339,6 +343,8 @@ def _results(
                 leaf = dlarray._wrap(leaf._data, leaf._format, value)
             values.append((value, leaf))
             results.append(ArrayLeaf(leaf._format))
+        elif type(leaf) is Number and leaf.is_complex:
+            results.append(leaf.needed("the result"))
         elif type(leaf) is Number:
             recorders.check_open(leaf._array)
             values.append((recorder.value(leaf._array), leaf._array))
