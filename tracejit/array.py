@@ -19,6 +19,7 @@ from tracejit.record import recorder, views
 from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
+from tracejit.record.monitor import is_asked_by_user
 from tracejit.record.number import Number
 from tracejit.record.plain_numbers import note
 from tracejit.util import html
@@ -188,7 +189,14 @@ _ASKING = ("numpy.polynomial.", "numpy._core._methods")
 
 
 def _class_of(array: "dlarray") -> type:
-    """Return the class that isinstance() takes an array to be of, besides its own."""
+    """Return the class that isinstance() takes an array to be of, besides its own.
+
+    While something is recorded, the user's code is told what NumPy's arrays and numbers tell, whose place a dlarray
+    takes there: the branch that it goes on in is the one for arrays. The code of libraries is told the truth, because
+    they hand arrays to C.
+    """
+    if recorder.thread.recorder is not None and is_asked_by_user(2):
+        return array._data.dtype.type if views.is_scalar(array) else np.ndarray
     if stands_for_ndarray(array) or called_by(_ASKING):
         return np.ndarray
     return dlarray

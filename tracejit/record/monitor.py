@@ -143,6 +143,18 @@ def is_library(file: str) -> bool:
     return is_of_library
 
 
+_PASSING = frozenset({"abc", "typing", "functools"})
+"""Modules of Python's own whose functions ask for the class of an object in the name of their caller."""
+
+
+def is_asked_by_user(depth: int) -> bool:
+    """Return whether the user's code asks for the class of an object, `depth` frames from here."""
+    frame: types.FrameType | None = sys._getframe(depth)
+    while frame is not None and frame.f_globals.get("__name__") in _PASSING:
+        frame = frame.f_back
+    return frame is not None and not is_library(frame.f_code.co_filename)
+
+
 class Watch:
     """A block in which `started` is called with the frame of each function of the user's code that this thread starts.
 
