@@ -13,6 +13,7 @@ from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
 from tracejit.codegen.device.ctc import emit_ctc
 from tracejit.codegen.device.fourier import emit_fourier
+from tracejit.codegen.device.gathers import emit_gather
 from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
@@ -80,6 +81,9 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     writer = _TEXTS.get(launch.name)
     if writer is not None:
         return writer(launch)
+    gather = emit_gather(launch)
+    if gather is not None:
+        return gather
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]
 
 
