@@ -186,36 +186,10 @@ class Driver:
         text = c_char_p()
         self._library.cuGetErrorName(status, byref(text))
         what = f"{name}: {(text.value or b'CUDA_ERROR_UNKNOWN').decode()} ({status})"
-        if status == _OUT_OF_MEMORY:
-            return DeviceMemoryError(
-                f"cuda:{self.ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
-                "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
-            )
-        if status in _NO_DEVICE:
-            return DeviceError(
-                f'target="cuda": the NVIDIA driver finds no GPU with number {self.ordinal} ({what}). See what '
-                'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
-            )
-        if status in _TOO_OLD:
-            return DeviceError(
-                f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
-                '(525.60 or newer) and restart, or use target="cpu".'
-            )
-        if status == _PTX_TOO_NEW:
-            return DeviceError(
-                f"cuda:{self.ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
-            )
         if status in _LOST:
             self.is_lost = True
             self.words[state.IS_BUSY] += _LOST_COUNT
-            return DeviceError(
-                f"cuda:{self.ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
-                "process; if it happens again, report it with the output of tracejit doctor --cuda."
-            )
-        return DeviceError(
-            f"cuda:{self.ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
-            "of tracejit doctor --cuda."
-        )
+        return _error_of(self.ordinal, status, what)
 
     # Streams.
 
@@ -311,10 +285,7 @@ class Driver:
         lane.keep(size, address)
 
     def _give_back(self, address: int, size: int, lane: Lane) -> None:
-        """Give memory to the driver; keep it if the driver does not take it now.
-
-        It refuses all work on the default stream while another library captures one, for example.
-        """
+        """Give memory to the driver; keep it if it is not taken now, as while another library captures a stream."""
         if not self.release("cuMemFreeAsync", address, lane.handle):
             self._keep(address, size, lane)
 
@@ -389,6 +360,38 @@ class Driver:
             self.release("cuModuleUnload", module)
             raise
         return function.value or 0
+
+
+def _error_of(ordinal: int, status: int, what: str) -> DeviceError:
+    """Return the error for a status of a device's driver, given what returned it in words."""
+    if status == _OUT_OF_MEMORY:
+        return DeviceMemoryError(
+            f"cuda:{ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
+            "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
+        )
+    if status in _NO_DEVICE:
+        return DeviceError(
+            f'target="cuda": the NVIDIA driver finds no GPU with number {ordinal} ({what}). See what '
+            'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
+        )
+    if status in _TOO_OLD:
+        return DeviceError(
+            f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
+            '(525.60 or newer) and restart, or use target="cpu".'
+        )
+    if status == _PTX_TOO_NEW:
+        return DeviceError(
+            f"cuda:{ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
+        )
+    if status in _LOST:
+        return DeviceError(
+            f"cuda:{ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
+            "process; if it happens again, report it with the output of tracejit doctor --cuda."
+        )
+    return DeviceError(
+        f"cuda:{ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
+        "of tracejit doctor --cuda."
+    )
 
 
 def _dotted(version: int) -> str:
