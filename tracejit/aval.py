@@ -47,6 +47,8 @@ NUMPY_NUMBERS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind
 """The types of NumPy's real numbers that arrays are made of."""
 NUMBERS = NUMPY_NUMBERS | {int, float}
 """The types of numbers that can vary from call to call."""
+NUMPY_SCALARS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind != "b")
+"""The types of NumPy's numbers, with the complex ones."""
 
 
 class Aval(NamedTuple):

@@ -5,11 +5,12 @@
 tests/compiled/device.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import FUNCTIONS, Case, agree, run_case
+from device_cases import FUNCTIONS, Case, agree, check_class, run_case
 from op_cases import ON_DEVICES, draw, graph_of
 
 import tracejit as tj
@@ -108,6 +109,11 @@ def test_guards_writes_and_bounds() -> None:
     with pytest.raises(BoundsError):
         function(x, tj.gpu(np.array([0, 1, 7])))
     assert x.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("place", [tj.gpu, np.copy], ids=["gpu", "host"])
+def test_a_class_whose_arrays_lie_on_the_device(place: Callable[[np.ndarray], Any]) -> None:
+    check_class(place)
 
 
 def test_an_array_larger_than_the_memory() -> None:

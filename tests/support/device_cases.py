@@ -79,3 +79,30 @@ FUNCTIONS = (
     Case("hessian", _hessian, ((11,),)),
     Case("containers", lambda x: {"a": x + 1, "b": [x.sum()]}, ((4,),)),
 )
+
+
+class _Net:
+    """A model whose attributes a step reads, writes in place and assigns; `move` says where they lie."""
+
+    def __init__(self, move: Callable[[np.ndarray], Any]) -> None:
+        self.w, self.momentum = move(np.full((3, 2), 0.5)), move(np.zeros((3, 2)))
+
+    def step(self, x: Any, y: Any) -> Any:
+        error = x @ self.w - y
+        self.momentum = 0.9 * self.momentum + x.T @ error
+        self.w -= 0.01 * self.momentum
+        self.w[0] *= 0.99
+        return (error**2).mean()
+
+
+def check_class(place: Callable[[np.ndarray], Any]) -> None:
+    """Check that attributes alone decide where a step runs, given what says where its arguments lie."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    there, here = _Net(tj.gpu), _Net(np.copy)
+    step = tj.dlaccelerate(there.step)
+    for _ in range(6):
+        loss = step(place(x), place(y))
+        assert loss.device == there.w.device == there.momentum.device == "cuda:0"
+        np.testing.assert_allclose(tj.gather(loss), here.step(x, y), rtol=1e-12)
+        np.testing.assert_allclose(tj.gather(there.w), here.w, rtol=1e-12)

@@ -11,6 +11,7 @@ there, and memory that is used again too early has other elements. Faults are in
 
 import ctypes
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import ptx_emulator
 import pytest
 from ptx_emulator import Kernel, Memory
 
@@ -370,10 +372,12 @@ def _addresses(first: int, size: int) -> np.ndarray:
 def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
     """Use a fake driver while the block runs; by default memory that is used again is not left over from before.
 
-    It takes PTX, so an installed linker is not used.
+    It takes PTX, so an installed linker is not used. Recordings take its Python code as a library's, as NVIDIA's is.
     """
     library = FakeLibrary()
     with pytest.MonkeyPatch.context() as patch:
+        for module in (sys.modules[__name__], ptx_emulator):
+            patch.setitem(monitor._is_library, str(module.__file__), True)
         patch.setattr("tracejit.compile.link.linker_version", lambda: None)
         patch.setattr("tracejit.compile.link._library", lambda: None)
         with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):

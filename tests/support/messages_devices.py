@@ -28,6 +28,14 @@ from tracejit.runtime.cuda.driver import Driver, driver, stream
 X = np.ones((2, 3))
 
 
+def _met(kept: Any) -> Any:
+    def _function() -> Any:
+        return kept
+
+    _function.__qualname__ = "_function"
+    return tj.dlaccelerate(_function, target="cpu")()
+
+
 def on_device(call: Callable[[FakeLibrary], object]) -> Callable[[], object]:
     """Return a call that has a device."""
 
@@ -263,10 +271,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "an array on a device has no elements in the memory of the host without a copy.",
     ),
     (
+        on_device(lambda fake: _met(tj.gpu(X))),
+        DeviceError,
+        '_function: an array that it reads besides its arguments lies on cuda:0, and target="cpu"; put gather(x) in '
+        'its place, or set target="auto".',
+    ),
+    (
         on_device(lambda fake: tj.gpu(X).__setitem__(0, 1.0)),
         WriteError,
-        "write: 2x3 float64 lies on cuda:0, where only accelerated functions write; write in a function that "
-        "dlaccelerate made, or compute a new array (x = x + y, where).",
+        "write: 2x3 float64 lies on cuda:0, where views are copies; write in a function that dlaccelerate or dlfeval "
+        "runs, or compute a new array (x = x + y, where).",
     ),
     (
         on_device(lambda fake: tj.gpu(X).to_device("tpu")),

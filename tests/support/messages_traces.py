@@ -72,6 +72,18 @@ def changes_what_it_reads() -> Callable[[Any], object]:
     return count
 
 
+def changes_an_ndarray() -> Callable[[Any], object]:
+    """Return a function that computes an ndarray of its last value, and of nothing that is traced."""
+    mean = np.ones(3)
+
+    def smoothed(x: Any) -> Any:
+        nonlocal mean
+        mean = 0.5 * mean + 0.1
+        return x.sum() * mean
+
+    return smoothed
+
+
 def reads_what_changes() -> Callable[[Any], object]:
     """Return a function with an attribute of a different value in each call."""
 
@@ -116,6 +128,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "changes_what_it_reads.<locals>.count runs uncompiled for these arguments: it changes closure "
         "calls[0], which it also reads at <place>. A replay would not change it. Pass it as an argument "
         "and return its new value, or change it outside.",
+    ),
+    (
+        lambda: refused(changes_an_ndarray()),
+        NotAcceleratedWarning,
+        "changes_an_ndarray.<locals>.smoothed runs uncompiled for these arguments: it changes closure "
+        "mean, which it also reads at <place>. A replay would not change it. Make it a dlarray before the first "
+        "call (mean = tj.dlarray(mean)), so that its operations are recorded, or pass it as an argument and return "
+        "its new value.",
     ),
     (
         lambda: refused(reads_what_changes()),

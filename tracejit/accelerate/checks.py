@@ -19,6 +19,7 @@ from tracejit.record import recorder
 from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
+from tracejit.util.devices import write as write_all
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import name_of
 
@@ -117,8 +118,8 @@ def difference_from_function(
     written = [array.copy() for array, _ in were.captured]
     stores = trace.stores or NO_STORES
     stored = stores.values(were.objects)
-    for array, content in were.captured:
-        np.copyto(array, content)
+    captured_arrays = [array for array, _ in were.captured]
+    write_all(captured_arrays, [content for _, content in were.captured])
     stores.put_back(were.objects, were.values)
     try:
         with recorder.suspended(), rng.apart(trace.state.drawn()):
@@ -127,8 +128,7 @@ def difference_from_function(
         assigned = stores.values(were.objects)
     finally:
         stores.put_back(were.objects, stored)
-        for (array, _), content in zip(were.captured, written, strict=True):
-            np.copyto(array, content)
+        write_all(captured_arrays, written)
     names = [f"argument {name}" for name in leaf_names(function, call.treedef.structure)]
     compared = [
         (name, leaf, copy)

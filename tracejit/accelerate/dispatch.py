@@ -16,14 +16,14 @@ from tracejit.call.copies import given
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call, may_vary
-from tracejit.errors import BoundsError, GradientError, RetraceError
+from tracejit.errors import BoundsError, DeviceError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.record.side_effects import SideEffect
 from tracejit.traces import refusals
 from tracejit.traces.counters import Counters
-from tracejit.traces.placing import placed
-from tracejit.traces.record import Recording, record
+from tracejit.traces.placing import is_moved, placed
+from tracejit.traces.record import Met, Recording, record
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Outcome, Variants
@@ -61,6 +61,9 @@ class CallDispatcher:
         self.cache = TraceCache()
         self.counters = Counters(name, function)
         self.reporter = Reporter(name, self.counters.label, function, self.cache)
+        self._follows = (
+            False  # whether calls without arrays on a device run there, because the function meets some
+        )
 
     def options_changed(self) -> None:
         """Act on options that have changed."""
@@ -76,7 +79,8 @@ class CallDispatcher:
         call = key_call(self._name, (args, kwargs), self.leaf_name)
         if self._options.target == "auto" and not registered.in_use:
             return call
-        return placed(call, self._options.target, self._name, self.leaf_name)
+        target = "cuda" if self._follows and self._options.target == "auto" else self._options.target
+        return placed(call, target, self._name, self.leaf_name)
 
     def leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         """Return the name of a leaf of the arguments."""
@@ -160,7 +164,11 @@ class CallDispatcher:
             raise
         record_ns = time.perf_counter_ns() - started
         try:
-            if recording.trace is None:
+            if self._options.target == "auto" and recording.met.read and call.key.device is None:
+                self._follows = True
+                miss.outcome = "moved"
+                self._log_miss(miss, f" {ms(record_ns)}.")
+            elif recording.trace is None:
                 with self.cache.lock:
                     miss.outcome = "needed" if recording.needed else "alone"
                     self.counters.record_ns += record_ns
@@ -169,9 +177,8 @@ class CallDispatcher:
             else:
                 self._take_in(call, recording.trace, failed, audit, miss, record_ns)
         finally:
-            recording.commit(
-                call
-            )  # not before: the guards of other traces are those of the state before the call
+            # Not before: the guards of other traces are those of the state before the call.
+            recording.commit(call)
         return recording.result
 
     def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
@@ -179,11 +186,32 @@ class CallDispatcher:
             return self._recorded_there(call, recorder)
 
     def _recorded_there(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
+        write = self._options.write_arguments
         if call.key.device is None:
-            return record(self._name, self._function, call, recorder, self._options.write_arguments)
+            return record(self._name, self._function, call, recorder, write, self._placed)
         from tracejit.traces.record_on_device import record_on_device
 
-        return record_on_device(self._name, self._function, call, self._options.write_arguments)
+        recording = record_on_device(self._name, self._function, call, write)
+        if self._follows and not recording.met.read and is_moved(call):
+            self._follows = False  # it meets none any more
+        return recording
+
+    def _placed(self, result: Any, met: Met) -> Any:
+        """Return the result of a recording on the CPU, on the device if the function met arrays there.
+
+        Raises:
+            DeviceError: if it is not to run there.
+        """
+        if not met.read:
+            return result
+        from tracejit.traces.record_on_device import result_on_device
+
+        if self._options.target == "cpu":
+            raise DeviceError(
+                f"{self._name}: an array that it reads besides its arguments lies on {met.read[0].device}, and "
+                'target="cpu"; put gather(x) in its place, or set target="auto".'
+            )
+        return result_on_device(result)
 
     def _take_in(
         self, call: Call, trace: Trace, failed: Sequence[Trace], audit: bool, miss: Miss, record_ns: int

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.call.signature import Call
+from tracejit.util.devices import OnDevice
 
 _ALIGNMENT = 64  # bytes: a copy is aligned as its array is
 
@@ -28,8 +29,13 @@ def copied(leaves: Sequence[Any]) -> list[Any]:
     """Return leaves with untraced copies of the arrays, with their strides, that share memory as the arrays do."""
     copies = list(leaves)
     intervals = []
+    on_devices: dict[Any, OnDevice] = {}
     for number, leaf in enumerate(leaves):
         data = leaf._data if type(leaf) is dlarray else leaf
+        if isinstance(data, OnDevice):
+            if data.location not in on_devices:
+                on_devices[data.location] = data.copy()
+            copies[number] = _like(leaf, on_devices[data.location])
         if not isinstance(data, np.ndarray) or data.dtype.hasobject:
             continue
         if not data.size or (type(leaf) is dlarray and not data.ndim and data.base is None):
@@ -57,5 +63,5 @@ def copied(leaves: Sequence[Any]) -> list[Any]:
     return copies
 
 
-def _like(leaf: Any, data: np.ndarray) -> Any:
+def _like(leaf: Any, data: Any) -> Any:
     return dlarray._wrap(data, leaf._format, None) if type(leaf) is dlarray else data

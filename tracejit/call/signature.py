@@ -85,17 +85,20 @@ class NumberPart(NamedTuple):
 class Key(NamedTuple):
     """The key of a call: the structure of its containers, the parts in them, and the orders of the keys of dicts.
 
-    A function can iterate over a dict, so the order of its keys counts (None: they are sorted).
+    A function can iterate over a dict, so the order of its keys counts (None: they are sorted). A call without arrays
+    runs on a device if `runs_on` names it.
     """
 
     structure: Any
     parts: tuple[ArrayPart | ValuePart | NumberPart, ...]
     orders: tuple[Any, ...] = ()
+    runs_on: str | None = None
 
     @property
     def device(self) -> str | None:
-        """The device that the arrays lie on, None for the memory of the host."""
-        return next((part.device for part in self.parts if type(part) is ArrayPart and part.device), None)
+        """The device that the call runs on, None for the CPU."""
+        devices = (part.device for part in self.parts if type(part) is ArrayPart and part.device)
+        return next(devices, self.runs_on)
 
 
 class Call(NamedTuple):
@@ -248,10 +251,11 @@ def _value_part(
     return ValuePart(kind, detail)
 
 
-def array_part(data: np.ndarray) -> ArrayPart:
+def array_part(data: Any) -> ArrayPart:
     """Return the part of a key for an unformatted array, or for the copy that packed() makes of it."""
     contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
-    return ArrayPart(data.shape, None, data.dtype, None if contiguous else _strides(data))
+    device = data.device if isinstance(data, OnDevice) else None
+    return ArrayPart(data.shape, None, data.dtype, None if contiguous else _strides(data), device)
 
 
 def other_format(variable: str, format: str | None) -> str:

@@ -86,9 +86,9 @@ class ArrayGuards:
         number = self._array_type(site, value, data)
         views = self.inputs.views_of(array)
         if is_dlarray and (value._value is not observed.tape or array is not observed.data):
-            self._guards.note_change(name, site.where)  # assigned to by index
+            self._guards.note_change(name, site.where, value)  # assigned to by index
         if any(not entry.is_same for entry in (*inputs, *views)) or len(inputs) > 1:
-            self._guards.note_change(name, site.where)
+            self._guards.note_change(name, site.where, value)
         expected = self._guards.constant(signature.array_part(array))
         self._guards.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
         if views or not inputs:  # an executor checks what is an input
@@ -144,12 +144,12 @@ class ArrayGuards:
         # A view of an input can be written by a name that no path leads to.
         has_changed = (is_input or observed.is_written) and observed.has_changed
         if has_changed:
-            self._guards.note_change(name, observed.where)
+            self._guards.note_change(name, observed.where, observed.value)
         if content is not None and (taken or not is_input) and not is_written_only:
             if observed.is_large:
                 self._guards.refuse(name, observed.where)
             elif array.tobytes() != content:
-                self._guards.note_change(name, observed.where)
+                self._guards.note_change(name, observed.where, observed.value)
             else:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
@@ -198,7 +198,7 @@ class ArrayGuards:
         for entry in self._seen:
             if _location(entry.data) == _location(array):
                 if not entry.is_same:
-                    self._guards.note_change(name, site.where)
+                    self._guards.note_change(name, site.where, value)
                 self.inputs.fetch(entry, name, data)
 
     def _fetch_view(self, entry: SeenArray, name: str, array: np.ndarray, source: str) -> None:

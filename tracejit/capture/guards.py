@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import Where
+from tracejit.record.state import OwnChange
 from tracejit.util.named_tuples import NamedTuple
 
 UNNAMED = "that no name leads to"
@@ -163,7 +164,7 @@ class GuardList:
         checks: tests of sizes, dtypes and layouts, which an executor makes too.
         contents: the guards of loose arrays, by their numbers.
         names: what the tests refer to.
-        changed: what the function read and changed itself, in words, and where.
+        changed: what the function read and changed itself.
         unguarded: what cannot be compared, in words, and where it is read.
     """
 
@@ -173,7 +174,7 @@ class GuardList:
         self.checks: list[GuardTest] = []
         self.contents: dict[int, ContentGuard] = {}
         self.names = names
-        self.changed: tuple[str, Where] | None = None
+        self.changed: OwnChange | None = None
         self.unguarded = unguarded
         self._new_constants = (f"g{i}" for i in count())
         self._constants: dict[int, str] = {}
@@ -209,10 +210,10 @@ class GuardList:
         self.tests[-1] = self.tests[-1]._replace(content=name, data=data)
         self.contents[number] = content
 
-    def note_change(self, name: str, where: tuple[str, int]) -> None:
-        """Note that the function changed what it read; the first change counts."""
+    def note_change(self, name: str, where: tuple[str, int], value: Any = None) -> None:
+        """Note that the function changed what it read, which was `value`; the first change counts."""
         if self.changed is None:
-            self.changed = (name, where if where[0] else None)
+            self.changed = OwnChange(name, where if where[0] else None, isinstance(value, np.ndarray))
 
     def refuse(self, name: str, where: Where) -> None:
         """Note that something cannot be compared; the first refusal counts."""

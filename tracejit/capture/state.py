@@ -26,7 +26,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
-from tracejit.record.state import State
+from tracejit.record.state import OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 
@@ -69,7 +69,7 @@ class CapturedState(State):
         self._entered: dict[Value, np.ndarray] = {}
         self.given_back: list[Any] = []
         self.located: list[Any] = []
-        self.changed: tuple[str, Where] | None = None
+        self.changed: OwnChange | None = None
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()

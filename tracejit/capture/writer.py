@@ -165,7 +165,7 @@ class GuardWriter:
         owner, name = self._reached[id(observed.value)]
         path = slot.path(name)
         if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
-            self._guards.note_change(path, slot.where)
+            self._guards.note_change(path, slot.where, slot.value)
         self._slot(owner, path, slot)
 
     def _counted(self, owner: str, name: str, slot: Slot) -> None:

@@ -200,9 +200,10 @@ class LoadedDeviceReplay:
 
 
 def on_device(key: Key) -> Key:
-    """Return a key whose arrays lie on the GPU of this process."""
+    """Return the key of a call that runs on the GPU of this process, with its arrays."""
     from tracejit.runtime.cuda.driver import driver
 
     name = f"cuda:{driver().ordinal}"
     parts = [part._replace(device=name) if isinstance(part, ArrayPart) else part for part in key.parts]
-    return key._replace(parts=tuple(parts))
+    has_arrays = any(isinstance(part, ArrayPart) for part in parts)
+    return key._replace(parts=tuple(parts), runs_on=None if has_arrays else name)

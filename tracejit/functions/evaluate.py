@@ -14,6 +14,7 @@ from tracejit.functions.variables import Variables, along, is_array, recording, 
 from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.memory import check_same, is_ndarray, is_private
+from tracejit.util.devices import write as write_all
 from tracejit.util.frames import global_names
 from tracejit.util.text import name_of
 
@@ -107,8 +108,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
                 for number, other in enumerate(arrays):
                     check_same(memory, other, recorder.memories.place(number), recorder.name)
         writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
-    for memory, content in writes:
-        np.copyto(memory, content)
+    write_all([memory for memory, _ in writes], [content for _, content in writes])
     return tree.unflatten(result_treedef, results)  # type: ignore[no-any-return]
 
 

@@ -259,6 +259,8 @@ def _merged(region: dlarray, parsed: ParsedKey) -> dlarray:
 def as_value(array: dlarray, value: Any, function: str = "setitem", argument: str = "value") -> dlarray:
     """Return a value to assign in the dtype of `array`."""
     dtype = array._data.dtype
+    if recorder.is_number(value) and value.is_complex and dtype.kind != "c":
+        value = value.needed("an assignment")
     if recorder.is_number(value) and value.fits(dtype):
         value = value._array
     elif isinstance(value, (int, float)):

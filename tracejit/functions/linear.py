@@ -10,12 +10,14 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, DimsError
+from tracejit.functions import selecting
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.functions.contraction import sum_of_products
 from tracejit.functions.diagonals import diagonal_view
 from tracejit.functions.formats import describe_sizes
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.ops import OPS
+from tracejit.record.selections import Selections
 from tracejit.util.arguments import as_index, check_room, check_sizes, integer
 from tracejit.util.text import brief
 
@@ -49,6 +51,8 @@ def matmul(x: Any, y: Any) -> dlarray:
     for name, array in (("x", first), ("y", second)):
         if array._data.ndim == 0:
             raise DimsError(f"matmul: {name} is a scalar, but a product of matrices needs axes; use x * y.")
+    if Selections.met and (found := selecting.product(first, second)) is not None:
+        return found
     vectors = (first._data.ndim == 1, second._data.ndim == 1)
     if not any(vectors):
         return _matmul(first, second)
@@ -105,6 +109,8 @@ def dot(x: Any, y: Any) -> dlarray:
     first, second = as_array(x, "dot"), as_array(y, "dot", "y")
     if first._data.ndim == 0 or second._data.ndim == 0:
         return apply("mul", first, second)
+    if Selections.met and (found := selecting.product(first, second)) is not None:
+        return found
     other = max(second._data.ndim - 2, 0)
     return _contract("dot", first, second, (first._data.ndim - 1,), (other,))
 

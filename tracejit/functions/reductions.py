@@ -15,15 +15,22 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import FLOAT64, describe_shape, is_inexact, wanted_dtype
 from tracejit.errors import DimsError
+from tracejit.functions import selecting
 from tracejit.functions.axes import axis_of_a_number, drop_axes, normalize_axes, normalize_axis
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.halves import in_single
+from tracejit.record import selections
 from tracejit.util.arguments import flag, real
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     array = as_array(x, op)
-    return apply(op, array, axes=normalize_axes(op, array, axis), keepdims=flag(op, "keepdims", keepdims))
+    axes, keepdims = normalize_axes(op, array, axis), flag(op, "keepdims", keepdims)
+    if selections.of(array) is not None:
+        found = selecting.reduced(op, array, axes, keepdims)
+        if found is not None:
+            return found
+    return apply(op, array, axes=axes, keepdims=keepdims)
 
 
 def as_float(array: dlarray) -> dlarray:
@@ -38,7 +45,10 @@ def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarr
     return in_dtype(_reduce(op, in_asked_dtype(as_array(x, op), wanted), axis, keepdims), wanted)
 
 
-def number_of(array: Any, axes: tuple[int, ...]) -> int:
+def number_of(array: Any, axes: tuple[int, ...], total: Any = None) -> Any:
+    """Return the number of elements along axes; that of a selection is an array in the dtype of its total, if given."""
+    if total is not None and selections.of(array) is not None and 0 in axes:
+        return selecting.count(array, axes, total)
     return math.prod([array._data.shape[axis] for axis in axes])
 
 
@@ -119,16 +129,16 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     if wanted.kind not in "iub":
         return _mean(array, axis, keepdims)
     axes = normalize_axes("mean", array, axis)
-    total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
+    total = in_asked_dtype(_reduce("sum", array, axes, flag("mean", "keepdims", keepdims)), wanted)
     # NumPy adds in the type of integers, and cuts the quotient off.
-    return in_asked_dtype(apply("div", in_asked_dtype(total, wanted), number_of(array, axes)), wanted)
+    return in_asked_dtype(apply("div", total, number_of(array, axes, total)), wanted)
 
 
 @in_single
 def _mean(array: dlarray, axis: Any, keepdims: bool) -> dlarray:
     axes = normalize_axes("mean", array, axis)
-    total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
-    return apply("div", total, number_of(array, axes))
+    total = _reduce("sum", array, axes, flag("mean", "keepdims", keepdims))
+    return apply("div", total, number_of(array, axes, total))
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
@@ -323,7 +333,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     array = as_array(x, "count_nonzero")
     axes = normalize_axes("count_nonzero", array, axis)
     hits = apply("not_equal", array, np.zeros((), array._data.dtype))
-    return apply("sum", hits, axes=axes, keepdims=flag("count_nonzero", "keepdims", keepdims))
+    return _reduce("sum", hits, axes, flag("count_nonzero", "keepdims", keepdims))
 
 
 def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
@@ -361,11 +371,15 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
 def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> dlarray:
     array = as_float(as_array(x, function))
     axes = normalize_axes(function, array, axis)
-    count = number_of(array, axes)
-    middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
-    squares = square_magnitude(apply("sub", array, middle))
-    total = apply("sum", squares, axes=axes, keepdims=flag(function, "keepdims", keepdims))
-    return apply("div", total, builtins.max(count - real(function, "ddof", ddof), 0))
+    keepdims, ddof = flag(function, "keepdims", keepdims), real(function, "ddof", ddof)
+    total = _reduce("sum", array, axes, True)
+    count = number_of(array, axes, total)
+    squares = square_magnitude(apply("sub", array, apply("div", total, count)))
+    total = _reduce("sum", squares, axes, keepdims)
+    if type(count) is dlarray:
+        count = number_of(array, axes, total)
+        return apply("div", total, apply("maximum", apply("sub", count, ddof), 0.0))
+    return apply("div", total, builtins.max(count - ddof, 0))
 
 
 def square_magnitude(array: dlarray) -> dlarray:

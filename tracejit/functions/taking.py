@@ -4,8 +4,11 @@
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
+from tracejit.functions import selecting
 from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.index_keys import index_array, true_places
 from tracejit.functions.indexing import as_value
@@ -123,7 +126,7 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
 
     Args:
         x: dlarray of any format, ndarray or list. The number of places is a size, which a recorded function may depend
-            on: a different number is recorded again.
+            on: where it does, a different number is recorded again.
 
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.
@@ -140,4 +143,6 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
     array = as_array(x, "nonzero")
     if not array._data.ndim:
         raise DimsError("nonzero: x is a scalar, which has no places; pass atleast_1d(x), or use x != 0.")
-    return tuple(true_places(array, "the number of places of nonzero"))
+    mask = array if array._data.dtype == bool else apply("not_equal", array, np.zeros((), array._data.dtype))
+    found = selecting.places(mask)
+    return tuple(true_places(array, "the number of places of nonzero")) if found is None else found

@@ -11,6 +11,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.autodiff import forward
 from tracejit.aval import describe_shape, is_inexact
 from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.functions.selecting import by_elements
 from tracejit.ir import Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
@@ -217,6 +218,8 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
             "have no gradient. Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out."
         )
     if x._value is not None and x._value.owner is recorder:
+        if x._value in recorder.settled:
+            by_elements(x)
         return x._value
     if is_private(x):
         raise GradientError(

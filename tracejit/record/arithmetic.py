@@ -4,8 +4,9 @@
 Note [numbers that vary]
 Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
 a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result
-fits 64 bits. An operation without such conditions (int ** int, a complex result) needs the numbers. NumPy's numbers are
-promoted, overflow and divide by zero as its arrays do. The graph does the same, so they need no guards.
+fits 64 bits. An operation without such conditions (int ** int, a power that is complex) needs the numbers. NumPy's
+numbers are promoted, overflow and divide by zero as its arrays do. The graph does the same, so they need no guards.
+Complex numbers are computed from numbers that vary (1j * k), and never vary themselves.
 """
 
 from collections.abc import Callable
@@ -13,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import NUMBERS, NUMPY_NUMBERS, SUPPORTED_DTYPES
+from tracejit.aval import NUMBERS, NUMPY_SCALARS, SUPPORTED_DTYPES
 from tracejit.ir import weak_array
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.uninterrupted import is_of_handler
 
-INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+INT, FLOAT, COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
+_DTYPES = {int: INT, float: FLOAT, complex: COMPLEX}
 EXACT = 1 << 53  # integers below are exact in float64
 SUM, PRODUCT = 1 << 62, 1 << 31  # operands below give results that fit
-_PLAIN = NUMBERS | {bool}
+_PLAIN = NUMBERS | NUMPY_SCALARS | {bool, complex}
+_COMPLEX_KINDS = (complex, np.complexfloating)
 _SAME_FOR_ALL_NUMBERS = (str, bytes, type(None), type, list, tuple, dict, set)
 _Operation = Callable[[Any, Any], Any]
 
@@ -78,18 +81,20 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
         needed(f"an error of {name}", x, y)
         raise
     kind = type(result)
-    if type(a) in NUMPY_NUMBERS or type(b) in NUMPY_NUMBERS:
+    # 1j * np.float64(2) is a number of Python's.
+    if kind is not complex and (type(a) in NUMPY_SCALARS or type(b) in NUMPY_SCALARS):
         array = (
-            recorder.apply(name, x, y) if kind in NUMPY_NUMBERS and _has_rule(name, x, y, result) else None
+            recorder.apply(name, x, y) if kind in NUMPY_SCALARS and _has_rule(name, x, y, result) else None
         )
         if array is None or array._data.dtype != result.dtype:
             needed(name, x, y)
             return result
         return _result_number(result, array, x, y)
-    if kind not in (int, float) or not _agrees(name, x, y):
+    is_power_of_complex = kind is complex and name == "pow"
+    if kind not in _DTYPES or is_power_of_complex or not _agrees(name, x, y):
         needed(name, x, y)
         return result
-    dtype = INT if kind is int else FLOAT
+    dtype = _DTYPES[kind]
     array = recorder.apply(name, _as(x, dtype), _as(y, dtype))
     is_power = name == "pow" and kind is float
     if is_power and not holds(recorder.apply("isfinite", array), "the size of a power"):
@@ -122,7 +127,7 @@ def _has_rule(name: str, x: Any, y: Any, result: Any) -> bool:
     if name == "pow" and result.dtype.kind in "iu":
         return False
     varying = [x._kind for x in (x, y) if is_number(x)]
-    return int not in varying or result.dtype.kind == "f" or result.dtype == INT
+    return int not in varying or result.dtype.kind in "fc" or result.dtype == INT
 
 
 def compared(name: str, operation: _Operation, x: Any, y: Any) -> Any:
@@ -135,7 +140,10 @@ def compared(name: str, operation: _Operation, x: Any, y: Any) -> Any:
             needed("a comparison", x)
         return operation(a, b)
     result = operation(a, b)
-    if type(a) in NUMPY_NUMBERS or type(b) in NUMPY_NUMBERS:
+    if isinstance(a, _COMPLEX_KINDS) or isinstance(b, _COMPLEX_KINDS):
+        needed("a comparison", x, y)
+        return result
+    if type(a) in NUMPY_SCALARS or type(b) in NUMPY_SCALARS:
         if _is_by_dtype(x, y):
             holds(recorder.apply(name, x, y), "a comparison")
         else:
@@ -160,7 +168,7 @@ def _is_by_dtype(x: Any, y: Any) -> bool:
     dtypes = []
     for part, other in ((x, y), (y, x)):
         number, beside = number_of(part), number_of(other)
-        if type(number) in NUMPY_NUMBERS:
+        if type(number) in NUMPY_SCALARS:
             dtypes.append(number.dtype)
         elif type(number) is int and beside.dtype.kind in "iu":
             if is_number(part) and beside.dtype != INT:
@@ -177,11 +185,11 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
     if any(type(number) not in _PLAIN for number in numbers):
         return None
     operands = list(inputs)
-    is_weak = not any(type(number) in NUMPY_NUMBERS for number in numbers)
+    is_weak = not any(type(number) in NUMPY_SCALARS for number in numbers)
     for i, (x, number) in enumerate(zip(inputs, numbers, strict=True)):
-        if is_number(x) and (is_weak or type(number) in NUMPY_NUMBERS):
+        if is_number(x) and (is_weak or type(number) in NUMPY_SCALARS):
             operands[i] = x._array
-        elif type(x) in NUMPY_NUMBERS:
+        elif type(x) in NUMPY_SCALARS:
             operands[i] = recorder.as_array(x)
     first = next((x for x in operands if recorder.is_array(x)), None)
     if first is None:
@@ -203,14 +211,14 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
         return result
     if ufunc == np.power and result.dtype.kind in "iu":
         return None
-    return _result_number(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
+    return _result_number(result, array, *inputs) if type(result) in NUMPY_SCALARS else None
 
 
 def by_ufunc_of_arrays(ufunc: np.ufunc, inputs: Any) -> Any:
     """Return a ufunc of varying numbers and ndarrays as a traced array, or None if it needs the numbers' values."""
     current = recorder.thread.recorder
     if current is None or not all(
-        is_number(x) or type(x) in _PLAIN or type(x) in NUMPY_NUMBERS or _can_be_traced(x) for x in inputs
+        is_number(x) or type(x) in _PLAIN or type(x) in NUMPY_SCALARS or _can_be_traced(x) for x in inputs
     ):
         return None
     name = f"np.{ufunc.__name__}"
@@ -234,14 +242,14 @@ def _can_be_traced(x: Any) -> bool:
 
 def _fits(x: Any, beside: Any) -> bool:
     """Return whether an operand fits the type of another whatever its value is."""
-    if not is_number(x) or x._kind is not int or type(beside) not in NUMPY_NUMBERS:
+    if not is_number(x) or x._kind is not int or type(beside) not in NUMPY_SCALARS:
         return True
-    return bool(beside.dtype.kind == "f" or beside.dtype == INT)
+    return bool(beside.dtype.kind in "fc" or beside.dtype == INT)
 
 
 def weak(x: Any, dtypes: list[np.dtype]) -> Any:
     """Return the array that stands for a number where it meets arrays of some dtypes."""
-    if x._kind in NUMPY_NUMBERS:
+    if x._kind in NUMPY_SCALARS:
         return x._array
     if x._kind is int and any(dtype.kind in "iu" and dtype != INT for dtype in dtypes):
         # NumPy raises an error if it does not fit the type.

@@ -18,17 +18,22 @@ from tracejit.record.ended import is_open
 from tracejit.record.guards import Decides
 from tracejit.record.mapping import check_same
 from tracejit.record.memory import is_ndarray, root_of
+from tracejit.record.selections import SelectionValue
 
 _DEEPEST = 8  # lists in lists among the operands of NumPy's functions
 
 
 def is_derived(array: Any) -> bool:
-    """Return whether a traced array depends on no input that somebody may differentiate by."""
+    """Return whether a traced array depends on no input, and no dlarray, that somebody may differentiate by."""
+    if type(array._value) is SelectionValue:
+        array = array._value.data.whole
     if array._value is None or not is_open(array):
         return False
     owner = array._value.owner
-    if owner is not recorder.thread.recorder or not owner.accelerating:
+    if owner is not recorder.thread.recorder:
         return False
+    if not owner.accelerating:  # where captured arrays are constants
+        return all(owner.is_of_ndarrays(value) for value in _leaves_of(array._value))
     inputs = _inputs_of(array._value)
     if array._data.dtype.kind != "f" and not any(value in owner.sources for value in inputs):
         return False  # integers, whose own values are guarded
@@ -44,7 +49,7 @@ def elements(array: Any, what: str) -> np.ndarray:
     if owner.maps:
         check_same(owner, array, what)
     where = recorder.user_location()
-    for value in _inputs_of(array._value):
+    for value in _inputs_of(array._value) if owner.accelerating else ():
         ndarray = _ndarray_of(owner, value)
         if value in owner.sources:
             for source in owner.sources[value]:
@@ -80,6 +85,9 @@ def stands_for_ndarray(array: Any) -> bool:
     value = array._value
     if value is None:
         return is_ndarray(array)
+    if type(value) is SelectionValue:
+        array = value.data.whole
+        value = array._value
     owner = recorder.thread.recorder
     if owner is None or value.owner is not owner or not owner.sources:
         return False
@@ -168,8 +176,16 @@ def _are_ndarrays(x: Any, derived: list[Any], depth: int = 0) -> bool:
     is_number = recorder.is_number(x)
     if is_number or recorder.is_array(x):
         derived.append(x)
-        return is_number or (is_ndarray(x) if x._value is None else is_derived(x))
+        return is_number or (is_ndarray(x) if x._value is None else is_derived(x) or _is_of_ndarrays(x))
     return True
+
+
+def _is_of_ndarrays(array: Any) -> bool:
+    """Return whether a traced array is computed from captured ndarrays alone, whatever its dtype."""
+    owner = array._value.owner
+    if owner is not recorder.thread.recorder or not owner.accelerating or not is_open(array):
+        return False
+    return all(_ndarray_of(owner, value) is not None for value in _inputs_of(array._value))
 
 
 def _plain(x: Any) -> Any:
@@ -205,17 +221,21 @@ def _ndarray_of(owner: Any, value: Value) -> np.ndarray | None:
 
 def _inputs_of(value: Value) -> list[Value]:
     """Return the inputs of a graph that a value is computed from; constants do not count."""
-    inputs: list[Value] = []
+    return [leaf for leaf in _leaves_of(value) if not leaf.is_constant]
+
+
+def _leaves_of(value: Value) -> list[Value]:
+    """Return the inputs and the constants of a graph that a value is computed from."""
+    leaves: list[Value] = []
     seen = {value}
     pending = [value]
     while pending:
         value = pending.pop()
         if value.node is None:
-            if not value.is_constant:
-                inputs.append(value)
+            leaves.append(value)
             continue
         for other in value.node.inputs:
             if other not in seen:
                 seen.add(other)
                 pending.append(other)
-    return inputs
+    return leaves

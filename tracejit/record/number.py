@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import NUMPY_NUMBERS
+from tracejit.aval import NUMPY_SCALARS
 from tracejit.errors import TraceError
 from tracejit.record import arithmetic, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
@@ -38,7 +38,7 @@ class Number:
     def __init__(self, number: Any, array: Any, sources: frozenset[int]) -> None:
         self._number = number
         self._kind = type(number)
-        self._array = array  # a traced scalar of float64 or int64
+        self._array = array  # a traced scalar of float64, int64 or complex128
         self._sources = sources  # the arguments, by the number of their leaf, that it comes from
         self._bounds: set[int] = set()
         owner = array._value.owner
@@ -53,6 +53,11 @@ class Number:
     @__class__.setter
     def __class__(self, kind: Any) -> None:
         raise TypeError("the class of a number cannot be set")
+
+    @property
+    def is_complex(self) -> bool:
+        """True if it is a complex number."""
+        return issubclass(self._kind, (complex, np.complexfloating))
 
     def needed(self, what: str) -> Any:
         """Return the number itself, for `what`; from now on this object is that number (Note [true numbers])."""
@@ -78,6 +83,8 @@ class Number:
 
     def fits(self, dtype: np.dtype) -> bool:
         """Return whether the number may be cast to a dtype as NumPy does in an assignment, which is then a guard."""
+        if self.is_complex:
+            return dtype.kind == "c"
         if self._kind is not int or dtype.kind not in "iu":
             return True
         info = np.iinfo(dtype)
@@ -89,7 +96,7 @@ class Number:
         return holds(self._array, "bool()")
 
     def __int__(self) -> int:
-        if self._kind is int or not math.isfinite(self._number):
+        if self._kind is int or self.is_complex or not math.isfinite(self._number):
             return int(self.needed("int()"))
         return int(recorder.need_value(self._array, "int()", Decides.WHOLE))
 
@@ -125,7 +132,7 @@ class Number:
     __iter__ = None  # a class with __getitem__ would be taken for a sequence
 
     def __getitem__(self, key: Any) -> Any:
-        if self._kind not in NUMPY_NUMBERS:
+        if self._kind not in NUMPY_SCALARS:
             raise TypeError(f"'{self._kind.__name__}' object is not subscriptable")
         return self if type(key) is tuple and not key else self.needed("an index of it")[key]
 
@@ -138,9 +145,11 @@ class Number:
     def __getattr__(self, name: str) -> Any:
         if not hasattr(self._number, name):
             raise AttributeError(f"'{self._kind.__name__}' object has no attribute '{name}'")
-        if self._kind in NUMPY_NUMBERS and name in _OF_SCALARS:
+        if self._kind in NUMPY_SCALARS and name in _OF_SCALARS:
             return _OF_SCALARS[name]
-        if self._kind in NUMPY_NUMBERS and name == "item":
+        if self.is_complex and name in ("real", "imag"):
+            return Number(getattr(self._number, name), recorder.apply(name, self._array), self._sources)
+        if self._kind in NUMPY_SCALARS and name == "item":
             return self._item
         return getattr(self.needed(name), name)
 
@@ -168,7 +177,7 @@ class Number:
     @property
     def dtype(self) -> np.dtype:
         """The dtype, which only numbers of NumPy have."""
-        if self._kind not in NUMPY_NUMBERS:
+        if self._kind not in NUMPY_SCALARS:
             raise AttributeError(f"'{self._kind.__name__}' object has no attribute 'dtype'")
         return np.dtype(self._kind)
 
@@ -203,6 +212,8 @@ class Number:
     def __abs__(self) -> Any:
         if self._kind is int and not self.below(SUM):
             return abs(self.needed("abs() of a large integer"))
+        if self._kind is complex:  # which may overflow
+            return abs(self.needed("abs() of a complex number"))
         return Number(abs(self._number), recorder.apply("abs", self._array), self._sources)
 
     def __add__(self, other: Any) -> Any:

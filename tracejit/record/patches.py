@@ -8,29 +8,22 @@ the same as NumPy's functions, except where a user's code calls them in a thread
 Note [calls of users]
 Code in C that calls np.asarray has no frame. So the caller's frame may be that of a user's code which called a function
 of NumPy's generators, whose C code takes its arguments apart. Therefore the user's frame must be at a call whose callee
-reads ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into the module
-of the recorded function. Calls in other forms get NumPy's own array.
+reads ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into a module of
+users. Calls in other forms get NumPy's own array.
 
 Note [lists of traced arrays]
 np.diag([x, y]) asks its arguments for protocols, and a list has none: NumPy would make an ndarray of the list, which
 would lose the trace. So all functions that ask for protocols are replaced too. They get an array in place of the list,
 in any code, as np.array(list) makes one. What stands for a ufunc has the attributes of the ufunc, and is an instance of
 np.ufunc for isinstance().
-
-Note [versions of dicts]
-Some 350 names are exchanged at the beginning and the end of each recording, each only if it still means what was put
-there last. CPython numbers the changes of all dicts. Where a dict still has the number of our own last change, nobody
-else has put anything there, and the names need not be compared.
 """
 
-import ctypes
 import dis
 import gc
 import os
 import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
-from operator import is_
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
@@ -38,6 +31,7 @@ import numpy as np
 
 from tracejit.record import monitor
 from tracejit.record.current import thread
+from tracejit.record.namespaces import Namespace, UserNamespaces
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 
@@ -162,11 +156,11 @@ def _call_of_user(frame: Any, name: str) -> UserCall | None:
 @lru_cache(maxsize=4096)
 def _is_of_library(code: CodeType) -> bool:
     """Return whether code is that of a library; numpy.polynomial, in Python, is recorded as a user's code is."""
-    if code.co_filename.startswith(_RECORDED):
-        return False
-    return bool(_PACKAGES.intersection(code.co_filename.split(os.sep))) or monitor.is_library(
-        code.co_filename
-    )
+    return not code.co_filename.startswith(_RECORDED) and _is_file_of_library(code.co_filename)
+
+
+def _is_file_of_library(file: str) -> bool:
+    return bool(_PACKAGES.intersection(file.split(os.sep))) or monitor.is_library(file)
 
 
 _RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
@@ -267,7 +261,7 @@ def _begin(positions: Any) -> Any:
 
 _lock = new_lock()
 _patched: dict[Any, Patched] = {}
-_modules: list["_Module"] = []
+_modules: list[Namespace] = []
 _methods: list[Any] = []
 _open: set[int] = set()
 
@@ -316,57 +310,10 @@ def when_imported(name: str, install: Callable[[], object]) -> None:
 _waiting: dict[str, Callable[[], object]] = {}
 
 
-class _Module:
-    """The names of a module of NumPy, and functions that are exchanged there, by name."""
-
-    __slots__ = ("names", "originals", "patched", "version")
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = names
-        self.originals: dict[str, Any] = {}
-        self.patched: dict[str, Any] = {}
-        self.version = 0
-
-    def put(self, is_open: bool) -> None:
-        old, new = (self.originals, self.patched) if is_open else (self.patched, self.originals)
-        is_known = self.version and _version(self.names) == self.version  # Note [versions of dicts]
-        if is_known or all(map(is_, map(self.names.get, old), old.values())):
-            self.names.update(new)
-            self.version = _version(self.names)
-            return
-        for name, function in old.items():
-            if self.names.get(name) is function:
-                self.names[name] = new[name]
-        self.version = 0  # what somebody else has put there is compared again
-
-
-def _version(names: dict[str, Any]) -> int:
-    """Return the number of the last change of a dict, or 0 where there is none (Note [versions of dicts])."""
-    return ctypes.c_uint64.from_address(id(names) + _PLACE_OF_VERSION).value if _HAS_VERSION else 0
-
-
-_PLACE_OF_VERSION = 3 * ctypes.sizeof(ctypes.c_void_p)
-
-
-def _has_version() -> bool:
-    """Return whether dicts have such numbers, as those of CPython up to 3.13 have, with a global lock."""
-    has_lock = getattr(sys, "_is_gil_enabled", None)
-    if sys.implementation.name != "cpython" or sys.version_info >= (3, 14) or (has_lock and not has_lock()):
-        return False
-    names: dict[str, Any] = {"name": 0}
-    place = id(names) + _PLACE_OF_VERSION
-    before = ctypes.c_uint64.from_address(place).value
-    names["name"] = 1
-    return ctypes.c_uint64.from_address(place).value > before > 0
-
-
-_HAS_VERSION = _has_version()
-
-
 def _put(patched: Patched, name: str) -> None:
     names = vars(patched.module)
     if not any(module.names is names for module in _modules):
-        _modules.append(_Module(names))
+        _modules.append(Namespace(names))
     module = next(module for module in _modules if module.names is names)
     module.originals[name], module.patched[name] = patched._original, patched
     _patched[patched._original] = patched
@@ -409,20 +356,33 @@ def original(function: Any) -> Any:
     return function._original if isinstance(function, Patched) else function
 
 
+def _patch_of(function: Any) -> tuple[Any, Patched] | None:
+    """Return a function of NumPy and what stands for it while something is recorded, or None for anything else."""
+    if type(function) not in _KINDS or function not in _patched:
+        return None
+    return original(function), _patched[function]
+
+
 def is_patched(function: Any) -> bool:
     """Return whether a function of NumPy is one that is replaced while something is recorded."""
     return type(function) in _KINDS and function in _patched
 
 
 def begin(recording: object, names: dict[str, Any] | None) -> None:
-    """Replace the functions while a recording is open, in NumPy and among the global names of the recorded function."""
+    """Replace the functions while a recording is open: in NumPy, and among global names of users.
+
+    These are those of the recorded function, and of modules that are no library's.
+    """
     for name in [name for name in _waiting if name in sys.modules]:
         install = _waiting.pop(name, None)  # another thread may begin, too
         if install is not None:
             install()
     with _lock:
+        if not _open:
+            _users.look()
         _open.add(id(recording))
-        if names is not None and not any(names is others for others in _namespaces):
+        others = (*_namespaces, *[user.names for user in _users.namespaces])
+        if names is not None and not any(names is other for other in others):
             _namespaces.append(names)
         _exchange(True)
         for method in _methods:
@@ -446,8 +406,9 @@ def _end(recording: int) -> None:
 
 def _exchange(is_open: bool) -> None:
     """Exchange functions; what somebody else has put in the place of one stays."""
-    for module in _modules:
-        module.put(is_open)
+    for namespace in (*_modules, *_users.namespaces):
+        if namespace.originals:
+            namespace.put(is_open)
     for names in _namespaces:
         for name, function in [*names.items()]:
             if type(function) in _KINDS:
@@ -461,6 +422,7 @@ _KINDS = frozenset(
     {Patched, ListTaker, UfuncTaker, Asked, BuiltinFunctionType, FunctionType, _PROTOCOL, np.ufunc}
 )
 _namespaces: list[dict[str, Any]] = []
+_users = UserNamespaces(_patch_of, _is_file_of_library)
 
 
 def _in_child() -> None:

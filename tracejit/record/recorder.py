@@ -10,7 +10,7 @@ Long because the recorder and the door read each other's state.
 
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
 from tracejit.record.plain_numbers import PlainNumber
+from tracejit.record.selections import Selections
 from tracejit.record.state import NOTHING, State
 from tracejit.util.devices import as_data, computed, is_view_of, on_host
 from tracejit.util.quiet import call_as_wanted, raising
@@ -95,11 +96,14 @@ class Recorder(RecordingBlock):
         self.memories = Memories()
         self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
+        self._replaced: list[tuple[Any, Value]] = []  # of these, those that were changed outside the trace
         self._inputs: dict[int, Value] = {}  # of captured arrays, by the id of their elements
         self.rewritten: set[int] = (
             set()
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
+        self.masks: list[Any] = []  # by which arrays were selected from: selections.py
+        self.settled: dict[Value, Any] = {}  # selections whose elements were gathered
         self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
         # Backward functions that are recorded inside one another: functions/backward_bodies.py.
         self.backwards = 0
@@ -114,8 +118,11 @@ class Recorder(RecordingBlock):
         with suspended():
             self.state.close()
         self._captured.clear()
+        self._replaced.clear()
         self._inputs.clear()
         self._guarded.clear()
+        self.masks.clear()
+        self.settled.clear()
         self.numbers.clear()
         for value in self.graph.inputs:
             value.data = None
@@ -166,6 +173,13 @@ class Recorder(RecordingBlock):
         found = self.ndarrays.get(id(data))
         return found is not None and found() is data
 
+    def is_of_ndarrays(self, leaf: Value) -> bool:
+        """Return whether a leaf is a constant other than a captured dlarray, by which one may differentiate."""
+        if not leaf.is_constant:
+            return False
+        captured = (*self._captured.values(), *self._replaced)
+        return all(self.is_ndarray(data) for data, value in captured if value is leaf)
+
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
         return self.memories.restore(
@@ -203,6 +217,7 @@ class Recorder(RecordingBlock):
         if captured is None or captured[1].data.tobytes() != data.tobytes():
             if captured is not None:
                 self.rewritten.add(id(data))
+                self._replaced.append(captured)
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
 
@@ -288,12 +303,23 @@ def describe(array: Any) -> str:
     return str(Aval(array._data.shape, array._format, array._data.dtype))
 
 
+_lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]
+
+
+def lift_with(lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]) -> None:
+    """Have a function compute what ops give of selections; it gives None where they have to be settled."""
+    global _lift
+    _lift = lift
+
+
 def apply(name: str, *operands: Any, **params: Any) -> Any:
     """Apply the op `name` to arrays (or what as_array takes) and return an array, or a tuple of arrays.
 
     Formatted operands of an elementwise op are aligned by label first. Outside any recorder the op's
     reference computes; inside one it computes and a node is appended.
     """
+    if Selections.met and (lifted := _lift(OPS[name], operands, params)) is not None:
+        return lifted
     profile = monitor.current.profile
     if profile is None:
         return _apply(OPS[name], operands, params)

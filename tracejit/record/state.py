@@ -24,6 +24,22 @@ import numpy as np
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record.side_effects import SideEffect
+from tracejit.util.named_tuples import NamedTuple
+
+
+class OwnChange(NamedTuple):
+    """A thing that a function read and changed itself.
+
+    name         how the user's code writes it
+    where        the line that reads it, if it is known
+    is_ndarray   whether it was an ndarray
+    is_made      whether the function did not read it, and assigned an object that no replay can make
+    """
+
+    name: str
+    where: Where
+    is_ndarray: bool
+    is_made: bool = False
 
 
 class State:
@@ -49,8 +65,8 @@ class State:
     # The variables of the objects that are stored to, after that source.
     objects: tuple[str, ...] = ()
 
-    # State that the function both read and changed, in words, and where: the recording is right for its own call only.
-    changed: tuple[str, Where] | None = None
+    # State that the function both read and changed: the recording is right for its own call only.
+    changed: OwnChange | None = None
 
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None

@@ -9,10 +9,11 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
-from tracejit.record import derived, recorder
+from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
-from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
+from tracejit.record.selections import SelectionValue
+from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -65,10 +66,15 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
     value = array._value
+    part = None if value is None else selections.of(array)
+    if part is not None:  # whose copy is a variable of its own
+        whole = recorder.apply("cast", part.whole, dtype=part.whole._data.dtype)
+        return selections.new(recorder.wrap, whole, part.mask, None, part.axis)
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
-            result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
+            is_plain = data.ndim or is_scalar(array)  # an array without axes is a view, a number is none
+            result = recorder.wrap(data if is_plain else data[...], array._format, None)
             if current is not None:
                 current.memories.private(result, is_ndarray(array))
             return result
@@ -79,7 +85,8 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     if current is value.owner:
         is_broadcast = 0 in data.strides  # elements in one place
         is_other_order = order == "C" and not data.flags.c_contiguous
-        data = np.empty_like(data, order=order) if is_broadcast or is_other_order else _empty(data)
+        is_kept = isinstance(data, OnDevice) or not (is_broadcast or is_other_order)
+        data = _empty(data) if is_kept else np.empty_like(data, order=order)
         value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
@@ -156,8 +163,20 @@ def assign(array: Any, result: Any, what: str) -> Any:
         if value is not None and value.node is None:
             value.owner.memories.met_numbers = True
         return result
+    if type(array._value) is SelectionValue and _is_alike(array, result):
+        selections.become(array, result)
+        return array
     store(array, fitted(array, result, what))
     return array
+
+
+def _is_alike(first: Any, second: Any) -> bool:
+    """Return whether two selections have the same size and dtype."""
+    mine, other = selections.of(first), selections.of(second)
+    if mine is None or other is None:
+        return False
+    is_like = first._data.dtype == second._data.dtype and first._data.ndim == second._data.ndim
+    return is_like and mine.mask is other.mask and mine.whole._data.shape == other.whole._data.shape
 
 
 def fitted(array: Any, result: Any, what: str) -> Any:
@@ -204,16 +223,10 @@ def check_writeable(array: Any) -> None:
     Raises:
         WriteError: if it is read-only.
     """
-    if isinstance(array._data, OnDevice):
-        what, current = f"write: {recorder.describe(array)} lies on {array._data.device}", recorder.recorder()
-        if current is not None and current.accelerating:  # the arguments of which are copies on the host
-            raise WriteError(
-                f"{what}, where {current.name} writes into its arguments only; pass it as an argument, or assign a "
-                "new array (self.x = self.x + y)."
-            )
+    if isinstance(array._data, OnDevice) and recorder.thread.recorder is None:
         raise WriteError(
-            f"{what}, where only accelerated functions write; write in a function that dlaccelerate made, or compute a "
-            "new array (x = x + y, where)."
+            f"write: {recorder.describe(array)} lies on {array._data.device}, where views are copies; write in a "
+            "function that dlaccelerate or dlfeval runs, or compute a new array (x = x + y, where)."
         )
     if not array._data.flags.writeable:
         raise WriteError(
@@ -270,7 +283,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
     _set(root, values.pop(), data, current)
     for child in reversed(path[:-1]):
         base, op, params = child._view
-        data = base._data if op is None else op.numpy(base._data, **params)
+        data = base._data if op is None else computed(op, (base._data,), params)
         _set(child, values.pop(), data, current)
     _renew(current.memories, root, set(map(id, path)))
     change = current.memories.written.get(id(root))
@@ -281,15 +294,15 @@ def _write(array: Any, new: Any, current: Any) -> None:
 
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
-    """Let an array have a Value whose elements lie in memory as those of `like` do."""
-    if value.data.strides != like.strides:
+    """Let an array have a Value whose elements lie in memory as those of `like` do (on a device, views are copies)."""
+    if value.data.strides != like.strides and not isinstance(value.data, OnDevice):
         value = _laid_out(value, _empty(like), current)
     array._data, array._value = value.data, value
 
 
 def _laid_out(value: Value, memory: np.ndarray, current: Any) -> Value:
     """Return a Value with the elements of another one in new memory: what is a view of it depends on their order."""
-    memory[...] = value.data
+    write([memory], [value.data])
     value = _same(value, current)
     value.data = memory
     return value
@@ -304,8 +317,10 @@ def _same(value: Value, current: Any) -> Value:
     return value
 
 
-def _empty(like: np.ndarray) -> np.ndarray:
+def _empty(like: Any) -> Any:
     """Return new memory with the strides of an array."""
+    if isinstance(like, OnDevice):
+        return like.copy()
     low, high = np.lib.array_utils.byte_bounds(like)
     offset = like.__array_interface__["data"][0] - low
     return np.ndarray(like.shape, like.dtype, bytearray(high - low), offset, like.strides)
@@ -384,5 +399,5 @@ def _renew_view(view: Any, renewed: set[int]) -> None:
     if op is None:
         view._data, view._value = base._data, base._value
     else:
-        view._data = op.numpy(base._data, **params)
+        view._data = computed(op, (base._data,), params)
         view._value = LateValue(base, op, params, view._data)

@@ -77,6 +77,8 @@ class Collector:
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
             elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
+            elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
+                self.stores.unmade = self.stores.unmade or (change.place, change.where)
         for _, leaves, _ in kept:
             for leaf in leaves:
                 if type(leaf) is dlarray:
@@ -142,7 +144,8 @@ class Collector:
         return self._bases is not None and self._bases.is_made(leaf)
 
     def _is_lost_view(self, leaf: Any) -> bool:
-        return type(leaf) is np.ndarray and leaf.dtype != object and not self._is_storable(leaf)
+        is_array = type(leaf) is dlarray or (type(leaf) is np.ndarray and leaf.dtype != object)
+        return is_array and not self._is_storable(leaf)
 
     def _source(self, leaf: Any) -> StoredLeaf:
         """Return where a leaf comes from."""
@@ -203,6 +206,11 @@ class Collector:
             self._numbers[kind, id(value)] = len(values)
             values.append(value)
         return self._numbers[kind, id(value)]
+
+
+def _is_of_tracejit(leaf: Any) -> bool:
+    """Return whether an object is one that this package keeps for itself in an object of a user's class."""
+    return type(leaf).__module__.partition(".")[0] == "tracejit"
 
 
 def _is_of_user(owner: Any) -> bool:

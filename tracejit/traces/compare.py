@@ -8,6 +8,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.record import recorder
+from tracejit.util.devices import on_host
 from tracejit.util.text import shown
 
 
@@ -41,7 +42,7 @@ def difference_of_leaves(name: str, mine: Any, theirs: Any, tolerance: float) ->
     if type(mine) is dlarray and type(theirs) is dlarray:
         if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
             return f"{name} is {recorder.describe(mine)}, expected {recorder.describe(theirs)}"
-        mine, theirs = mine._data, theirs._data
+        mine, theirs = on_host(mine._data), on_host(theirs._data)
     elif mine is theirs:
         return None
     a, b = np.asarray(mine), np.asarray(theirs)

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The inputs of a replay on the device, and its writes to them."""
+"""The inputs of a replay on the device."""
 
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-
-from tracejit.util.devices import OnDevice, on_host
 
 
 def inputs_of(data: Sequence[Any], arguments: int) -> list[Any]:
@@ -29,20 +25,3 @@ def inputs_of(data: Sequence[Any], arguments: int) -> list[Any]:
         else:
             inputs.append(part)
     return inputs
-
-
-def write(memory: Sequence[Any], contents: Sequence[Any]) -> None:
-    """Write new elements into memory of the caller, on the device or not.
-
-    All that goes to the host is copied there first: if a copy fails, nothing of it is written.
-    """
-    pairs = [
-        (target, content if isinstance(target, OnDevice) else on_host(content))
-        for target, content in zip(memory, contents, strict=True)
-        if target is not content
-    ]
-    for target, content in pairs:
-        if isinstance(target, OnDevice):
-            target.write(content)  # type: ignore[attr-defined]
-        else:
-            np.copyto(target, content)

@@ -48,12 +48,21 @@ def placed(call: Call, target: str, function: str, path_of: PathOf) -> Call:
     return _moved(call, [i for i in arrays if i not in there])
 
 
+def is_moved(call: Call) -> bool:
+    """Return whether a call runs on a device without arrays there of its own."""
+    parts = enumerate(call.key.parts)
+    there = [i for i, part in parts if type(part) is ArrayPart and part.device]
+    return call.key.device is not None and all(i in call.originals for i in there)
+
+
 def _moved(call: Call, numbers: list[int]) -> Call:
     """Return a call whose arrays of the given numbers are copied to the device."""
     from tracejit.runtime.cuda.arrays import uploaded
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
+    if not call.arrays:
+        return call._replace(key=call.key._replace(runs_on=f"cuda:{on.ordinal}"))
     leaves, parts, originals = list(call.leaves), list(call.key.parts), dict(call.originals)
     for i in numbers:
         leaf, part = leaves[i], parts[i]

@@ -27,7 +27,7 @@ from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import State
+from tracejit.record.state import OwnChange, State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.collect_stores import Collector
@@ -36,6 +36,7 @@ from tracejit.traces.places import guard_places
 from tracejit.traces.stores import Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.devices import OnDevice
+from tracejit.util.devices import write as write_all
 from tracejit.util.frames import global_names
 from tracejit.util.named_tuples import NamedTuple
 
@@ -46,7 +47,23 @@ def _nothing(call: Call) -> None:
     """Do nothing."""
 
 
-def _same(result: Any) -> Any:
+class Met(NamedTuple):
+    """The arrays that a function writes, and those on a device that it met besides its arguments.
+
+    read        the latter
+    written     those of them that it writes
+    arguments   the numbers of the arguments that it writes
+    """
+
+    read: Sequence[OnDevice] = ()
+    written: Sequence[OnDevice] = ()
+    arguments: Sequence[int] = ()
+
+
+NOTHING_MET = Met()
+
+
+def _same(result: Any, met: Met) -> Any:
     return result
 
 
@@ -58,14 +75,14 @@ class Recording(NamedTuple):
     needed      for number arguments that should be inputs of the trace but are needed as Python numbers: by the number
                 of the leaf, what needs the number, and where
     commit      puts what the function has stored into the objects around it, given the caller's call; called once
-    read        the arrays on a device that the function read besides its arguments
+    met         what it writes, and what it met on a device
     """
 
     trace: Trace | None
     result: Any
     needed: dict[int, tuple[str, Where]]
     commit: Callable[[Call], None] = _nothing
-    read: Sequence[OnDevice] = ()
+    met: Met = NOTHING_MET
 
 
 def record(
@@ -74,7 +91,7 @@ def record(
     call: Call,
     outer: recorders.Recorder | None = None,
     write: bool = True,
-    place: Callable[[Any], Any] = _same,
+    place: Callable[[Any, Met], Any] = _same,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -85,8 +102,8 @@ def record(
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
         write: whether what the function writes into its arguments reaches the caller's arrays.
-        place: returns the result, and what is stored, with arrays where they belong. It may fail, so it is called
-            before anything is written or stored.
+        place: returns the result, and what is stored, with arrays where they belong, given what the function met on
+            a device. It may fail, so it is called before anything is written or stored.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
@@ -109,8 +126,9 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
-        read = tuple(data for data in recorder.memories.read.values() if isinstance(data, OnDevice))
+        del leaves  # an ndarray among them was made in the call if only they refer to it
         writes = _writes(recorder, inputs, call)
+        met = _met(recorder, writes)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
         handles_errors = guard_places(recorder, reads, [value for value, _ in everything])
@@ -120,7 +138,7 @@ def record(
         side_effect = _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
-    del inputs, args, kwargs, leaves
+    del inputs, args, kwargs
     stores.outputs = []
     _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
@@ -135,8 +153,8 @@ def record(
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept = trace if _is_kept(recorder) else None
-    placed = place(result.assemble(arrays))
-    recorded = _committing(Recording(kept, placed, recorder.needed, read=read), stores)
+    placed = place(result.assemble(arrays), met)
+    recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
 
@@ -195,6 +213,9 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
         recorder.refuse(*refusals.view_not_stored(stores.impossible_view))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
+    if stores.unmade is not None and reads.changed is None:
+        name, where = stores.unmade
+        reads.changed = OwnChange(name, where if where and where[0] else None, False, is_made=True)
 
 
 @contextmanager
@@ -279,15 +300,24 @@ def _effects(
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
+def _met(recorder: recorders.Recorder, writes: list[_Write]) -> Met:
+    read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
+    changed = [write.change.data for write in writes if write.change is not None]
+    there = [data for data in changed if isinstance(data, OnDevice)]
+    return Met(read, there, [write.number for write in writes if write.change is None])
+
+
 def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:
     """Write what a function wrote into the memory of the arrays that the caller has."""
     memory = call.memory if writes else []
+    targets, contents = [], []
     for write, array in zip(writes, arrays, strict=True):
         if array._value is not None:  # on the tape of the evaluation around the call
-            target = call.arrays[write.number] if write.change is None else write.change.array
-            views.store(target, array)
+            views.store(call.arrays[write.number] if write.change is None else write.change.array, array)
         else:
-            np.copyto(memory[write.number] if write.change is None else write.change.data, array._data)
+            targets.append(memory[write.number] if write.change is None else write.change.data)
+            contents.append(array._data)
+    write_all(targets, contents)
 
 
 def _place(function: Callable[..., Any], call: Call, number: int) -> str:
@@ -313,6 +343,8 @@ def _results(
                 leaf = dlarray._wrap(leaf._data, leaf._format, value)
             values.append((value, leaf))
             results.append(ArrayLeaf(leaf._format))
+        elif type(leaf) is Number and leaf.is_complex:
+            results.append(leaf.needed("the result"))
         elif type(leaf) is Number:
             recorders.check_open(leaf._array)
             values.append((recorder.value(leaf._array), leaf._array))

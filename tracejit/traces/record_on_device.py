@@ -10,33 +10,38 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.signature import Call
 from tracejit.errors import WriteError
-from tracejit.traces.record import Recording, record
-from tracejit.util.devices import OnDevice, may_share_memory
+from tracejit.traces.record import Met, Recording, record
+from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 
 
 def record_on_device(name: str, function: Callable[..., Any], call: Call, write: bool = True) -> Recording:
     """Run a function once, as record() does; the results, and arrays that it stores, lie on the device.
 
     Raises:
-        WriteError: if it writes into an array whose memory another argument shows in another way, or which it also
-            reads besides its arguments: there it found the elements of before the call.
+        WriteError: if it writes into an array whose memory an argument, or what it reads besides, shows in another way
+            or has from before the call.
     """
     copies = _Copies(name)
-    there = {number: data for number, data in call.originals.items() if isinstance(data, OnDevice)}
+    originals = {number: data for number, data in call.originals.items() if isinstance(data, OnDevice)}
     leaves = [
-        copies.of(leaf, there.get(number, leaf._data)) if type(leaf) is dlarray else leaf
+        copies.of(leaf, originals.get(number, leaf._data)) if type(leaf) is dlarray else leaf
         for number, leaf in enumerate(call.leaves)
     ]
     by_array = {id(old): new for old, new in zip(call.leaves, leaves, strict=True) if type(old) is dlarray}
     arrays = [by_array.get(id(array), array) for array in call.arrays]  # numbers that vary are the host's
-    here = {number: data for number, data in call.originals.items() if number not in there}
+    here = {number: data for number, data in call.originals.items() if number not in originals}
     copied = call._replace(leaves=leaves, arrays=arrays, originals=here)
-    recording = record(name, function, copied, None, write, _there)
-    copies.write_back(recording.read)
+
+    def place(result: Any, met: Met) -> Any:
+        copies.check([arrays[number]._data for number in met.arguments], met)
+        return result_on_device(result)
+
+    recording = record(name, function, copied, None, write, place)
+    copies.write_back()
     return recording
 
 
-def _there(result: Any) -> Any:
+def result_on_device(result: Any) -> Any:
     """Return a result with its arrays on the device, for which there may be too little memory."""
     from tracejit.runtime.cuda.arrays import uploaded
     from tracejit.runtime.cuda.driver import driver
@@ -59,8 +64,7 @@ class _Copies:
     def of(self, array: dlarray, data: Any) -> dlarray:
         """Return the copy of an array, given the caller's memory of it."""
         for other, copy, _ in self._copies:
-            same = (other.address, other.shape, other.strides, other.dtype)
-            if same == (data.address, data.shape, data.strides, data.dtype):
+            if is_same_memory(other, data):
                 return dlarray._wrap(copy, array._format, None)
         copy = data.host()
         # As the array is: a number has no base (is_scalar in record/views.py).
@@ -69,20 +73,31 @@ class _Copies:
         self._copies.append((data, copy, copy.tobytes()))
         return dlarray._wrap(copy, array._format, None)
 
-    def write_back(self, read: Sequence[OnDevice]) -> None:
-        """Write to the device what the function wrote into copies, given the arrays that it read besides them."""
-        written = [(data, copy) for data, copy, before in self._copies if copy.tobytes() != before]
-        for data, _ in written:
+    def check(self, written: Sequence[np.ndarray], met: Met) -> None:
+        """Check that what is written is seen by all that show it, given the copies that are written."""
+        for data, copy, _ in self._copies:
+            if not any(copy is other for other in written):
+                continue
             if any(other is not data and may_share_memory(data, other) for other, _, _ in self._copies):
                 raise WriteError(
                     f"{self._name}: an array on {data.device} is written, and another argument shows the same memory "
                     "in another way; pass a copy of one of them (x.copy())."
                 )
-            if any(may_share_memory(data, other) for other in read):
-                raise WriteError(
-                    f"{self._name}: an array on {data.device} is written as an argument, and also read besides the "
-                    "arguments (a global, a closure or an attribute), where the new elements would not be seen; use "
-                    "the argument in both places, or return the new array."
-                )
-        for data, copy in written:
-            data.write(copy)
+            if any(may_share_memory(data, other) for other in met.read):
+                raise self._also_read(data)
+        for data in met.written:
+            if any(may_share_memory(data, other) for other, _, _ in self._copies):
+                raise self._also_read(data)
+
+    def _also_read(self, data: OnDevice) -> WriteError:
+        return WriteError(
+            f"{self._name}: an array on {data.device} is written, and is both an argument and met besides the "
+            "arguments (a global, a closure or an attribute), where the new elements would not be seen; use it in one "
+            "of these ways, or return the new array."
+        )
+
+    def write_back(self) -> None:
+        """Write to the device what the function wrote into copies."""
+        for data, copy, before in self._copies:
+            if copy.tobytes() != before:
+                data.write(copy)

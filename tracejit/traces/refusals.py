@@ -3,12 +3,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.ir import Where
 from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal
+from tracejit.record.state import OwnChange
 from tracejit.traces.confirm import Difference
 
 _AS_DLARRAY = (
@@ -58,13 +60,26 @@ def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
-def own_change(change: tuple[str, Where]) -> Refusal:
+def own_change(change: OwnChange) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
-    what, where = change
+    if change.is_made:
+        return Refusal(
+            f"it assigns an object that it makes to {change.name}",
+            change.where,
+            "a replay could not make that object. Assign it outside, or assign arrays, numbers, texts, or a dict, a "
+            "list, a named tuple or a dataclass of them",
+        )
+    array = change.name.rpartition(" ")[2]
+    remedy = (
+        f"Make it a dlarray before the first call ({array} = tj.dlarray({array})), so that its operations are "
+        "recorded, or pass it as an argument and return its new value"
+        if change.is_ndarray
+        else "Pass it as an argument and return its new value, or change it outside"
+    )
     return Refusal(
-        f"it changes {what}, which it also reads",
-        where,
-        "a replay would not change it. Pass it as an argument and return its new value, or change it outside",
+        f"it changes {change.name}, which it also reads",
+        change.where,
+        f"a replay would not change it. {remedy}",
     )
 
 
@@ -123,31 +138,68 @@ def undecided(guard: ValueGuard) -> Refusal:
     )
 
 
-def too_many(guards: Sequence[ValueGuard], most: int) -> Refusal:
-    """Return the refusal of a function with too many variants; `guards` are those at which variants diverge."""
-    if not guards:
+def too_many(
+    recordings: Sequence[Sequence[ValueGuard]], divergences: Sequence[ValueGuard], most: int
+) -> Refusal:
+    """Return the refusal of a function with too many variants.
+
+    Args:
+        recordings: the guards of each variant.
+        divergences: the guards at which the latest diverges from the others.
+        most: the number of variants to keep.
+    """
+    if not divergences:
         return Refusal(
             f"more than {most} traces were recorded, because the values that the function reads keep changing",
             None,
             "pass them as arguments",
         )
-    places = Counter(guard.where for guard in guards)
-    where = places.most_common(1)[0][0]
-    guard = next(guard for guard in guards if guard.where == where)
+    where, count = _varies_most(recordings, divergences)
+    guard = next(guard for guard in (*divergences, *chain(*recordings)) if guard.where == where)
+    is_in_each = count == len(recordings)
     if guard.decides is Decides.TRUTH:
+        outcomes = (
+            f"a different outcome in each of {count}"
+            if is_in_each
+            else f"{count} different outcomes in {len(recordings)}"
+        )
         return Refusal(
-            f"{guard.what} on a traced array had a different outcome in each of {most + 1} recordings",
+            f"{guard.what} on a traced array had {outcomes} recordings",
             where,
             "use where(condition, a, b) instead of if, & and | instead of and and or, or a fixed number of steps "
             "instead of while; or raise max_variants",
         )
+    numbers = (
+        f"a different number in each of {count}"
+        if is_in_each
+        else f"{count} different numbers in {len(recordings)}"
+    )
     return Refusal(
-        f"{guard.what} on a traced array gave a different number in each of {most + 1} recordings",
+        f"{guard.what} on a traced array gave {numbers} recordings",
         where,
         "a number taken out of an array is a constant of the trace. Keep it an array (the functions of tracejit "
         "and NumPy instead of math, stop_gradient instead of extractdata), or return it and read it outside; or raise "
         "max_variants",
     )
+
+
+def _varies_most(
+    recordings: Sequence[Sequence[ValueGuard]], divergences: Sequence[ValueGuard]
+) -> tuple[Where, int]:
+    """Return the place with the most different outcomes, and their number.
+
+    A branch has two of them; a number behind it may have one in each recording.
+    """
+    outcomes: dict[Where, set[tuple[bytes, ...]]] = {}
+    for guards in recordings:
+        met: dict[Where, list[bytes]] = {}
+        for guard in guards:
+            met.setdefault(guard.where, []).append(guard.outcome.tobytes())
+        for where, given in met.items():
+            outcomes.setdefault(where, set()).add(tuple(given))
+    places = Counter(guard.where for guard in divergences)
+    where = max(outcomes, key=lambda where: (len(outcomes[where]), places[where]))
+    return where, len(outcomes[where])
 
 
 def no_op(error: Exception) -> Refusal:

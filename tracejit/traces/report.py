@@ -21,7 +21,7 @@ class Miss:
     key         of the call
     cached      the keys in the cache
     evicted     whether its own had been evicted
-    outcome     the kind of an Outcome, "raised", "forbidden", "needed" or "alone"
+    outcome     the kind of an Outcome, "raised", "forbidden", "needed", "moved" or "alone"
     why         how it differs from the traces of its key, if there were any
     """
 
@@ -169,6 +169,8 @@ def explain_miss(
         place = at_location(refusal.where)
         return f"{name}: not accelerated for {described}: {refusal.reason}{place}. The call ran uncompiled."
     sentence = {
+        "moved": f"A call for {described} was recorded, and met arrays on a GPU besides its arguments; later calls run "
+        "there, and are recorded there.",
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "
         "generator, so no trace was kept.",

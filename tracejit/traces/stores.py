@@ -86,6 +86,7 @@ class Stores:
         impossible: a place that no replay can store to, in words, and where.
         orders: dicts that got or lost keys in the recording, and the keys that it left, in their order.
         impossible_view: a place whose array shows the memory of one that no replay can find, likewise.
+        unmade: a place that got an object which no replay can make, likewise.
     """
 
     def __init__(self) -> None:
@@ -97,6 +98,7 @@ class Stores:
         self.impossible: tuple[str, Where] | None = None
         self.orders: list[tuple[dict[Any, Any], list[Any]]] = []
         self.impossible_view: tuple[str, Where] | None = None
+        self.unmade: tuple[str, Where] | None = None
 
     @property
     def places(self) -> list[str]:

@@ -24,6 +24,7 @@ from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
+from tracejit.util.devices import any_on_device, write
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.precision import with_precision
@@ -128,8 +129,6 @@ class Replayable:
             memory: of the caller, for each input.
             inputs: of the program, on the device.
         """
-        from tracejit.traces import device_arrays
-
         effects = self.effects
         if effects.targets and not effects.fit(memory):
             return None
@@ -141,7 +140,7 @@ class Replayable:
         contents = outputs[first : first + len(effects.targets)]
         if self.writes_inputs:
             contents = [inputs[number] for number in effects.targets]
-        device_arrays.write([memory[number] for number in effects.targets], contents)
+        write([memory[number] for number in effects.targets], contents)
         return outputs
 
     def _fetched(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
@@ -189,6 +188,8 @@ class Replayable:
         is_plain = not (has_numbers or self.effects.targets or self.state.layouts)
 
         def launched(data: tuple[Any, ...]) -> Sequence[Any] | None:
+            if self.key.runs_on is not None and not any_on_device(data):
+                return None  # the function may run on the CPU by now
             inputs = device_arrays.inputs_of(data, len(parts))
             return self._launched(data, inputs) if launch.fits(inputs) else None
 

@@ -12,6 +12,7 @@ from typing import Any
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location
+from tracejit.record.state import OwnChange
 from tracejit.traces import refusals
 from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
@@ -113,7 +114,7 @@ class Variants:
             divergences.append(departure)
         return self._new_variant(recording, divergences, broken, most)
 
-    def _own_change(self, change: tuple[str, Where], draw: tuple[str, Where] | None) -> "Outcome":
+    def _own_change(self, change: OwnChange, draw: tuple[str, Where] | None) -> "Outcome":
         """Handle a recording that changed what it read: right for its own call only.
 
         If it drew random numbers too, what it keeps of them is the usual change, as the mask of a dropout.
@@ -167,7 +168,8 @@ class Variants:
             if len(self.traces) > most and trace.state.failed() is not None:
                 self.traces.remove(trace)
         if len(self.traces) > most:
-            return self._give_up(refusals.too_many([divergence.guard for divergence in divergences], most))
+            guards = [trace.guards for trace in self.traces]
+            return self._give_up(refusals.too_many(guards, [found.guard for found in divergences], most))
         why = None
         if divergences:
             why = f"unlike in the latest trace, {divergences[-1].guard}"

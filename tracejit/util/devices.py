@@ -36,6 +36,14 @@ class OnDevice:
         """Return a copy of the elements in the memory of the host, after all work on them."""
         raise NotImplementedError
 
+    def copy(self) -> "OnDevice":
+        """Return an array on the device with elements of its own."""
+        raise NotImplementedError
+
+    def write(self, data: Any) -> None:
+        """Replace the elements by those of an array of the same size and dtype, on the device or not."""
+        raise NotImplementedError
+
 
 class _Registered:
     """The functions of the code above the runtime of a device.
@@ -105,3 +113,20 @@ def on_host(data: Any) -> Any:
 def device_of(data: Any) -> str:
     """Return the name of the device on which data lie, "cpu" for the host's memory."""
     return data.device if isinstance(data, OnDevice) else "cpu"
+
+
+def write(memory: Sequence[Any], contents: Sequence[Any]) -> None:
+    """Replace the elements of arrays, on the device or not, by those of others of the same sizes and dtypes.
+
+    All that goes to the host is copied there first: if a copy fails, nothing of it is written.
+    """
+    pairs = [
+        (target, content if isinstance(target, OnDevice) else on_host(content))
+        for target, content in zip(memory, contents, strict=True)
+        if target is not content
+    ]
+    for target, content in pairs:
+        if isinstance(target, OnDevice):
+            target.write(content)
+        else:
+            np.copyto(target, content)

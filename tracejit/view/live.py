@@ -27,6 +27,7 @@ _OUTCOMES = {
     "unsettled": "no trace yet",
     "alone": "no trace",
     "needed": "no trace",
+    "moved": "no trace",
     "raised": "an error",
     "forbidden": "not allowed",
     "refused": "runs uncompiled",

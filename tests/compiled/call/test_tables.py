@@ -104,7 +104,7 @@ def test_no_patterns_for(args: Any) -> None:
 
 
 def test_numbers_that_vary() -> None:
-    structure, _, orders = key_of(1.0, 2)
+    structure, _, orders, _ = key_of(1.0, 2)
     found = tables.pattern(Key(structure, (NumberPart(float), NumberPart(int)), orders))
     assert found is not None
     assert (found.inputs, found.numbers) == (2, {0, 1})

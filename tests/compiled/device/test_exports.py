@@ -103,6 +103,17 @@ def test_guards_writes_captured_arrays_random_numbers_and_indices(tmp_path: Path
             loaded(tj.gpu(x), tj.gpu(np.array([0, 1, 9])), 0.5)
 
 
+def test_a_function_without_arguments(tmp_path: Path) -> None:
+    weights = tj.dlarray(np.arange(3, dtype=F32))
+    exported(lambda: np.exp(weights), tmp_path / "f", (), captured="constants")
+    with fake_device() as fake:
+        loaded = tj.load(tmp_path / "f")
+        for _ in range(3):
+            result = loaded()
+            assert result.device == "cuda:0" and fake.launched
+            np.testing.assert_allclose(tj.gather(result), np.exp(np.arange(3, dtype=F32)), rtol=1e-6)
+
+
 def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
     exported(step, tmp_path / "f", ARRAYS)
     with fake_device():

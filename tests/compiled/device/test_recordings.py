@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Recorded calls and replays on a GPU: what they write and store, where it lies, and what a failed one leaves."""
 
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from device_cases import check_class
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 
@@ -108,24 +112,164 @@ def test_an_argument_that_is_written_and_also_read_elsewhere_is_refused(fake: Fa
         return w.sum()
 
     function = tj.dlaccelerate(count)
-    with pytest.raises(WriteError, match="also read besides the arguments"):
+    with pytest.raises(WriteError, match="is both an argument and met besides the arguments"):
         function(w)
     for number in range(4):
         assert function(tj.gpu(np.full(3, number, F32))).item() == 3.0
-    with pytest.raises(WriteError, match="also read besides the arguments"):
+    with pytest.raises(WriteError, match="is both an argument and met besides the arguments"):
         function(w)
     assert w.tolist() == [1.0] * 3
 
 
-def test_a_captured_array_on_the_device_is_not_written(fake: FakeLibrary) -> None:
+def _train(holder: _Holder) -> Any:
+    """Return a step that writes arrays besides its arguments: whole, by an index, and through a view."""
+
+    def step(x: Any) -> Any:
+        before = holder.kept[1:]
+        holder.kept += x
+        holder.kept[0] = 5
+        view = holder.kept[1:]
+        view *= 2
+        holder.last = holder.kept.copy()
+        holder.last += before.sum()
+        return holder.kept.sum()
+
+    return step
+
+
+@pytest.mark.parametrize("options", [{}, {"check_mode": "tolerance"}, {"audit": True}, {"confirm": 0}, None])
+def test_a_captured_array_on_the_device_is_written(fake: FakeLibrary, options: dict[str, Any] | None) -> None:
+    there, here = _Holder(), _Holder()
+    there.kept, here.kept = tj.gpu(np.ones(3, F32)), np.ones(3, F32)
+    array, x, plain = there.kept, np.arange(3, dtype=F32), _train(here)
+    function = (
+        partial(tj.dlfeval, _train(there)) if options is None else tj.dlaccelerate(_train(there), **options)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            assert function(tj.gpu(x)).item() == plain(x)
+            assert there.kept is array and there.kept.device == there.last.device == "cuda:0"
+            assert there.kept.tolist() == here.kept.tolist() and there.last.tolist() == here.last.tolist()
+    if options == {}:
+        assert function.stats.hits == 3
+
+
+@pytest.mark.parametrize("options", [{"check_mode": "tolerance"}, {"audit": True}, None])
+def test_an_argument_on_the_device_is_written(fake: FakeLibrary, options: dict[str, Any] | None) -> None:
+    """Also by the uncompiled function that a replay is checked against."""
+
+    def step(x: Any, y: Any) -> Any:
+        x += 1
+        y[::2] = x[::2]
+        return x.sum() + y.sum()
+
+    function = partial(tj.dlfeval, step) if options is None else tj.dlaccelerate(step, **options)
+    x, y, same = tj.gpu(np.arange(4, dtype=F32)), tj.gpu(np.zeros(4, F32)), tj.gpu(np.ones(4, F32))
+    hx, hy, hsame = np.arange(4, dtype=F32), np.zeros(4, F32), np.ones(4, F32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            assert function(x, y).item() == step(hx, hy)
+            assert x.tolist() == hx.tolist() and y.tolist() == hy.tolist()
+            assert function(same, same).item() == step(hsame, hsame)
+            assert same.tolist() == hsame.tolist()
+
+
+def test_a_captured_array_that_is_also_an_argument_is_not_written(fake: FakeLibrary) -> None:
     holder = _Holder()
     holder.kept = tj.gpu(np.ones(3, F32))
+    function = tj.dlaccelerate(_train(holder))
+    with pytest.raises(WriteError, match="is both an argument and met besides the arguments"):
+        function(holder.kept)
+    assert holder.kept.tolist() == [1.0] * 3 and holder.last is None
+    for _ in range(3):
+        function(tj.gpu(np.ones(3, F32)))
+    kept = holder.kept.tolist()
+    with pytest.raises(WriteError, match="is both an argument and met besides the arguments"):
+        function(holder.kept)
+    assert holder.kept.tolist() == kept
 
-    def count(x: Any) -> None:
-        holder.kept += x
 
-    with pytest.raises(WriteError, match="count writes into its arguments only"):
-        tj.dlaccelerate(count)(tj.gpu(np.ones(3, F32)))
+def test_a_call_follows_the_arrays_that_the_function_meets(fake: FakeLibrary) -> None:
+    """A call without arrays on the device runs there if the function meets some, as long as it does."""
+    holder = _Holder()
+
+    def double(*x: Any) -> Any:
+        product = holder.kept * 2
+        return product + x[0] if x else product, np.add(*x, 1) if len(x) == 1 else None
+
+    for arguments in ((), (np.ones(3, F32),), (2.0,)):
+        function = tj.dlaccelerate(double)
+        for there in (True, False, True):
+            for number in range(4):
+                kept = np.full(3, number, F32)
+                holder.kept = tj.gpu(kept) if there else tj.dlarray(kept)
+                results = function(*arguments)
+                assert results[0].tolist() == (kept * 2 + (arguments[0] if arguments else 0)).tolist()
+                if number or there:
+                    assert results[0].device == ("cuda:0" if there else "cpu")
+                if arguments and isinstance(arguments[0], np.ndarray):
+                    assert results[1].device == results[0].device and results[1].tolist() == [2.0] * 3
+    assert "met arrays on a GPU" in str(_first(double, holder).explain())
+
+
+def _first(function: Any, holder: _Holder) -> Any:
+    holder.kept = tj.gpu(np.ones(3, F32))
+    accelerated = tj.dlaccelerate(function)
+    accelerated()
+    return accelerated
+
+
+@pytest.mark.parametrize("place", [tj.gpu, np.copy], ids=["gpu", "host"])
+def test_a_class_whose_arrays_lie_on_the_device(
+    fake: FakeLibrary, place: Callable[[np.ndarray], Any]
+) -> None:
+    check_class(place)
+
+
+def test_an_array_argument_of_the_host_is_written_where_the_call_follows_others(fake: FakeLibrary) -> None:
+    holder, x = _Holder(), np.zeros(3, F32)
+    holder.kept = tj.gpu(np.ones(3, F32))
+
+    def add(x: Any) -> Any:
+        x += holder.kept
+        return x.sum()
+
+    function = tj.dlaccelerate(add)
+    for number in range(1, 6):
+        assert function(x).item() == 3 * number and x.tolist() == [number] * 3
+
+
+def test_a_function_that_is_to_run_on_the_cpu_meets_no_array_on_the_device(fake: FakeLibrary) -> None:
+    holder = _Holder()
+    holder.kept = tj.gpu(np.ones(3, F32))
+    function = tj.dlaccelerate(lambda: holder.kept * 2, target="cpu")
+    for _ in range(3):
+        with pytest.raises(
+            DeviceError, match=r"lies on cuda:0, and target=\"cpu\"; put gather\(x\) in its place"
+        ):
+            function()
+    holder.kept = tj.gather(holder.kept)
+    for _ in range(4):
+        assert function().device == "cpu"
+    holder.kept = tj.gpu(holder.kept)
+    with pytest.raises(DeviceError):
+        function()
+
+
+def test_a_function_without_array_arguments_runs_on_the_device(fake: FakeLibrary) -> None:
+    holder = _Holder()
+    holder.kept = tj.dlarray(np.ones(3, F32))
+
+    def scaled(rate: float) -> Any:
+        holder.kept *= 2
+        return holder.kept * rate
+
+    function = tj.dlaccelerate(scaled, target="cuda")
+    for number in range(1, 6):
+        result = function(0.5 * number)
+        assert result.device == "cuda:0" and result.tolist() == [2**number * 0.5 * number] * 3
 
 
 def test_an_evaluation_of_arrays_on_the_device_writes_into_others(fake: FakeLibrary) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Assignments to attributes, items and names: what the state around a function is after each of its calls."""
 
+import collections
 import itertools
 
 import numpy as np
@@ -329,3 +330,54 @@ def test_a_trace_that_is_replayed_at_once_and_audited():
             np.testing.assert_allclose(tj.extractdata(fast(X + n)), expected, rtol=1e-12)
             np.testing.assert_allclose(tj.extractdata(model.u), expected, rtol=1e-12)
         assert fast.stats.hits == hits
+
+
+# What a method makes of a buffer, of which no argument and no attribute is a part.
+MADE = [
+    "y.copy()", "np.copy(y)", "np.array(y.T)", "y.T.copy()", "y[0].copy()", "np.ascontiguousarray(y.T)", "y.flatten()",
+    "y.copy('F')", "[y.copy(), y[0]]", "y[::-1].copy()", "y.T", "y[0]", "y.reshape(3, 2)", "y * 2", "y.sum(0)",
+    "y[0, 1]", "np.zeros(()).copy()", "np.linspace(0, 1, 4)[1:]", "np.broadcast_to(y, (2, 2, 3))",
+    "tj.dlarray(y.T)", "y[None]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize(
+    ("fill", "takes"), [("y[0, 1] = 5.0", False), ("y[0, 1] = 5.0", True), ("y += x", True)]
+)
+def test_what_is_made_of_a_buffer_is_assigned_by_each_call(made, fill, takes):
+    names = {"np": np, "tj": tj}
+    exec(
+        f"def reset(self{', x' if takes else ''}):\n    y = np.ones((2, 3))\n    {fill}\n    self.p = {made}\n",
+        names,
+    )
+    mine, theirs = type("Mine", (), {"reset": tj.dlaccelerate(names["reset"])})(), Model()
+    for n in range(6):
+        given = [np.arange(3.0) + n] if takes else []
+        mine.reset(*given)
+        names["reset"](theirs, *given)
+        for have, want in zip(tj.tree.leaves(mine.p), tj.tree.leaves(theirs.p), strict=True):
+            np.testing.assert_array_equal(np.asarray(have), want)
+        mine.p = None  # which a replay has to replace
+    assert mine.reset.stats.hits >= 3
+
+
+@pytest.mark.parametrize("made", ["Model()", "{1, 2}", "collections.deque([1])", "np.random.default_rng(0)"])
+def test_a_new_object_is_assigned_by_each_call(made):
+    """No replay can make it: the function runs uncompiled. An object that is made once costs a recording."""
+    names = {"np": np, "collections": collections, "Model": Model}
+    exec(f"def renew(self, x):\n    self.p = {made}\n    return x * 2\n", names)
+    exec(f"def once(self, x):\n    if self.q is None: self.q = {made}\n    return x * 2\n", names)
+    kind = type("Kind", (), {name: tj.dlaccelerate(names[name]) for name in ("renew", "once")})
+    model = kind()
+    model.q = None
+    with pytest.warns(
+        tj.NotAcceleratedWarning, match=r"it assigns an object that it makes to self\.p at .*Assign it out"
+    ):
+        for n in range(6):
+            assert model.renew(np.full(2, float(n))).tolist() == [2.0 * n] * 2
+            assert model.p is not None
+            model.p = None
+    for n in range(6):
+        model.once(np.full(2, float(n)))
+    assert model.once.stats.hits == 3

@@ -235,6 +235,33 @@ class TestErrorsOfFloatingPoint:
 
 
 class TestLimits:
+    def test_a_number_behind_a_branch_is_blamed_and_not_the_branch(self):
+        def fun(x):
+            if x[0] > 0:
+                return x * float(x[1])  # here
+            return x
+
+        accelerated = dlaccelerate(fun)
+        with pytest.warns(NotAcceleratedWarning) as caught:
+            for n in range(12):
+                accelerated(vector(-1.0 if n in (0, 8) else 1.0, n))
+        (warning,) = caught
+        assert warning.lineno == fun.__code__.co_firstlineno + 2
+        assert "float() on a traced array gave 8 different numbers in 9 recordings at" in str(warning.message)
+
+    def test_branches_that_vary_together_are_counted(self):
+        def fun(x):
+            for i in range(4):
+                x = x + 1 if x[i] > 0 else x - 1
+            return x
+
+        accelerated = dlaccelerate(fun)
+        with pytest.warns(
+            NotAcceleratedWarning, match=r"bool\(\) on a traced array had a different outcome in each"
+        ):
+            for n in range(12):
+                accelerated(vector(*[10.0 * (1 if n >> i & 1 else -1) for i in range(4)]))
+
     def test_too_many_ways_of_a_branch(self):
         def fun(x):
             while x[0] < 100:

@@ -204,6 +204,21 @@ class TestFreshArrays:
         accelerated = follow(lambda x: WAYS[way](MAKERS[make](x), x), traces=2)
         assert not accelerated._cache.last_trace.state.names
 
+    @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+    def test_that_is_returned_as_well_is_a_constant(self, make):
+        def program(x):
+            h = make(x)
+            return {"h": h, "parts": [h, mul(h, x)]}
+
+        accelerated, expected = dlaccelerate(program), program(X)
+        for n in range(5):
+            result = accelerated(n * X)
+            for h in (result["h"], result["parts"][0]):
+                assert np.asarray(h).tolist() == np.asarray(expected["h"]).tolist()
+                h[...] = 7.0  # of this call alone
+            assert result["parts"][1].tolist() == (n * np.asarray(expected["parts"][1])).tolist()
+        assert accelerated.stats.hits == 3
+
     def test_of_random_numbers_is_refused(self):
         rng = np.random.default_rng(0)
         accelerated = dlaccelerate(lambda x: mul(rng.normal(size=3), x))

@@ -258,6 +258,104 @@ def of_kind(kind, numbers=(0.5, 0.25, 2.0, 3.0, -1.5, 0.0, 7.0, 0.1)):
     return [kind(abs(int(4 * n)) if np.dtype(kind).kind == "u" else int(4 * n)) for n in numbers]
 
 
+class TestComplex:
+    """1j * k is a complex number that is computed from a number which varies."""
+
+    @pytest.mark.sampled(by=lambda case: type(case["numbers"][0]))
+    @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS, *map(of_kind, (np.float64, np.float32, np.int64))])
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda x, k: x * (1j * k), lambda x, k: x * np.exp(2j * np.pi * k), lambda x, k: np.exp(1j * k * x),
+            lambda x, k: x / (k + 1j), lambda x, k: x * -(k - 2j), lambda x, k: x * (1j * k + k).real + (2j * k).imag,
+            lambda x, k: x * np.real(np.exp(1j * k)) + np.abs(1j * k), lambda x, k: x * np.conj(1j * k + 1),
+            lambda x, k: np.array([1j * k, k]) * x, lambda x, k: np.exp(1j * k * np.arange(2.0)) * x,
+            lambda x, k: np.full(2, 1j * k) * x, lambda x, k: np.where(x > 0, 1j * k, x),
+            lambda x, k: x * (1j * np.sqrt(abs(k))) * np.float64(2), lambda x, k: x if 1j * k else -x,
+            lambda x, k: np.linalg.solve(np.eye(2) + 1j * k * np.diag([1.0, 2.0]), x),
+            lambda x, k: x * (2 if isinstance(1j * k, complex) else 3), lambda x, k: x.real.astype(complex) * (k * 1j),
+            lambda x, k: sum([1j * k, k, 1.0]) * x,
+        ],
+    )  # fmt: skip
+    def test_is_replayed(self, numbers, fun):
+        assert follow(fun, numbers, X).stats.hits >= 2
+
+    @pytest.mark.sampled
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: 1j * k, lambda k: abs(1j * k), lambda k: (1j * k) ** 2, lambda k: (1j * k) ** k,
+            lambda k: 1j * k == 0.5j, lambda k: 1j * k < 2, lambda k: int(1j * k), lambda k: float(1j * k),
+            lambda k: complex(1j * k, k), lambda k: {1j * k: 2}[1j * k], lambda k: f"{1j * k}", lambda k: str(k - 1j),
+            lambda k: 1 / (1j * (k - 2.0)), lambda k: (1j * k) // 2, lambda k: (1j * k) % 2, lambda k: round(1j * k),
+            lambda k: (1j * k).conjugate(), lambda k: pickle.loads(pickle.dumps(1j * k)), lambda k: -(1j * k),
+        ],
+    )  # fmt: skip
+    def test_what_needs_the_number_gets_it(self, fun):
+        follow(lambda x, k: (x * k, fun(k)), FLOATS, X)
+
+    def test_a_real_array_refuses_it(self):
+        def fun(x, k):
+            filled = np.zeros(2)
+            filled[0] = 1j * k
+            return filled * x
+
+        follow(fun, FLOATS, X)
+
+    def test_that_is_kept_is_a_true_number(self):
+        kept = []
+
+        def fun(x, k):
+            kept.append(1j * k)
+            return x * (1j * k)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.LostChangeWarning)
+            accelerated = dlaccelerate(fun)
+            for k in FLOATS:
+                accelerated(X, k)
+                assert type(kept[-1]) is complex and kept[-1] == 1j * k
+
+
+GRIDS = [
+    lambda x, k: np.linspace(0, k, 2) * x, lambda x, k: np.linspace(k, k + 1, 2) * x,
+    lambda x, k: np.linspace(1, 2, 2) * k * x, lambda x, k: np.linspace(start=k, stop=1, num=2, endpoint=False) * x,
+    lambda x, k: [t * x for t in np.linspace(0, k, 2, retstep=True)],
+    lambda x, k: np.linspace(0, k, 2, dtype=np.float32) * x, lambda x, k: np.linspace(np.zeros(2), k, 3) @ x,
+    lambda x, k: np.linspace([0, k], 1, 3) @ x, lambda x, k: np.logspace(0, k, 2) * x,
+    lambda x, k: np.geomspace(0.5 + abs(k), 10, 2) * x, lambda x, k: sum(t * x for t in np.linspace(0, k, 3)),
+    lambda x, k: np.meshgrid(np.linspace(0, k, 2), np.arange(2.0))[0] * x,
+]  # fmt: skip
+
+
+class TestGrids:
+    """A grid between numbers that vary is traced; NumPy makes any other."""
+
+    @pytest.mark.sampled(by=lambda case: type(case["numbers"][0]))
+    @pytest.mark.parametrize("fun", GRIDS)
+    @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
+    def test_of_numbers(self, numbers, fun):
+        assert follow(fun, numbers, X).stats.hits == 4
+
+    @pytest.mark.sampled(by=lambda case: case["kind"])
+    @pytest.mark.parametrize("fun", GRIDS)
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int32])
+    def test_of_numbers_of_numpy(self, kind, fun):
+        follow(fun, of_kind(kind), X)
+
+    def test_of_constants_is_an_ndarray(self):
+        kinds = []
+
+        def grid(x, k):
+            kinds.append(type(np.linspace(0, 1, 2)))
+            return x * k
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.LostChangeWarning)
+            follow(grid, FLOATS, X)
+        assert set(kinds) == {np.ndarray}
+
+
 class TestNumbersOfNumPy:
     """They vary like Python's, and are promoted by NumPy's rules: float32 array * float64 is float64."""
 

@@ -6,8 +6,8 @@ traced is written into them they are NumPy's own memory, written in place, and a
 np.array([x, -y]) of traced numbers is a stack.
 
 An array that is stored at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may
-exist already, and would then be an array from outside. Grids (np.linspace) stay NumPy's too, because functions keep
-them in tables of their own more often than they fill them.
+exist already, and would then be an array from outside. Grids (np.linspace) between constants stay NumPy's too, because
+functions keep them in tables of their own more often than they fill them.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,8 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
 from tracejit.functions.numpy_api.seen import without_flat
-from tracejit.record import monitor, patches, views
+from tracejit.functions.numpy_api.table import late_implementations
+from tracejit.record import monitor, patches, recorder, views
 
 _Function = Callable[..., Any]
 
@@ -98,6 +99,15 @@ def _arange(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> An
     return monitor.watched(original, *args, **kwargs) if answer is NotImplemented else answer
 
 
+def _grid(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    """Answer np.linspace and similar functions: a grid between numbers that vary is traced."""
+    args, kwargs = lists.arguments(original, args, kwargs)
+    ends = (*args[:2], kwargs.get("start"), kwargs.get("stop"))
+    if any(map(recorder.is_number, ends)):
+        return late_implementations().FUNCTIONS[original](*args, **kwargs)
+    return monitor.watched(original, *args, **kwargs)
+
+
 def _as_asked(
     data: Any,
     dtype: Any,
@@ -135,6 +145,8 @@ def install() -> None:
     for name in ("empty", "empty_like"):
         patches.replace(name, _empty)
     patches.replace("arange", _arange)
+    for name in ("linspace", "logspace", "geomspace"):
+        patches.replace(name, _grid)
     for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"):
         patches.replace(name, _seen_as)
     patches.replace("full", _full)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, refused
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
-from tracejit.functions import elementwise, indexing, linear, movement, padding, taking
+from tracejit.functions import elementwise, indexing, linear, movement, padding, selected_keys, taking
 from tracejit.functions.numpy_api import dispatch, exchange, reducing, seen
 from tracejit.record import recorder, views
 from tracejit.record.deferring import PLAIN, answer, has_override
@@ -107,7 +107,8 @@ def reflected_matmul(self: dlarray, other: Any) -> dlarray:
 
 def getitem(self: dlarray, key: Any) -> Any:
     try:
-        result = indexing.getitem(self, key)
+        selection = selected_keys.getitem(self, key)
+        result = indexing.getitem(self, key) if selection is None else selection
     except TraceJitError as error:
         return otherwise(error, operator.getitem, self, key)
     if result._data.ndim:
@@ -119,7 +120,8 @@ def getitem(self: dlarray, key: Any) -> Any:
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:
     try:
-        indexing.assign(self, key, value)
+        if not selected_keys.assign(self, key, value):
+            indexing.assign(self, key, value)
     except TraceJitError as error:
         otherwise(error, operator.setitem, self, key, value)
 

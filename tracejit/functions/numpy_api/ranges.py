@@ -24,7 +24,8 @@ from tracejit.util.text import brief
 
 def _inexact(*ends: Any) -> np.dtype:
     """Return the floating-point dtype of samples between ends; Python numbers have no say."""
-    dtypes = [as_array(x).dtype for x in ends if type(x) not in (int, float) and not recorder.is_number(x)]
+    kinds = [x._kind if recorder.is_number(x) else type(x) for x in ends]
+    dtypes = [as_array(x).dtype for x, kind in zip(ends, kinds, strict=True) if kind not in (int, float)]
     return np.result_type(*dtypes, 0.0) if dtypes else FLOAT64
 
 

@@ -4,6 +4,7 @@
 import dataclasses
 import functools
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -323,6 +324,41 @@ class TestPatches:
             assert function == own and hash(function) == hash(own) and patches.original(function) is own
             assert pickle.loads(pickle.dumps(function)) is own and own is not function
 
+    def test_names_that_another_module_has_imported(self, monkeypatch, tmp_path):
+        (tmp_path / "steps_of_users.py").write_text(
+            "from numpy import array, dot, zeros\n"
+            "from numpy.linalg import norm\n"
+            "def run(x, n):\n"
+            "    states = zeros((n, 3))\n"
+            "    for k in range(n):\n"
+            "        states[k] = k * x\n"
+            "    return states, array([x[0], 2.0]), dot([x[0], x[1]], [1.0, 2.0]), norm([x[0], x[1]])\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "steps_of_users", raising=False)
+
+        def late(x):
+            from steps_of_users import run  # in a recording, at first
+
+            return run(x, 2)
+
+        def known(x):
+            return sys.modules["steps_of_users"].run(x, 3)
+
+        for program in (late, known):
+            accelerated = dlaccelerate(program)
+            for n in range(4):
+                assert_same(dlfeval(program, X + n), program(X + n))
+                assert_same(accelerated(X + n), program(X + n))
+            assert accelerated.stats.hits == 2
+            steps = sys.modules["steps_of_users"]
+            assert [type(vars(steps)[name]) for name in ("array", "zeros")] == [type(np.zeros)] * 2
+        steps.zeros = np.ones  # which nobody puts back
+        assert_same(accelerated(X), known(X))
+        assert steps.zeros is np.ones
+        del sys.modules["steps_of_users"]
+        assert_same(dlfeval(lambda x: x + np.zeros(3), X), X)
+
     def test_what_somebody_else_puts_there_stays(self, monkeypatch):
         own = lambda *args: dlarray([7.0])
         monkeypatch.setattr(np, "zeros", own)
@@ -417,3 +453,82 @@ def test_a_constant_matrix_stays_one_whatever_the_index():
     for n in range(4):
         assert_same(accelerated(X + n), program(X + n))
     assert accelerated.stats.hits == 2
+
+
+TABLE = np.array([1.0, 2.0, 4.0, 8.0])
+COUNTS = np.array([1, 2, 4, 8])
+LEARNED = tj.dlarray(TABLE)
+# What fills an ndarray that NumPy makes unseen with what a buffer has got from captured ndarrays.
+INTO_NDARRAYS = {
+    "in place": "rows = np.linspace(0, 1, 4)\nrows += c\nreturn rows * x",
+    "an element": "rows = np.linspace(0, 1, 4)\nrows[1] = np.sqrt(np.sum(c))\nreturn rows * x",
+    "a slice": "rows = np.linspace(0, 1, 4)\nrows[1:] = c[1:]\nreturn rows * x",
+    "out": "rows = np.linspace(0, 1, 4)\nnp.multiply(c, 2, out=rows)\nreturn rows * x",
+    "integers": "n = np.zeros(4, int)\nn[1:] += COUNTS[1:]\nrows = np.arange(4) * 1\nrows += n\nreturn rows * x",
+}
+
+
+@pytest.mark.parametrize("body", INTO_NDARRAYS.values(), ids=INTO_NDARRAYS)
+def test_what_is_computed_of_ndarrays_alone_goes_into_an_ndarray(body):
+    """Uncompiled as in accelerated functions, which may have to go on uncompiled."""
+    lines = [
+        "c = np.zeros(4)",
+        "c[:-1] += TABLE[1:] - TABLE[:-1]",
+        "c[np.arange(4) > 2] = 3.0",
+        *body.split("\n"),
+    ]
+    names = dict(globals())
+    exec("def program(x):\n" + "".join(f"    {line}\n" for line in lines), names)
+    program = names["program"]
+    x = np.arange(1.0, 5.0)
+    accelerated = dlaccelerate(program)
+    for n in range(4):
+        assert_same(dlfeval(program, x + n), program(x + n))
+        assert_same(accelerated(x + n), program(x + n))
+
+    def slope(x):
+        return tj.dlgradient(program(x).sum(), x)
+
+    np.testing.assert_allclose(dlfeval(slope, dlarray(x)), program(np.ones(4)))
+
+
+@pytest.mark.parametrize("value", [lambda x: x, lambda x: LEARNED, lambda x: tj.dlarray(TABLE)])
+def test_what_has_a_derivative_is_refused_in_an_ndarray(value):
+    def program(x):
+        c = np.zeros(4)
+        c += value(x)
+        rows = np.linspace(0, 1, 4)
+        rows += c
+        return rows
+
+    for run in (lambda x: dlfeval(program, x), dlaccelerate(program)):
+        with pytest.raises(tj.ArgumentError, match="write: rows is an ndarray, and the result is traced"):
+            run(np.ones(4))
+
+
+def test_a_dlarray_that_was_changed_outside_the_trace_has_its_derivative_still():
+    learned = tj.dlarray(np.ones(4))
+
+    def program(x):
+        c = np.zeros(4)
+        c += learned
+        learned._data[0] = 7.0
+        rows = np.linspace(0, 1, 4)
+        y = x * learned
+        rows += c
+        return rows + y
+
+    with pytest.raises(tj.ArgumentError, match="write: rows is an ndarray, and the result is traced"):
+        dlfeval(program, np.ones(4))
+
+
+def test_an_accelerated_function_that_goes_on_uncompiled_does_what_its_recording_did():
+    field = np.zeros(4)
+    names = {"np": np, "field": field, "TABLE": TABLE}
+    exec("def step():\n    c = np.zeros(4)\n    c[1:] += TABLE[1:]\n    global field\n    field += c", names)
+    step = dlaccelerate(names["step"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for _ in range(5):
+            step()
+    assert field.tolist() == [0.0, 10.0, 20.0, 40.0]

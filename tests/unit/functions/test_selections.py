@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Selections by traced masks: one trace where their sizes are not needed, and NumPy's numbers always."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from accelerated import dlaccelerate
+from effort import sweep
+from selection_programs import program
+
+import tracejit as tj
+
+
+def of(text: str) -> Callable[..., Any]:
+    """Return the function of x whose body is in a text; its last line is the result."""
+    *lines, last = text.split("; ")
+    names: dict[str, Any] = {"np": np, "tj": tj}
+    exec("\n ".join(["def function(x):", *lines, f"return {last}"]), names)
+    return names["function"]  # type: ignore[no-any-return]
+
+
+def draws(count: int, size: Any = 9) -> list[np.ndarray]:
+    """Return arrays of which no selection of the tests is empty."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(size) for _ in range(count)]
+    for x in arrays:
+        x[:3] = 2.5, -1.5, 1.5
+    return arrays
+
+
+def equal(found: Any, want: Any) -> None:
+    found, want = ([x] if not isinstance(x, (list, tuple)) else x for x in (found, want))
+    for have, expected in zip(found, want, strict=True):
+        have, expected = np.asarray(have), np.asarray(expected)
+        assert have.shape == expected.shape and have.dtype == expected.dtype
+        rtol = 1e-6 if expected.dtype == np.float32 else 1e-9
+        np.testing.assert_allclose(have, expected, rtol=rtol, atol=1e-11)
+
+
+ONE_TRACE = """
+x[x > 0].sum() | x[x > 0].mean() | x[x > 0].max() | x[x > 0].min() | x[x > 0].std() | x[x > 0].var(ddof=1) | x[x > 0].prod()
+np.sum(x[x > 0]) | np.mean(x[x > 0]) | np.ptp(x[x > 0]) | np.any(x[x > 0] > 1) | np.all(x[x > 0] > 1) | np.count_nonzero(x[x > 0] > 1)
+x[x > 0] @ x[x > 0] | np.dot(x[x > 0], x[x > 0] ** 2) | x[x > 0].sum(keepdims=True) | x[x > 0].sum(axis=-1) | np.add.reduce(x[x > 0])
+x[x > 0] *= 2; x | x[x > 0] = 0; x | m = x > 0; x[m] = x[m] ** 2; x | m = x > 0; x[m] = np.log(x[m]); x[~m] = -x[~m]; x
+out = x.copy(); out[x < 0] *= 0.1; out | out = np.zeros_like(x); out[x > 0] = x[x > 0] * 2; out | out = np.empty(9); out[x > 0] = np.sqrt(x[x > 0]); out[x <= 0] = 0; out
+y = x[x > 0]; y *= 2; y -= y.mean(); (y**2).sum() | y = x[x > 0]; y[y > 1] = 1; y.sum() | y = x[x > 0]; y[y > 1] *= 2; y.sum() | y = x[x > 0].copy(); y += 1; y.sum()
+y = x[x > 0]; x[:] = 0; y.sum() | m = x > 0; y = x[m]; m[:] = True; y.sum() + x[m].sum() | x[x > 0][x[x > 0] > 1].sum() | x[x > -9][0] * 2
+x[np.where(x > 0)].sum() | i = np.where(x > 0)[0]; x[i] *= 2; x | i = np.flatnonzero(x > 0); (i * x[i]).sum()
+i = np.where(x > 0)[0]; y = x[0] * np.arange(20.0); y[2 * i].sum() | np.where(x > -9)[0][0] + x.sum() | x.astype(np.float32)[x > 0].mean() | x[x > 0].astype(np.float32).sum()
+(x * 10).astype(int)[x > -9].max() | (x * 10).astype(int)[x > 0].sum() | (x + 1j)[x > 0].sum() | np.where(x[x > 0] > 1, x[x > 0], 0).sum()
+np.nan_to_num(np.where(x > 1, np.nan, x)[x > 0]).sum() | np.abs(x[x < 0]).sum() | divmod(x[x > 0], 0.3)[1].sum() | (2 ** x[x > 0]).sum() | np.hypot(x[x > 0], 1.0).sum()
+np.logaddexp(x[x > 0], 0.5).sum() | tj.exp(x[x > 0]).sum() | tj.clip(x[x > 0], 0.1, 0.5).mean() | x[x > 0].dtype == x.dtype and x[x > 0].sum() | x[x > 0].ndim * x[x > 0].sum()
+y = x.reshape(3, 3); y[y[:, 0] > 0].sum(axis=0) | y = x.reshape(3, 3); y[y[:, 0] > 0].mean(axis=0) | y = x.reshape(3, 3); y[y > 0].sum() | y = x.reshape(3, 3); y[y[:, 0] > 0] *= 2; y
+y = x.reshape(3, 3); y[y[:, 0] > 0, 1] += y[y[:, 0] > 0, 2]; y | y = x.reshape(3, 3); y[y[:, 0] > 0, 1:] = 0; y | y = x.reshape(3, 3); (y[y[:, 0] > 0] * y[0]).sum() | y = x.reshape(3, 3); y[y[:, 0] > 0].max(axis=1).sum()
+y = x.reshape(3, 3); i, j = np.where(y > 0); y[i, j].sum() | y = x.reshape(3, 3); i, j = np.where(y > 0); y[i, j] = 7; y | y = x.reshape(3, 3); i, j = np.where(y > 0); (i * 3 + j).sum() + y[i].sum()
+y = np.where(x > 1, np.nan, x); y[np.isnan(y)] = y[~np.isnan(y)].mean(); y
+"""  # noqa: E501
+OF_SIZES = """
+(x + 1j * x)[x > 0].std() | i = np.nonzero(x > 0)[0]; np.arange(20.0)[i + 2].sum() + x.sum()
+x[x > 0] | x[x > 0] * 2 | len(x[x > 0]) | x[x > 0].size | x[x > 0].shape[0] * x.sum() | np.sort(x[x > 0]) | x[x > 0][1:] | x[x > 0][:, None] * x | x[x > 0].reshape(-1, 1)
+np.concatenate([x[x > 0], x[x <= 0]]) | np.outer(x[x > 0], x) | np.cumsum(x[x > 0]) | np.argmax(x[x > -9]) | np.median(x[x > 0]) | np.diff(x[x > 0]).sum() | x[x > 0].T | x[x > -9][-1]
+sum(v * 2 for v in x[x > 0]) | sum(list(x[x > 0])) | y = x[x > 0]; v = y[1:]; y *= 2; v.sum() | y = x[x > 0]; y[0] = 5; y.sum() + x.sum() | y = x[x > 0]; y[:] = 1; y.sum() | y = x[x > 0]; y.sort(); y
+y = x[x > 0]; z = y * 2; n = len(y); z.sum() / n | y = x[x > 0]; z = y * 2; np.sort(y).sum() + z.sum() | y = x[x > 0]; np.add(y, 1, out=y); y.sum() | x[x > 0] = np.arange(len(x[x > 0])); x | y = x[x > 0]; y.fill(2.0); y
+np.stack([x[x > 0], x[x > 0] ** 2]) | {"y": x[x > 0]}["y"] | np.where(x > 0)[0] | x[x > 0] + np.ones(len(x[x > 0])) | y = x.reshape(3, 3); y[:, y[0] > 0] | y = x.reshape(3, 3); y[y[:, 0] > 0].T @ y[y[:, 0] > 0]
+y = x.reshape(3, 3); i, j = np.where(y > 0); y[j, i].sum() | x[x > 0][np.argsort(x[x > 0])] | np.histogram(x[x > 0], bins=3, range=(0, 3))[0] | x[x > 0].mean() if len(x[x > 0]) > 3 else x.sum()
+"""  # noqa: E501
+
+
+def cases(text: str) -> list[str]:
+    return [case.strip() for case in text.replace("\n", "|").split("|") if case.strip()]
+
+
+@pytest.mark.parametrize("case", cases(ONE_TRACE))
+def test_one_trace(case: str) -> None:
+    plain, function = of(case), dlaccelerate(of(case))
+    for x in draws(8):
+        mine, want = tj.dlarray(x.copy()), x.copy()
+        equal(function(mine), plain(want))
+        equal(mine, want)
+    assert (function.stats.hits, function.stats.uncompiled) == (7, 0)
+
+
+@pytest.mark.parametrize("case", cases(OF_SIZES))
+def test_what_needs_the_size(case: str) -> None:
+    plain, function = of(case), dlaccelerate(of(case), max_variants=20)
+    for x in [x for x in draws(4) for _ in range(3)]:
+        mine, want = tj.dlarray(x.copy()), x.copy()
+        equal(function(mine), plain(want))
+        equal(mine, want)
+    assert function.stats.uncompiled == 0
+
+
+def test_an_empty_selection_has_a_trace_of_its_own() -> None:
+    function = dlaccelerate(lambda x: (x[x > 0].sum(), np.prod(x[x > 0] * 2)))
+    for x in [x * sign for x in draws(4) for sign in (1, 0)]:
+        equal(function(tj.dlarray(x)), (x[x > 0].sum(), np.prod(x[x > 0] * 2)))
+    assert len(function.variants()[0].traces) == 2
+    with pytest.raises(ValueError, match="max"), np.errstate(all="ignore"):
+        dlaccelerate(lambda x: x[x > 0].max())(tj.dlarray([-1.0]))
+
+
+GRADIENTS = """
+tj.dlgradient(np.sqrt(x[x > 0]).sum() + np.log(x[x > 0]).mean(), x) | y = np.where(x > 1, np.nan, x); y = y[~np.isnan(y)]; tj.dlgradient((y * y).sum(), x)
+y = x[x > 0]; tj.dlgradient(y.max() + y.std() + y.min() + y.prod(), x) | z = x.copy(); z[x > 0] = x[x > 0] ** 2; z[x < 0] *= 3; tj.dlgradient((z * x).sum(), x) | tj.dlgradient(x[x > 0][0] ** 2, x)
+y = x[x > 0]; y *= 2; tj.dlgradient((y**2).sum(), x) | y = x[x > 0]; tj.dlgradient((y**2).sum(), y) | y = x[x > 0]; s = (y * y).sum() + (np.sort(y) * y[::-1]).sum(); tj.dlgradient(s, y)
+y = x[x > 0]; z = y * 2; s = (z**3).sum() + y.sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y), tj.dlgradient(s, x)] | y = x[x > 0]; z = y.copy(); s = (z * y).sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y)]
+y = x[x > 0]; s = (y**2).sum() + (np.exp(y) * y).mean(); g = tj.dlgradient(s, y); tj.dlgradient((g * y).sum(), x) | tj.dlfeval(lambda y: tj.dlgradient((y**3).sum(), y), x[x > 0])
+y = x.reshape(3, 3); y = y[y[:, 0] > 0]; s = (y**2 * x[:3]).sum(); [tj.dlgradient(s, y), tj.dlgradient(s, x)] | y = x[x > 0]; tj.dlhessian((y**3).sum(), y) | y = x[x > 0]; tj.dljvp((y**2).sum(), y, y * 0 + 1)
+y = x[x > 0]; s = (y**2).sum(); g = tj.dlgradient(s, y); t = (y**3).sum(); [g, tj.dlgradient(s + t, y)] | tj.dlcheckpoint(lambda y: (y * y).sum())(x[x > 0]) | y = x[x > 0]; tj.dlgradient((y**2).sum(), [y, x])
+y = x[x > 0]; tj.dlmap(lambda row: (y * row[0]).sum(), 0)(x.reshape(3, 3)) | tj.dlmap(lambda row: row * x[x > 0].sum(), 0)(x.reshape(3, 3)) | y = x[x > 0]; tj.dlcond(x.sum() > 0, lambda: (y * 2).sum(), lambda: -y.sum())
+y = x[x > 0]; tj.dlgradient(tj.dlscan(lambda c, t: (c + (y * t).max(), c), tj.dlarray(0.0), x)[0], x) | tj.dlscan(lambda c, t: (c + t * (x[x > 0] ** 2).sum(), c), tj.dlarray(0.0), x)[0]
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("case", cases(GRADIENTS))
+def test_derivatives_and_loops(case: str) -> None:
+    """They are those of the uncompiled function, which computes with the elements that are selected alone."""
+    plain, function = of(case), dlaccelerate(of(case), max_variants=20)
+    for x in [x for x in draws(3) for _ in range(3)]:
+        equal(function(tj.dlarray(x)), tj.dlfeval(plain, tj.dlarray(x)))
+    assert function.stats.uncompiled == 0
+
+
+def test_a_selection_that_is_kept() -> None:
+    """In an attribute, or elsewhere: it is an array with its own elements after the call."""
+    kept: list[Any] = []
+    holder = type("Holder", (), {})()
+
+    def function(x: Any) -> Any:
+        y = x[x > 0]
+        kept.append(y)
+        holder.last = y * 2
+        return y.sum()
+
+    accelerated = dlaccelerate(function, max_variants=20)
+    with pytest.warns(tj.TraceJitWarning):  # the list grows in the first calls alone
+        for x in draws(6):
+            accelerated(tj.dlarray(x))
+            equal(holder.last, x[x > 0] * 2)
+    x = draws(1)[0]
+    equal(kept[0], x[x > 0])
+    equal(kept[0] + 1, x[x > 0] + 1)
+
+
+def test_a_selection_in_another_function() -> None:
+    inner = dlaccelerate(lambda y: (y * y).sum(), max_variants=20)
+    outer = dlaccelerate(lambda x: inner(x[x > 0]) + (x[x > 0] ** 2).sum(), max_variants=20)
+    for x in draws(8):
+        equal(outer(tj.dlarray(x)), 2 * (x[x > 0] ** 2).sum())
+
+
+def test_a_selection_in_another_thread() -> None:
+    """What a thread computes is not recorded: the function runs uncompiled, and its numbers are right."""
+
+    def function(x: Any) -> Any:
+        y, found = x[x > 0], []
+        thread = threading.Thread(target=lambda: found.append(np.sort(y * 2)[::-1].sum()))
+        thread.start()
+        thread.join()
+        return found[0] + y.sum()
+
+    accelerated = dlaccelerate(function)
+    with pytest.warns(tj.NotAcceleratedWarning):
+        for x in draws(5):
+            equal(accelerated(tj.dlarray(x)), 3 * x[x > 0].sum())
+
+
+@pytest.mark.parametrize("seed", range(sweep(30, 300)))
+def test_generated_programs(seed: int) -> None:
+    """Random programs and their gradients agree with NumPy, and with the uncompiled gradients."""
+    text, size = program(seed)
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    plain = names["program"]
+
+    def gradients(x: Any, a: Any) -> Any:
+        squares = [np.square(out * 1.0).sum() for out in plain(x, a)]
+        return tj.dlgradient(sum(squares), [x, a])
+
+    function, gradient = dlaccelerate(plain, max_variants=20), dlaccelerate(gradients, max_variants=20)
+    rng = np.random.default_rng(seed)
+    for call in range(6):
+        x, a = rng.standard_normal(size).round(3), float(rng.uniform(0.3, 1.2))
+        x = -5 * np.ones(size) if call == 4 else x
+        with np.errstate(all="ignore"):
+            equal(function(tj.dlarray(x.copy()), a), plain(x.copy(), a))
+            arguments = [tj.dlarray(x), tj.dlarray(a)]
+            equal(gradient(*arguments), tj.dlfeval(gradients, *arguments))

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Selections by keys with a traced mask, and assignments to them, without their sizes (Note [selections]).
+
+The note stands in record/selections.py.
+"""
+
+from typing import Any
+
+from tracejit.array import apply, dlarray
+from tracejit.functions import indexing
+from tracejit.functions.selecting import may_select, over, select, selection
+from tracejit.record import recorder, selections, views
+from tracejit.record.selections import of
+
+
+def selects(key: Any) -> bool:
+    """Return whether a key may be a selection: its first entry is a mask, or places that a mask selects."""
+    first = key[0] if type(key) is tuple and key else key
+    return type(first) is dlarray and (first._data.dtype == bool or of(first) is not None)
+
+
+def getitem(array: dlarray, key: Any) -> dlarray | None:
+    """Return ``array[key]`` without the size of a selection; None where that is not possible, or there is none."""
+    if not selects(key):
+        is_first = of(array) is not None and type(key) is int and not key and array._data.ndim == 1
+        return views.number(first_of(array)) if is_first else None
+    parsed = _key(array, key)
+    if parsed is None:
+        return None
+    place, others = parsed
+    part = of(array)
+    if part is not None:
+        return select(array, place) if place._data.dtype == bool and not others else None
+    ndim = place._data.ndim
+    if others:
+        array = indexing.getitem(array, (*(slice(None),) * ndim, *others))
+    if place._data.dtype == bool:
+        return select(array, place)
+    chosen = of(place)
+    assert chosen is not None
+    if not may_select(array) or not array._data.ndim:
+        return None
+    return selection(indexing.getitem(array, chosen.whole), chosen.mask)
+
+
+def _key(array: dlarray, key: Any) -> tuple[dlarray, tuple[Any, ...]] | None:
+    """Return a mask or places, and the entries of a key behind; None for a key that is not followed.
+
+    Places that are those of a mask itself, of an array that has its axes, are that mask.
+    """
+    entries = key if type(key) is tuple else (key,)
+    first = entries[0]
+    part = of(first)
+    if part is None or first._data.dtype == bool:
+        count, place = 1, first
+    else:
+        ndim = part.mask.array._data.ndim
+        count, place = 1, first
+        if part.axis is not None and len(entries) >= ndim:
+            parts = [of(entry) if type(entry) is dlarray else None for entry in entries[:ndim]]
+            axes = [other.axis for other in parts if other is not None and other.mask is part.mask]
+            if axes == [*range(ndim)] and array._data.shape[:ndim] == part.mask.array._data.shape:
+                count, place = ndim, part.mask.array
+    others = entries[count:]
+    if not all(type(entry) in (int, slice) or entry is Ellipsis for entry in others):
+        return None
+    return place, others
+
+
+def first_of(array: dlarray) -> dlarray:
+    """Return the first element of a selection of one axis, which has one."""
+    part = of(array)
+    assert part is not None
+    flat = apply("reshape", part.whole, shape=(part.mask.array._data.size,))
+    return apply("take", flat, part.mask.first, axis=0)
+
+
+def assign(array: dlarray, key: Any, value: Any) -> bool:
+    """Assign to ``array[key]``; return False where that needs the size of a selection, or there is none."""
+    if not selects(key):
+        return False
+    if of(array) is not None:
+        return _assign_within(array, key, value)
+    parsed = _key(array, key)
+    if parsed is None or array._format is not None or parsed[0]._data.dtype != bool:
+        return False
+    mask, others = parsed
+    current = recorder.recorder()
+    if of(mask) is not None or mask._value is None or current is None or mask._value.owner is not current:
+        return False
+    ndim = mask._data.ndim
+    if mask._data.shape != array._data.shape[:ndim] or mask._value.is_constant:
+        return False
+    basic = (*(slice(None),) * ndim, *others)
+    target = indexing.getitem(array, basic) if others else array
+    given = indexing.as_value(target, value)
+    if of(given) is not None:
+        chosen = _assigned(target, mask, given)
+    elif given._data.ndim <= target._data.ndim - ndim:
+        chosen = indexing.setitem(target, mask, given)
+    else:
+        return False
+    if chosen is None:
+        return False
+    views.store(array, indexing.setitem(array, basic, chosen) if others else chosen)
+    return True
+
+
+def _assign_within(array: dlarray, mask: Any, value: Any) -> bool:
+    """Assign to what a mask, which was computed from a selection, selects from the selection."""
+    part, of_mask = of(array), of(mask) if type(mask) is dlarray else None
+    if part is None or of_mask is None or of_mask.mask is not part.mask or mask._data.dtype != bool:
+        return False
+    if array._data.ndim != 1 or type(array._view) is tuple:
+        return False
+    given = indexing.as_value(array, value)
+    both = apply("bitwise_and", of_mask.whole, part.mask.array)
+    of_given = of(given)
+    if (
+        of_given is not None
+        and both._value is not None
+        and not selections.same(of_given.mask.array._value, both._value)
+    ):
+        return False
+    if of_given is None and given._data.ndim:
+        return False
+    chosen = apply("where", both, given if of_given is None else of_given.whole, part.whole)
+    selections.become(array, selection(chosen, part.mask))
+    return True
+
+
+def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
+    """Return an array in which the elements of a mask are those of a selection; None where that needs its size."""
+    part = of(value)
+    assert part is not None and mask._value is not None
+    if not selections.same(part.mask.array._value, mask._value):
+        return None
+    ndim = part.mask.array._data.ndim
+    rest = array._data.shape[ndim:]
+    if part.whole._data.shape[ndim:] != rest:
+        return None
+    whole = part.whole
+    if whole._data.dtype != array._data.dtype:
+        whole = apply("cast", whole, dtype=array._data.dtype)
+    return apply("where", over(part.mask, rest), whole, array)
+
+
+selections.gather_with(indexing.getitem)
