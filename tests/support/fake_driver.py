@@ -67,6 +67,7 @@ class FakeLibrary:
         faults: statuses by the name of a function; it returns the status instead of doing its work.
         version, devices: what the driver says of itself.
         others: addresses that belong to other devices, with their numbers.
+        pinned: page-locked memory of the host by its address, which is read when a copy runs.
         total: bytes of the device's memory.
         launched, streams: the kernels that were launched, and the streams of the launches of graphs.
         clock, times: the time in ms, to which a launch adds as many as it has blocks, and that of events in graphs.
@@ -77,6 +78,7 @@ class FakeLibrary:
         self.faults: dict[str, int] = {}
         self.version, self.devices, self.total = 12040, 1, 1 << 30
         self.others: dict[int, int] = {}
+        self.pinned: dict[int, np.ndarray] = {}
         self.attributes = dict(_ATTRIBUTES)
         self.memory = Memory()
         self.sizes: dict[int, int] = {}
@@ -113,9 +115,12 @@ class FakeLibrary:
 
     @property
     def leaks(self) -> int:
-        """Pieces of memory, graphs, events and streams that were not freed."""
+        """Pieces of memory, graphs, events and streams that were not freed, and modules without a function."""
+        used = {what[3] for what in self.objects.values() if what[0] == "function"}
         return len(self.sizes) + sum(
-            kind in ("graph", "executable", "event", "stream") for kind, *_ in self.objects.values()
+            what[0] in ("graph", "executable", "event", "stream")
+            or (what[0] == "module" and number not in used)
+            for number, what in self.objects.items()
         )
 
     def new(self, out: Any, *what: Any) -> None:
@@ -176,7 +181,7 @@ class FakeLibrary:
 
     def _cuPointerGetAttribute(self, out: int, number: int, address: int) -> int | None:
         known = any(start <= address < start + max(size, 1) for start, size in self.sizes.items())
-        if not known and address not in self.others:
+        if not known and address not in self.others and address not in self.pinned:
             return 1
         ctypes.c_int.from_address(out).value = self.others.get(address, 0)
         return None
@@ -207,8 +212,9 @@ class FakeLibrary:
         return None
 
     def _cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        data = np.frombuffer(ctypes.string_at(source, size), np.uint8)
-        self.put(stream, lambda: self.memory.store(_addresses(target, size), data))
+        whole = self.pinned.get(source)
+        data = np.frombuffer(ctypes.string_at(source, size), np.uint8) if whole is None else whole
+        self.put(stream, lambda: self.memory.store(_addresses(target, size), data.reshape(-1).view(np.uint8)))
 
     def _cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
         self.put(stream, lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
@@ -294,8 +300,11 @@ class FakeLibrary:
         _, text = self.objects[_number(module)]
         if not re.search(rf"\.entry {name.decode()}\(", text):
             return 500
-        self.new(out, "function", text, name.decode())
+        self.new(out, "function", text, name.decode(), _number(module))
         return None
+
+    def _cuModuleUnload(self, module: Any) -> None:
+        del self.objects[_number(module)]
 
     def _cuGraphCreate(self, out: Any, flags: int) -> None:
         self.new(out, "graph", [])
@@ -347,7 +356,7 @@ class FakeLibrary:
 
     def launch_of(self, parameters: Any) -> tuple[str, Kernel, list[int], tuple[int, int]]:
         """Return the launch in a driver's structure, whose arguments are copied."""
-        _, text, name = self.objects[parameters.function]
+        _, text, name, _ = self.objects[parameters.function]
         kernel = kernel_of(text)
         size = int(re.search(rf"\.b8 {name}_param_0\[(\d+)\]", text)[1])  # type: ignore[index]
         words = np.frombuffer(ctypes.string_at(parameters.parameters[0], size), np.int64)

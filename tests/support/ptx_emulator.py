@@ -369,12 +369,17 @@ class _Run:
         return np.full(count, int(operand.removesuffix("U"), 0) & (2**64 - 1), np.uint64)
 
     def value(self, operand: str, kind: str) -> np.ndarray:
+        """Return the numbers of an operand in each lane that runs; of two halves as a row, the lower one first."""
+        if kind == "f16x2":
+            return self.bits(operand).astype(np.uint32).view(np.float16).reshape(-1, 2)
         dtype = _TYPES[kind]
         unsigned = np.dtype(f"u{dtype.itemsize}")
         return self.bits(operand).astype(unsigned).view(dtype)
 
     def set(self, operand: str, value: np.ndarray) -> None:
         """Write a result; lanes that do not run keep theirs."""
+        if value.ndim == 2:  # two halves
+            value = np.ascontiguousarray(value).view(np.uint32)[:, 0]
         if value.dtype == bool:
             bits = value.astype(np.uint64)
         else:
@@ -610,7 +615,7 @@ class _Run:
         target, *operands = instruction.operands
         kind = instruction.modifiers[-1]
         x, y, z = (self.value(operand, kind).astype(np.longdouble) for operand in operands)
-        self.set(target, (x * y + z).astype(_TYPES[kind]))
+        self.set(target, (x * y + z).astype(_TYPES[kind.removesuffix("x2")]))
 
     def do_rcp(self, instruction: Instruction) -> None:
         if instruction.modifiers[0] == "rn":

@@ -343,7 +343,7 @@ SELECTION = (
        samples=tuple(Sample(((2, 3),), {"dtype": np.dtype(to)}, low=0.0, high=2.9)
                      for to in ("float64", "float32", "int64", "int32", "uint8", "bool"))),
     Op(name="stop_gradient", doc="x; no derivative", kind=Kind.ELEMENTWISE,
-       infer=lambda x: x, numpy=lambda x: x, vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False,
+       infer=lambda x: x, numpy=lambda x: x.copy(), vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False,
        takes_complex=True),
     Op(name="erf", doc="error function; ct 2 / sqrt(pi) exp(-x x)", kind=Kind.ELEMENTWISE,
        infer=infer_float, numpy=_erf, promote=promote_float,

@@ -79,25 +79,15 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
                 current.memories.private(result, is_ndarray(array))
             return result
         value = current.value(array)
-    # What is recorded is never written, and a copy of its data would not be what the tape holds.
+    # It is a variable of its own, by which a gradient is none by the array, with memory of its own: an argument and a
+    # captured array are written after the recording, and so may an array be that was returned or kept.
     data = array._data
     if current is value.owner:
-        if 0 in data.strides or (
-            order == "C" and not data.flags.c_contiguous
-        ):  # broadcast: elements in one place
-            data = _empty(data) if isinstance(data, OnDevice) else np.empty_like(data, order=order)
-            value = _laid_out(value, data, current)
-        elif (
-            array._value is not value  # the memory of a captured array, which may be written outside
-            or derived.is_of_ndarray(array, current)
-            or current.maps
-            or current.memories.begun is not None
-        ):
-            # NumPy's code, a mapped function or a step may write it, as an array of its own
-            data = _empty(data)
-            value = _laid_out(value, data, current)
-        elif value.dtype.kind in "fcV" and not value.is_constant:
-            value = _same(value, current)  # a variable of its own: a gradient by it is none by the array
+        is_broadcast = 0 in data.strides  # elements in one place
+        is_other_order = order == "C" and not data.flags.c_contiguous
+        is_kept = isinstance(data, OnDevice) or not (is_broadcast or is_other_order)
+        data = _empty(data) if is_kept else np.empty_like(data, order=order)
+        value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 

@@ -131,6 +131,21 @@ def test_nothing_is_there_before_somebody_waits(fake: FakeLibrary) -> None:
     assert not fake.waiting
 
 
+def test_page_locked_memory_may_be_written_at_once(fake: FakeLibrary) -> None:
+    """The driver reads it when the copy runs, and other memory of the host before it returns."""
+    data = np.ones(3, F32)
+    fake.pinned[data.ctypes.data] = data
+    x = tj.gpu(data)
+    scaled = tj.dlaccelerate(lambda x: x * 2, target="cuda")
+    results = []
+    for number in range(4):
+        data[:] = number
+        results.append(scaled(data))
+    data[:] = 9
+    assert x.tolist() == [1.0] * 3
+    assert [result.tolist() for result in results] == [[2.0 * number] * 3 for number in range(4)]
+
+
 def test_memory_is_not_freed_while_the_process_ends(fake: FakeLibrary) -> None:
     """The names of modules are None by then, and the driver frees the memory of a process that ends."""
     from tracejit.runtime.cuda.arrays import DeviceMemory
@@ -482,6 +497,45 @@ def test_a_call_without_memory_fails_cleanly(fake: FakeLibrary) -> None:
     gc.collect()
     assert len(fake.sizes) == before
     assert [array.tolist() for array in function(*inputs)] == want
+
+
+@pytest.mark.parametrize("size", [512, 1000])
+def test_memory_that_the_driver_does_not_take_back_is_kept(size: int, fake: FakeLibrary) -> None:
+    """As while another library captures the default stream: the memory is not lost."""
+    on = driver()
+    address = on.allocate(size)
+    for name in ("cuMemFreeAsync", "cuCtxSetCurrent"):
+        fake.faults[name] = 906  # CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+        on.free(address, size, on.lane)
+        on.trim()
+        fake.faults.clear()
+        assert len(fake.sizes) == 1
+        assert on.allocate(size) == address, "it is given out again"
+    fake.faults["cuMemFreeAsync"] = 906
+    on.free(address, size, on.lane)
+    fake.faults.clear()
+    on.trim()
+    assert not fake.sizes, "it is given back when the driver takes it"
+
+
+def test_what_a_failure_leaves_behind_is_freed(fake: FakeLibrary) -> None:
+    on = driver()
+    fake.faults["cuModuleGetFunction"] = 500
+    with pytest.raises(DeviceError, match="cuModuleGetFunction"):
+        on.load(b".target sm_80", "absent")
+    fake.faults = {"cuEventRecord": 1}
+    for work in (lambda: on.wait(7, on=8), lambda: on.time_ms(lambda: None)):
+        with pytest.raises(DeviceError, match="cuEventRecord"):
+            work()
+    assert fake.leaks == 0
+
+
+def test_events_that_cannot_be_destroyed_change_nothing(fake: FakeLibrary) -> None:
+    x = tj.gpu(np.ones(3, F32))
+    fake.faults["cuEventDestroy_v2"] = 1
+    with stream(77):
+        y = x * 2
+    assert y.tolist() == [2.0] * 3
 
 
 @pytest.mark.parametrize("is_of_host", [False, True])

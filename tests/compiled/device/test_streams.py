@@ -220,3 +220,17 @@ def test_threads_at_the_same_time(fake: FakeLibrary) -> None:
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(run, number) for number in range(4)]:
             done.result()
+
+
+@pytest.mark.parametrize("name", ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
+def test_the_host_waits_at_the_end_of_a_block_whose_stream_cannot_be_waited_for(
+    name: str, fake: FakeLibrary
+) -> None:
+    """What was put on it is done before its arrays are used, or their memory given out again, elsewhere."""
+    x = tj.gpu(np.ones(3, F32))
+    with stream(77):
+        y = x * 2
+        fake.faults[name] = 1
+    fake.faults.clear()
+    assert not fake.queues[77]
+    assert y.tolist() == [2.0] * 3

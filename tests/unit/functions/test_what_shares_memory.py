@@ -144,3 +144,30 @@ def test_a_copy_of_one_element_that_is_shown_often_has_as_many_elements(text):
     for found in (fun(tj.dlarray(x)), tj.dlfeval(fun, x), *(accelerated(x) for _ in range(3))):
         for ours, theirs in zip(found, fun(x.copy()), strict=True):
             np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
+@pytest.mark.parametrize("dtype", [float, int, complex])
+@pytest.mark.parametrize(
+    "text",
+    ["x.copy()", "np.array(x)", "x.astype(x.dtype)", "+x", "np.roll(x, 0)", "np.tile(x, 1)", "np.pad(x, 0)",
+     "np.concatenate([x])", "tj.stop_gradient(x)"],
+)  # fmt: skip
+def test_a_copy_that_leaves_an_evaluation_has_elements_of_its_own(text, dtype):
+    """Also where the recording has nothing to compute: the array may be written inside, by its end and later."""
+    copied = eval(f"lambda x: {text}", {"np": np, "tj": tj})
+    kept = []
+
+    def fun(x):
+        y = x * 2
+        kept[:] = [copied(x), copied(y)]
+        of_x, of_y = copied(x), copied(y)
+        x += 1
+        return of_x, y, of_y
+
+    for run in (fun, partial(tj.dlfeval, fun), tj.dlaccelerate(fun)):
+        x = tj.dlarray(np.arange(3).astype(dtype))
+        of_x, y, of_y = run(x)
+        x += 1
+        y += 1
+        found = [np.asarray(array).tolist() for array in (of_x, of_y, *kept, x, y)]
+        assert found == [[0, 1, 2], [0, 2, 4], [0, 1, 2], [0, 2, 4], [2, 3, 4], [1, 3, 5]]

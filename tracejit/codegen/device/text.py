@@ -4,13 +4,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.passes.loops.nest import Access
-from tracejit.program import Kernel
+from tracejit.program import Kernel, ScalarArgument
 
 _Names = tuple[str, ...]
 _Pointers = tuple[tuple[str, str], ...]
@@ -18,7 +19,7 @@ _Pointers = tuple[tuple[str, str], ...]
 
 def emitted(
     stem: str, text: str, dtype: np.dtype, numbers: Mapping[str, int], reads: Mapping[str, Access],
-    writes: Mapping[str, Access],
+    writes: Mapping[str, Access], values: Mapping[str, ScalarArgument] = MappingProxyType({}),
 ) -> Emitted:  # fmt: skip
     """Return the kernel of a text, and the arguments of its launch.
 
@@ -29,24 +30,28 @@ def emitted(
         numbers: integers by their names in the text, where they have 32 bits.
         reads: what is read, by its name in the text.
         writes: what is written, and may be read.
+        values: numbers of dtypes by their names in the text.
     """
     kernel = _kernel(
         stem, text, SUFFIXES[dtype], tuple(numbers),
-        *[tuple([(name, SUFFIXES[access.dtype]) for name, access in some.items()]) for some in (reads, writes)],
+        *[tuple([(name, SUFFIXES[of.dtype]) for name, of in some.items()]) for some in (reads, writes, values)],
     )  # fmt: skip
-    arguments: list[Argument] = [*numbers.values(), *reads.values(), *writes.values()]
+    arguments: list[Argument] = [*numbers.values(), *reads.values(), *writes.values(), *values.values()]
     return Emitted(kernel, arguments, {})
 
 
 @lru_cache(maxsize=64)  # a recurrent layer has a launch for each step
 def _kernel(
-    stem: str, text: str, suffix: str, numbers: _Names, reads: _Pointers, writes: _Pointers
-) -> Kernel:
+    stem: str, text: str, suffix: str, numbers: _Names, reads: _Pointers, writes: _Pointers,
+    values: _Pointers = (),
+) -> Kernel:  # fmt: skip
     lines = [f"{name} = index(args[{i}])" for i, name in enumerate(numbers)]
     for name, own in reads:
         lines.append(f"{name} = read_{own}(args[{len(lines)}])")
     for scope, (name, own) in enumerate(writes):
         lines.append(f"{name} = write_{own}(args[{len(lines)}], {scope})")
+    for name, own in values:
+        lines.append(f"{name} = number_{own}(args[{len(lines)}])")
     lines += re.sub(r"(?<![A-Za-z0-9])T\b", suffix, text).strip("\n").splitlines()
     return named("\n".join([f"def {NAME}(args):", *indented(1, lines)]) + "\n", stem)
 

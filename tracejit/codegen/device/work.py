@@ -2,16 +2,18 @@
 """Emission of hand-written kernels for a device.
 
 Some kernels have a text of their own for a device, in other files of this folder. For the others, each thread runs a
-part: a kernel of kernels/loops says how its work can be cut (Cut, RangeCut), and its integers are those of a part.
-Where the integers grow by the same steps from part to part, a thread computes those of its own part. A kernel that
-cannot be cut runs on one thread.
+part: a kernel of kernels/loops says how its work can be cut (Cut, RangeCut), or its operands hold as many rows as its
+first integer says (_OF_ROWS), and its integers are those of a part. Where the integers grow by the same steps from part
+to part, a thread computes those of its own part. A kernel that cannot be cut runs on one thread.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
 from tracejit.codegen.device.ctc import emit_ctc
+from tracejit.codegen.device.elements import emit_elements
 from tracejit.codegen.device.fourier import emit_fourier
 from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
@@ -46,6 +48,41 @@ _TEXTS: Mapping[str, Callable[[KernelLaunch], list[tuple[Emitted, Grid]]]] = {
 }
 """Those that write the kernels that are text, by the name of a launch."""
 
+_Sizes = Callable[[Sequence[int]], tuple[int, ...]]
+
+
+def _matrices(*sizes: str) -> _Sizes:
+    """Return a function of a kernel's integers: the elements of one matrix, or vector, of each pointer.
+
+    A size such as "nk" names the integers that are multiplied: count n k, or count m n in kernels with an m.
+    """
+    has_m = any("m" in size for size in sizes)
+
+    def of(numbers: Sequence[int]) -> tuple[int, ...]:
+        known = dict(zip("mn" if has_m else "nk", numbers[1:], strict=False))
+        return tuple([math.prod([known[name] for name in size]) for size in sizes])
+
+    return of
+
+
+_OF_ROWS: Mapping[str, _Sizes] = {
+    "cholesky": _matrices("nn", "nn", "n", "nn"),
+    "cholesky_columns": _matrices("nn", "nn"),
+    "cummax": lambda numbers: (numbers[1] * numbers[2],) * 3,
+    "cummin": lambda numbers: (numbers[1] * numbers[2],) * 3,
+    "eigh": _matrices("nn", "n", "nn", "nn"),
+    "first_of_pieces": lambda numbers: (numbers[1], numbers[1], 1, 1),
+    "first_place": lambda numbers: (numbers[1] * numbers[2], numbers[2], numbers[2]),
+    "lu": _matrices("nn", "nn", "n"),
+    "lu_logdet": _matrices("nn", "nn", "n", "n", "", ""),
+    "lu_solve": _matrices("nn", "nn", "n", "nk", "nk"),
+    "lu_solve_vector": _matrices("nn", "nn", "n", "nk", "nk"),
+    "solve_triangular": _matrices("nn", "nk", "nk"),
+    "svd": _matrices("mn", "mn", "n", "nn", "mn", "n", "nn"),
+    "svd_columns": _matrices("mn", "mn", "n", "nn"),
+}
+"""Kernels whose first integer counts rows, or matrices, and the elements that each pointer has of one."""
+
 
 def is_text(launch: KernelLaunch) -> bool:
     """Return whether the kernel of a launch is text of its own, with indices of 32 bits."""
@@ -58,13 +95,13 @@ class _Parts(NamedTuple):
     total       how many there are
     numbers     the integers of the first part
     steps       by how much each of them grows from part to part
-    moved       how many elements lie between the results of two parts
+    moved       how many elements lie between what a pointer leads to in two parts; empty for pointers that stay
     """
 
     total: int
     numbers: tuple[int, ...]
     steps: tuple[int, ...]
-    moved: int = 0
+    moved: tuple[int, ...] = ()
 
 
 def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
@@ -80,6 +117,9 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     writer = _TEXTS.get(launch.name)
     if writer is not None:
         return writer(launch)
+    of_elements = emit_elements(launch)
+    if of_elements is not None:
+        return of_elements
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]
 
 
@@ -101,8 +141,8 @@ def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
     reads = len(launch.pointers) - launch.written
     for i, access in enumerate(launch.pointers):
         place = argument(access)
-        if parts.moved and not is_alone and i == len(launch.pointers) - 1:
-            place = f"{place} + part * {argument(parts.moved * access.dtype.itemsize)}"
+        if parts.moved and parts.moved[i] and not is_alone:
+            place = f"{place} + part * {argument(parts.moved[i] * access.dtype.itemsize)}"
         suffix = SUFFIXES[access.dtype]
         call.append(f"read_{suffix}({place})" if i < reads else f"write_{suffix}({place}, {i - reads})")
     lines += [f"{INDENT}{launch.name}(", *[f"{INDENT * 2}{text}," for text in call], f"{INDENT})"]
@@ -116,6 +156,13 @@ def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
 def _divided(launch: KernelLaunch) -> list[tuple[_Parts, tuple[Access, ...]]]:
     """Return the work of a launch in equal parts, with its pointers; what is left over is a part by itself."""
     whole, numbers, pointers = launch.whole, launch.numbers, launch.pointers
+    if launch.name in _OF_ROWS and numbers[0] > 1:
+        moved = _OF_ROWS[launch.name](numbers)
+        assert len(moved) == len(pointers), launch.name
+        return [(_Parts(numbers[0], (1, *numbers[1:]), (0,) * len(numbers), moved), pointers)]
+    if launch.name == "searchsorted" and numbers[1] > 1:
+        n, m, right = numbers
+        return [(_Parts(m, (n, 1, right), (0,) * len(numbers), (0, 1, 1)), pointers)]
     alone = _Parts(1, numbers, (0,) * len(numbers))
     if isinstance(whole, RangeCut):
         rows = whole.rows(numbers)
@@ -134,7 +181,7 @@ def _divided(launch: KernelLaunch) -> list[tuple[_Parts, tuple[Access, ...]]]:
             for number, part in enumerate(others, 1)
         )
         if others and is_even:
-            divided = [(_Parts(count, first, steps, whole.unit), pointers)]
+            divided = [(_Parts(count, first, steps, (*[0] * len(read), whole.unit)), pointers)]
             start = count * whole.unit
             if start < size:
                 rest = tuple(whole.numbers(numbers, start, size))

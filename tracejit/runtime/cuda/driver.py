@@ -155,11 +155,15 @@ class Driver:
         """
         self._check("cuGraphLaunch", status)
 
-    def release(self, name: str, *arguments: Any, _ends: _Ends = sys.is_finalizing) -> None:
-        """Call a function that frees something, unless the device is lost or the process ends: then all is freed."""
-        if not (self.is_lost or _ends()):  # objects may outlive the names of this module
-            self._library.cuCtxSetCurrent(self._context)
-            getattr(self._library, name)(*arguments)
+    def release(self, name: str, *arguments: Any, _ends: _Ends = sys.is_finalizing) -> bool:
+        """Call a function that frees something, unless the device is lost or the process ends: then all is freed.
+
+        Return whether that is free now. No error is raised, since this is called where nobody could take it.
+        """
+        if self.is_lost or _ends():  # objects may outlive the names of this module
+            return True
+        library = self._library
+        return not (library.cuCtxSetCurrent(self._context) or getattr(library, name)(*arguments))
 
     def refuse_if_lost(self) -> None:
         """Raise an error if the device is lost.
@@ -182,36 +186,10 @@ class Driver:
         text = c_char_p()
         self._library.cuGetErrorName(status, byref(text))
         what = f"{name}: {(text.value or b'CUDA_ERROR_UNKNOWN').decode()} ({status})"
-        if status == _OUT_OF_MEMORY:
-            return DeviceMemoryError(
-                f"cuda:{self.ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
-                "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
-            )
-        if status in _NO_DEVICE:
-            return DeviceError(
-                f'target="cuda": the NVIDIA driver finds no GPU with number {self.ordinal} ({what}). See what '
-                'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
-            )
-        if status in _TOO_OLD:
-            return DeviceError(
-                f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
-                '(525.60 or newer) and restart, or use target="cpu".'
-            )
-        if status == _PTX_TOO_NEW:
-            return DeviceError(
-                f"cuda:{self.ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
-            )
         if status in _LOST:
             self.is_lost = True
             self.words[state.IS_BUSY] += _LOST_COUNT
-            return DeviceError(
-                f"cuda:{self.ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
-                "process; if it happens again, report it with the output of tracejit doctor --cuda."
-            )
-        return DeviceError(
-            f"cuda:{self.ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
-            "of tracejit doctor --cuda."
-        )
+        return _error_of(self.ordinal, status, what)
 
     # Streams.
 
@@ -235,7 +213,7 @@ class Driver:
             self.call("cuEventRecord", event, stream)
             self.call("cuStreamWaitEvent", on, event, 0)
         finally:
-            self.call("cuEventDestroy_v2", event)
+            self.release("cuEventDestroy_v2", event)
 
     def synchronize(self) -> None:
         """Wait until all work of the stream is done."""
@@ -244,9 +222,9 @@ class Driver:
     def time_ms(self, work: Any, repeats: int = 1) -> float:
         """Return how many milliseconds the device takes for what `work()` puts on the stream, on average."""
         first, last, took = c_void_p(), c_void_p(), c_float()
-        self.call("cuEventCreate", byref(first), 0)
-        self.call("cuEventCreate", byref(last), 0)
         try:
+            self.call("cuEventCreate", byref(first), 0)
+            self.call("cuEventCreate", byref(last), 0)
             self.call("cuEventRecord", first, self.stream)
             for _ in range(repeats):
                 work()
@@ -254,8 +232,9 @@ class Driver:
             self.call("cuEventSynchronize", last)
             self.call("cuEventElapsedTime", byref(took), first, last)
         finally:
-            self.call("cuEventDestroy_v2", first)
-            self.call("cuEventDestroy_v2", last)
+            for event in (first, last):
+                if event.value:
+                    self.release("cuEventDestroy_v2", event)
         return took.value / repeats
 
     # Memory.
@@ -297,22 +276,37 @@ class Driver:
             return
         lane = lane.now()
         if size % UNIT or self._kept_bytes + size > self._most_kept_bytes:
-            self.release("cuMemFreeAsync", address, lane.handle)
+            self._give_back(address, size, lane)
         else:
-            self._kept_bytes += size
-            lane.keep(size, address)
+            self._keep(address, size, lane)
+
+    def _keep(self, address: int, size: int, lane: Lane) -> None:
+        self._kept_bytes += size
+        lane.keep(size, address)
+
+    def _give_back(self, address: int, size: int, lane: Lane) -> None:
+        """Give memory to the driver; keep it if it is not taken now, as while another library captures a stream."""
+        if not self.release("cuMemFreeAsync", address, lane.handle):
+            self._keep(address, size, lane)
 
     def trim(self) -> None:
         """Give the memory that is kept back to the driver, whose pool keeps some of it in turn."""
         for lane in self.lanes.every():
             for size, kept in list(lane.kept.items()):
-                while kept:
+                for _ in range(len(kept)):
+                    try:
+                        address = kept.pop(0)  # what the driver does not take is kept again, at the end
+                    except IndexError:  # another thread took it
+                        break
                     self._kept_bytes -= size
-                    self.release("cuMemFreeAsync", kept.pop(), lane.handle)
+                    self._give_back(address, size, lane)
 
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
         if data.nbytes:
+            if self.device_of(data.ctypes.data) is not None:
+                # The driver reads page-locked memory (PyTorch's pin_memory) when the copy runs, all other one now.
+                data = data.copy()
             self.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes, self.stream)
 
     def download(self, data: np.ndarray, address: int) -> None:
@@ -360,8 +354,44 @@ class Driver:
         """Return the function `name` in PTX, which the driver compiles, or in a cubin. It stays loaded."""
         module, function = c_void_p(), c_void_p()
         self.call("cuModuleLoadDataEx", byref(module), code + b"\0", 0, None, None)
-        self.call("cuModuleGetFunction", byref(function), module, name.encode())
+        try:
+            self.call("cuModuleGetFunction", byref(function), module, name.encode())
+        except DeviceError:
+            self.release("cuModuleUnload", module)
+            raise
         return function.value or 0
+
+
+def _error_of(ordinal: int, status: int, what: str) -> DeviceError:
+    """Return the error for a status of a device's driver, given what returned it in words."""
+    if status == _OUT_OF_MEMORY:
+        return DeviceMemoryError(
+            f"cuda:{ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
+            "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
+        )
+    if status in _NO_DEVICE:
+        return DeviceError(
+            f'target="cuda": the NVIDIA driver finds no GPU with number {ordinal} ({what}). See what '
+            'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
+        )
+    if status in _TOO_OLD:
+        return DeviceError(
+            f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
+            '(525.60 or newer) and restart, or use target="cpu".'
+        )
+    if status == _PTX_TOO_NEW:
+        return DeviceError(
+            f"cuda:{ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
+        )
+    if status in _LOST:
+        return DeviceError(
+            f"cuda:{ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
+            "process; if it happens again, report it with the output of tracejit doctor --cuda."
+        )
+    return DeviceError(
+        f"cuda:{ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
+        "of tracejit doctor --cuda."
+    )
 
 
 def _dotted(version: int) -> str:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from tracejit.errors import DeviceError
 from tracejit.kernels.executor import state
 from tracejit.util.locks import new_lock
 
@@ -116,6 +117,8 @@ class Lanes:
             try:
                 with self.order:
                     on.wait(stream, on=before.now().handle)
+            except DeviceError:  # work on the outer lane must not begin before that of this one is done
+                on.call("cuStreamSynchronize", stream)
             finally:
                 lane.end(before.now())
                 with self.order:

@@ -67,6 +67,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuEventDestroy_v2": (_HANDLE,),
     "cuModuleLoadDataEx": (_OUT, c_char_p, c_uint, POINTER(c_int), POINTER(c_void_p)),
     "cuModuleGetFunction": (_OUT, _HANDLE, c_char_p),
+    "cuModuleUnload": (_HANDLE,),
     "cuGraphCreate": (_OUT, c_uint),
     "cuGraphAddKernelNode_v2": (_OUT, _HANDLE, POINTER(c_void_p), c_size_t, POINTER(KernelNode)),
     "cuGraphAddChildGraphNode": (_OUT, _HANDLE, POINTER(c_void_p), c_size_t, _HANDLE),
