@@ -20,6 +20,7 @@ from tracejit.functions.movement import bounds, relabel
 from tracejit.functions.reductions import count_nonzero
 from tracejit.record import recorder
 from tracejit.record.conversion import joined, ndarray_of
+from tracejit.record.selections import SIZE_OF_SELECTION
 from tracejit.util.arguments import as_index
 from tracejit.util.text import brief
 
@@ -308,7 +309,7 @@ def _checked_entries(
             continue
         if kind == _MASK:
             check_mask(function, shape, format, entry, axis)
-            places = true_places(entry, "the size of a selection by a mask")
+            places = true_places(entry, SIZE_OF_SELECTION)
             checked += [(_PLACES, index) for index in places]
             axis += len(places)
             continue

@@ -10,6 +10,7 @@ from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes
 from tracejit.functions.halves import in_single
 from tracejit.functions.reductions import as_float, number_of, root, square_magnitude
+from tracejit.functions.reductions import sum as total
 from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.text import brief
 
@@ -48,10 +49,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
         squares = square_magnitude(array)
-        return root(apply("sum", squares, axes=axes, keepdims=keepdims))
+        return root(total(squares, axes, keepdims))
     magnitudes = apply("abs", array)
     if kind == "sum":
-        return apply("sum", magnitudes, axes=axes, keepdims=keepdims)
+        return total(magnitudes, axes, keepdims)
     if kind == "largest":
         return _largest(magnitudes, axes, keepdims)
     # A pair is (rows, columns) as given: "(1, 0)" means the transposed matrix.

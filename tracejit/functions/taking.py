@@ -13,6 +13,7 @@ from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.index_keys import index_array, true_places
 from tracejit.functions.indexing import as_value
 from tracejit.functions.movement import expanded, ravel, relabel
+from tracejit.record.selections import NUMBER_OF_PLACES
 
 
 def take(x: Any, indices: Any, axis: Any = None) -> dlarray:
@@ -145,4 +146,4 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
         raise DimsError("nonzero: x is a scalar, which has no places; pass atleast_1d(x), or use x != 0.")
     mask = array if array._data.dtype == bool else apply("not_equal", array, np.zeros((), array._data.dtype))
     found = selecting.places(mask)
-    return tuple(true_places(array, "the number of places of nonzero")) if found is None else found
+    return tuple(true_places(array, NUMBER_OF_PLACES)) if found is None else found

@@ -34,6 +34,8 @@ from tracejit.ir import Node, Value
 from tracejit.record.current import thread
 from tracejit.util.named_tuples import NamedTuple
 
+SIZE_OF_SELECTION, NUMBER_OF_PLACES = "the size of a selection by a mask", "the number of places of nonzero"
+"""The numbers that a selection has a guard for once it is settled."""
 _DEPTH = 12  # of the operations by which two masks are compared
 
 

@@ -10,6 +10,7 @@ from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.ir import Where
 from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal
+from tracejit.record.selections import NUMBER_OF_PLACES, SIZE_OF_SELECTION
 from tracejit.record.state import OwnChange
 from tracejit.traces.confirm import Difference
 
@@ -174,8 +175,17 @@ def too_many(
         if is_in_each
         else f"{count} different numbers in {len(recordings)}"
     )
+    what = f"{guard.what} on a traced array gave {numbers} recordings"
+    if guard.what in (SIZE_OF_SELECTION, NUMBER_OF_PLACES):
+        return Refusal(
+            what,
+            where,
+            "sums, means, extrema and functions of the elements of x[mask] need no size, mask.sum() counts them in "
+            "place of len and .size, and np.nanmedian(np.where(mask, x, np.nan)) and its like take the rest; or raise "
+            "max_variants",
+        )
     return Refusal(
-        f"{guard.what} on a traced array gave {numbers} recordings",
+        what,
         where,
         "a number taken out of an array is a constant of the trace. Keep it an array (the functions of tracejit "
         "and NumPy instead of math, stop_gradient instead of extractdata), or return it and read it outside; or raise "

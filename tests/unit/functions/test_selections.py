@@ -57,6 +57,8 @@ y = x.reshape(3, 3); y[y[:, 0] > 0].sum(axis=0) | y = x.reshape(3, 3); y[y[:, 0]
 y = x.reshape(3, 3); y[y[:, 0] > 0, 1] += y[y[:, 0] > 0, 2]; y | y = x.reshape(3, 3); y[y[:, 0] > 0, 1:] = 0; y | y = x.reshape(3, 3); (y[y[:, 0] > 0] * y[0]).sum() | y = x.reshape(3, 3); y[y[:, 0] > 0].max(axis=1).sum()
 y = x.reshape(3, 3); i, j = np.where(y > 0); y[i, j].sum() | y = x.reshape(3, 3); i, j = np.where(y > 0); y[i, j] = 7; y | y = x.reshape(3, 3); i, j = np.where(y > 0); (i * 3 + j).sum() + y[i].sum()
 y = np.where(x > 1, np.nan, x); y[np.isnan(y)] = y[~np.isnan(y)].mean(); y
+np.linalg.norm(x[x > 0]) | np.linalg.norm(x[x > 0], 1) | np.extract(x > 0, x).mean() | np.compress(x > 0, x).sum() | y = x.reshape(3, 3); np.compress(y[:, 0] > 0, y, axis=0).sum(axis=0)
+y = x.reshape(3, 3); np.linalg.norm(y[y[:, 0] > 0], axis=1).sum() | np.nanmedian(np.where(x > 0, x, np.nan))
 """  # noqa: E501
 OF_SIZES = """
 (x + 1j * x)[x > 0].std() | i = np.nonzero(x > 0)[0]; np.arange(20.0)[i + 2].sum() + x.sum()
@@ -100,6 +102,21 @@ def test_an_empty_selection_has_a_trace_of_its_own() -> None:
     assert len(function.variants()[0].traces) == 2
     with pytest.raises(ValueError, match="max"), np.errstate(all="ignore"):
         dlaccelerate(lambda x: x[x > 0].max())(tj.dlarray([-1.0]))
+
+
+@pytest.mark.parametrize("case", ["len(x[x > 0])", "len(np.where(x > 0)[0])"])
+def test_the_warning_says_what_needs_no_size(case: str) -> None:
+    function = dlaccelerate(of(case), max_variants=2)
+    text = (
+        "function runs uncompiled for these arguments: the size of a selection by a mask on a traced array gave a "
+        "different number in each of 3 recordings at <string>:2. Sums, means, extrema and functions of the elements of "
+        "x[mask] need no size, mask.sum() counts them in place of len and .size, and np.nanmedian(np.where(mask, x, "
+        "np.nan)) and its like take the rest; or raise max_variants."
+    )
+    with pytest.warns(tj.NotAcceleratedWarning) as found:
+        for count in (1, 2, 3, 4):
+            assert function(tj.dlarray(np.arange(5.0) < count) * 1.0) == count
+    assert [str(warning.message) for warning in found] == [text]
 
 
 GRADIENTS = """

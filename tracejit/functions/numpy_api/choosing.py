@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import INT64
 from tracejit.errors import ArgumentValueError
-from tracejit.functions import elementwise, indexing, joining, movement, taking
+from tracejit.functions import elementwise, indexing, joining, movement, selecting, taking
 from tracejit.functions.axes import axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -181,14 +181,16 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
     mask = movement.relabel(as_array(condition, "np.compress"), None)
     if mask.ndim != 1:
         refuse("np.compress", f"condition has size {mask.shape}, expected a vector", ArgumentValueError)
-    return apply("take", array, taking.nonzero(mask)[0], axis=number)
+    selection = selecting.select(array, mask != 0) if number == 0 else None
+    return apply("take", array, taking.nonzero(mask)[0], axis=number) if selection is None else selection
 
 
 def extract(condition: Any, arr: Any) -> dlarray:
     """Return the elements of an array where a condition holds, in C order."""
     array = flattened("np.extract", arr)
     mask = flattened("np.extract", condition)
-    return apply("take", array, taking.nonzero(mask)[0], axis=0)
+    selection = selecting.select(array, mask != 0)
+    return apply("take", array, taking.nonzero(mask)[0], axis=0) if selection is None else selection
 
 
 def argwhere(a: Any) -> dlarray:
