@@ -149,7 +149,7 @@ class Recorder(RecordingBlock):
                 "NumPy; stop_gradient cuts the derivative), or return them and read them outside",
             )
             return
-        decided = outcome(decides, value.data)
+        decided = outcome(decides, on_host(value.data))
         self.guards.append(ValueGuard(value, decides, decided, what, where, len(self.graph.nodes)))
 
     def refuse(self, reason: str, where: Where, remedy: str) -> None:

@@ -228,6 +228,23 @@ def test_a_class_whose_arrays_lie_on_the_device(
     check_class(place)
 
 
+def test_captured_arrays_on_the_device_decide_and_are_selected_from(fake: FakeLibrary) -> None:
+    there, here = _Holder(), _Holder()
+    there.kept, here.kept = tj.gpu(np.array([1, -2, 3, -4], F32)), np.array([1, -2, 3, -4], F32)
+
+    def step(holder: _Holder) -> Any:
+        mask = holder.kept < 0
+        holder.kept[mask] *= F32(0.5)
+        holder.kept[~mask] += 1 if holder.kept.sum() < 20 else -1
+        return holder.kept[holder.kept > 0].sum()
+
+    function = tj.dlaccelerate(lambda: step(there))
+    for _ in range(12):
+        assert function().item() == step(here)
+        assert there.kept.tolist() == here.kept.tolist() and there.kept.device == "cuda:0"
+    assert function.stats.hits >= 6 and not function.stats.uncompiled
+
+
 def test_an_array_argument_of_the_host_is_written_where_the_call_follows_others(fake: FakeLibrary) -> None:
     holder, x = _Holder(), np.zeros(3, F32)
     holder.kept = tj.gpu(np.ones(3, F32))
