@@ -450,9 +450,8 @@ def _put_attribute(owner: Any, name: str, value: Any) -> None:
         return
     try:
         object.__setattr__(owner, name, value)
-    except (
-        TypeError
-    ):  # a class, or an object with attributes of its own kind: Python refuses before it does anything
+    except (TypeError, AttributeError):
+        # A class, or an object with attributes of its own kind: Python refuses before it does anything.
         _written_in_c(owner, "__setattr__")(owner, name, value)
 
 
