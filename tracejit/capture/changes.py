@@ -448,7 +448,8 @@ def _put_attribute(owner: Any, name: str, value: Any) -> None:
         with suppress(AttributeError):  # another path led to the same place
             _written_in_c(owner, "__delattr__")(owner, name)
         return
-    if type(owner).__setattr__ is _OF_OBJECTS:
+    kind: Any = type(owner)
+    if kind.__setattr__ is _OF_OBJECTS:
         _OF_OBJECTS(owner, name, value)
     else:  # a class, or an object with attributes of its own kind, or with a method of the user's
         _written_in_c(owner, "__setattr__")(owner, name, value)
