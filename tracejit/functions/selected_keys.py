@@ -124,7 +124,9 @@ def _assign_within(array: dlarray, mask: Any, value: Any) -> bool:
         return False
     if of_given is None and given._data.ndim:
         return False
-    chosen = apply("where", both, given if of_given is None else of_given.whole, part.whole)
+    # Not `both`: the elements that are not selected are still those of the first one, where that is written, too.
+    written = given if of_given is None else of_given.whole
+    chosen = apply("where", of_mask.whole, written, part.whole)
     selections.become(array, selection(chosen, part.mask))
     return True
 

@@ -120,13 +120,10 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
         return None
     value = current.value(array)
     array = wrap(value.data, None, value)
-    whole = array
-    if array._data.dtype.kind != "b":
-        rest = array._data.shape[ndim:]
-        rows = apply("reshape", array, shape=(mask._data.size, *rest))
-        first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
-        whole = apply("where", over(known, rest), array, first)
-    return selection(whole, known, array)
+    rest = array._data.shape[ndim:]
+    rows = apply("reshape", array, shape=(mask._data.size, *rest))
+    first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
+    return selection(apply("where", over(known, rest), array, first), known, array)
 
 
 def _known(current: Any, mask: dlarray) -> SelectionMask | None:

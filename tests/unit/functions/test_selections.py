@@ -105,6 +105,8 @@ def test_an_empty_selection_has_a_trace_of_its_own() -> None:
 GRADIENTS = """
 tj.dlgradient(np.sqrt(x[x > 0]).sum() + np.log(x[x > 0]).mean(), x) | y = np.where(x > 1, np.nan, x); y = y[~np.isnan(y)]; tj.dlgradient((y * y).sum(), x)
 y = x[x > 0]; tj.dlgradient(y.max() + y.std() + y.min() + y.prod(), x) | z = x.copy(); z[x > 0] = x[x > 0] ** 2; z[x < 0] *= 3; tj.dlgradient((z * x).sum(), x) | tj.dlgradient(x[x > 0][0] ** 2, x)
+a = x[0] * 1; y = x[x > -9]; y[y < 0] = 1; tj.dlgradient(np.sqrt(y * a).sum(), a) | a = x[0] * 1; y = x[::-1][x > 0]; y[y < 0] = 1; tj.dlgradient(np.sqrt(y * a).sum(), a)
+a = x[0] * 1; m = x > 0.5; b = x[1] * (x > 0)[m]; tj.dlgradient((np.sqrt(-b) * a).sum(), a) | a = x[0] * 1; m = x > 1; b = np.where((x > 0.5)[m], 1, 0); tj.dlgradient((np.log(b) * a).sum(), a)
 y = x[x > 0]; y *= 2; tj.dlgradient((y**2).sum(), x) | y = x[x > 0]; tj.dlgradient((y**2).sum(), y) | y = x[x > 0]; s = (y * y).sum() + (np.sort(y) * y[::-1]).sum(); tj.dlgradient(s, y)
 y = x[x > 0]; z = y * 2; s = (z**3).sum() + y.sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y), tj.dlgradient(s, x)] | y = x[x > 0]; z = y.copy(); s = (z * y).sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y)]
 y = x[x > 0]; s = (y**2).sum() + (np.exp(y) * y).mean(); g = tj.dlgradient(s, y); tj.dlgradient((g * y).sum(), x) | tj.dlfeval(lambda y: tj.dlgradient((y**3).sum(), y), x[x > 0])
