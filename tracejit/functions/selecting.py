@@ -118,8 +118,11 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
     known = _known(current, mask)
     if known is None:
         return None
-    value = current.value(array)
-    array = wrap(value.data, None, value)
+    if (
+        inner is None
+    ):  # what is selected is not written later; by_elements() has to find the whole of a selection
+        value = current.value(array)
+        array = wrap(value.data, None, value)
     rest = array._data.shape[ndim:]
     rows = apply("reshape", array, shape=(mask._data.size, *rest))
     first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
