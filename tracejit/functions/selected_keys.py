@@ -8,6 +8,7 @@ from typing import Any
 
 from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
+from tracejit.functions.index_keys import true_places
 from tracejit.functions.selecting import may_select, over, select, selection
 from tracejit.record import recorder, selections, views
 from tracejit.record.selections import of
@@ -147,4 +148,4 @@ def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
     return apply("where", over(part.mask, rest), whole, array)
 
 
-selections.gather_with(indexing.getitem)
+selections.gather_with(indexing.getitem, true_places)
