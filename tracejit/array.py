@@ -19,7 +19,7 @@ from tracejit.record import recorder, views
 from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
-from tracejit.record.monitor import is_asked_by_user
+from tracejit.record.monitor import dispatches, is_asked_by_user
 from tracejit.record.number import Number
 from tracejit.record.plain_numbers import note
 from tracejit.util import html
@@ -196,7 +196,8 @@ def _class_of(array: "dlarray") -> type:
     they hand arrays to C.
     """
     if recorder.thread.recorder is not None and is_asked_by_user(2):
-        return array._data.dtype.type if views.is_scalar(array) else np.ndarray
+        numpys = array._data.dtype.type if views.is_scalar(array) else np.ndarray
+        return dlarray if dispatches(2, dlarray, numpys) else numpys
     if stands_for_ndarray(array) or called_by(_ASKING):
         return np.ndarray
     return dlarray

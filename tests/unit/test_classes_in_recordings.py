@@ -53,6 +53,35 @@ def test_instances(run: Callable[..., Any], given: Callable[..., Any]) -> None:
         assert function(given([1.0, 2.0, 3.0]), k) == want
 
 
+class Kinds:
+    """A method that is registered for dlarrays."""
+
+    @functools.singledispatchmethod
+    def own(self, x: Any) -> str:
+        return "other"
+
+    @own.register(tj.dlarray)
+    def _(self, x: Any) -> str:
+        return "dlarray"
+
+
+own: Any = functools.singledispatch(lambda x: "other")
+own.register(tj.dlarray)(lambda x: "dlarray")
+own.register(list)(lambda x: "list")
+both: Any = functools.singledispatch(lambda x: "other")
+both.register(tj.dlarray)(lambda x: "dlarray")
+both.register(np.ndarray)(lambda x: "ndarray")
+both.register(float)(lambda x: "float")
+
+
+@pytest.mark.parametrize("run", [dlaccelerate, lambda function: functools.partial(tj.dlfeval, function)])
+def test_single_dispatch_for_dlarrays(run: Callable[..., Any]) -> None:
+    """A function that is registered for dlarrays takes them in a recording, too, unless one for NumPy's class does."""
+    function = run(lambda x: [own(x), own(x[0]), own([x]), Kinds().own(x), both(x), both(x[0]), both(1)])
+    want = ["dlarray", "dlarray", "list", "dlarray", "ndarray", "float", "other"]
+    assert [function(tj.dlarray([1.0 * n, 2.0])) for n in range(3)] == [want] * 3
+
+
 def test_the_branch_for_arrays_is_taken() -> None:
     def doubled(x: Any) -> Any:
         if not isinstance(x, np.ndarray):

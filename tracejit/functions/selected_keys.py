@@ -8,6 +8,7 @@ from typing import Any
 
 from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
+from tracejit.functions.index_keys import true_places
 from tracejit.functions.selecting import may_select, over, select, selection
 from tracejit.record import recorder, selections, views
 from tracejit.record.selections import of
@@ -124,7 +125,9 @@ def _assign_within(array: dlarray, mask: Any, value: Any) -> bool:
         return False
     if of_given is None and given._data.ndim:
         return False
-    chosen = apply("where", both, given if of_given is None else of_given.whole, part.whole)
+    # Not `both`: the elements that are not selected are still those of the first one, where that is written, too.
+    written = given if of_given is None else of_given.whole
+    chosen = apply("where", of_mask.whole, written, part.whole)
     selections.become(array, selection(chosen, part.mask))
     return True
 
@@ -145,4 +148,4 @@ def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
     return apply("where", over(part.mask, rest), whole, array)
 
 
-selections.gather_with(indexing.getitem)
+selections.gather_with(indexing.getitem, true_places)

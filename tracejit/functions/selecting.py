@@ -118,15 +118,15 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
     known = _known(current, mask)
     if known is None:
         return None
-    value = current.value(array)
-    array = wrap(value.data, None, value)
-    whole = array
-    if array._data.dtype.kind != "b":
-        rest = array._data.shape[ndim:]
-        rows = apply("reshape", array, shape=(mask._data.size, *rest))
-        first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
-        whole = apply("where", over(known, rest), array, first)
-    return selection(whole, known, array)
+    if (
+        inner is None
+    ):  # what is selected is not written later; by_elements() has to find the whole of a selection
+        value = current.value(array)
+        array = wrap(value.data, None, value)
+    rest = array._data.shape[ndim:]
+    rows = apply("reshape", array, shape=(mask._data.size, *rest))
+    first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
+    return selection(apply("where", over(known, rest), array, first), known, array)
 
 
 def _known(current: Any, mask: dlarray) -> SelectionMask | None:

@@ -6,6 +6,7 @@ attribute and a higher ``__array_priority__``. A class with a method ``__array_u
 Arrays of other libraries (``__dlpack__``) are operands like any.
 """
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,21 @@ from tracejit.record import views
 _ABSENT = object()
 _PRIORITY_OF_ARRAYS, _PRIORITY_OF_NUMBERS = 0.0, -1_000_000.0  # of ndarrays and NumPy's numbers
 _SPARSE = "scipy.sparse"
-_OF_SPARSE = frozenset({np.matmul, np.multiply})
+_MULTIPLY = np.multiply  # not what takes its place while something is recorded
+_OF_SPARSE = frozenset({np.matmul, _MULTIPLY})
 
 PLAIN: set[type] = {
-    int, float, bool, complex, list, tuple, type(None), str, np.ndarray, np.float64, np.float32, np.int64, np.bool_,
-    np.complex128,
+    int, float, bool, complex, type(None), np.ndarray, np.float64, np.float32, np.int64, np.bool_, np.complex128,
 }  # fmt: skip
 """Types that answer nothing; those of tracejit are added."""
+_SEQUENCES: set[type] = {list, tuple, str, bytes, bytearray}  # that a number repeats
 
 
 def _is_operand(kind: type) -> bool:
     """Return whether objects of a class are taken as they are, or refused."""
     return (
         kind in PLAIN
+        or kind in _SEQUENCES
         or issubclass(kind, (np.ndarray, np.generic, type))
         or hasattr(kind, "__dlpack__")
         or str(kind.__module__).partition(".")[0] == "tracejit"
@@ -53,6 +56,8 @@ def answer(
         is_in_place: whether the result is assigned to the array.
     """
     kind = type(other)
+    if kind in _SEQUENCES and ufunc is _MULTIPLY and _repeats(array):
+        return other * operator.index(array)
     if _is_operand(kind):
         return None
     override = getattr(kind, "__array_ufunc__", _ABSENT)
@@ -70,6 +75,17 @@ def answer(
     priority = getattr(other, "__array_priority__", _PRIORITY_OF_NUMBERS)
     defers = priority > (_PRIORITY_OF_NUMBERS if is_number else _PRIORITY_OF_ARRAYS)
     return NotImplemented if defers else None
+
+
+def _repeats(array: Any) -> bool:
+    """Return whether Python repeats a sequence by an array, ``[0] * (x > 0).sum()``: by an integer that is computed."""
+    value = array._value
+    return (
+        value is not None
+        and value.node is not None
+        and array._data.dtype.kind in "iu"
+        and views.is_scalar(array)
+    )
 
 
 def answers_number(array: Any, other: Any) -> bool:

@@ -8,6 +8,7 @@ observation: code that needs a value raises an error, and an array that is kept 
 (record/ended.py).
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,6 +99,10 @@ class Mapping:
         stop = self.start + len(nodes)
         kept = [node for node in nodes if different.isdisjoint(node.outputs)]
         self.recorder.graph.nodes[self.start : stop] = kept
+        removed = [self.start + i for i, node in enumerate(nodes) if not different.isdisjoint(node.outputs)]
+        self.recorder.guards = [
+            guard._replace(at=guard.at - bisect_left(removed, guard.at)) for guard in self.recorder.guards
+        ]
         begun = self.recorder.memories.begun
         if begun is not None:  # a step of a loop around it: the function writes into arrays of its own only
             del begun[self._writes :]

@@ -10,6 +10,7 @@ After the first import, the frames around each function that starts are searched
 """
 
 import importlib
+import inspect
 import os
 import sys
 import threading
@@ -153,6 +154,29 @@ def is_asked_by_user(depth: int) -> bool:
     while frame is not None and frame.f_globals.get("__name__") in _PASSING:
         frame = frame.f_back
     return frame is not None and not is_library(frame.f_code.co_filename)
+
+
+def dispatches(depth: int, kind: type, numpys: type) -> bool:
+    """Return whether functools.singledispatch asks, `depth` frames from here, and knows a class but not NumPy's.
+
+    It takes one class from an object, and would call the function for any object.
+
+    Args:
+        depth: the number of frames.
+        kind: the class.
+        numpys: the class of NumPy's that objects of `kind` are instances of, too.
+    """
+    frame = sys._getframe(depth)
+    if frame.f_globals.get("__name__") != "functools":
+        return False
+    names = frame.f_locals
+    dispatch = names.get("dispatch") or getattr(
+        getattr(names.get("self"), "dispatcher", None), "dispatch", None
+    )
+    if dispatch is None:
+        return False
+    known = inspect.getclosurevars(dispatch).nonlocals.get("registry", {})
+    return kind in known and dispatch(numpys) is known.get(object)
 
 
 class Watch:

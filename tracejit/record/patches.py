@@ -100,7 +100,19 @@ class UfuncTaker(ListTaker):
                 args, kwargs = self._instead(self._original, args, kwargs)
             return attribute(*args, **kwargs)
 
-        return method
+        def at(array: Any, key: Any, *rest: Any, **kwargs: Any) -> Any:
+            if type(key) is not tuple:
+                return method(array, key, *rest, **kwargs)
+            # An index for each axis, which is no list of numbers. NumPy does not ask the indices who answers.
+            numpys = (np.ndarray, np.generic)
+            with monitor.paused():
+                rest, kwargs = self._instead(self._original, rest, kwargs)
+            for part in key:
+                if hasattr(type(part), "__array_ufunc__") and not issubclass(type(part), numpys):
+                    return part.__array_ufunc__(self._original, "at", array, key, *rest, **kwargs)
+            return attribute(array, key, *rest, **kwargs)
+
+        return at if name == "at" else method
 
 
 class Asked(Patched):

@@ -143,12 +143,13 @@ class SelectionValue(Value):
 
 
 _gather: Callable[[Any, Any], Any]
+_places: Callable[[Any, str], Sequence[Any]]
 
 
-def gather_with(gather: Callable[[Any, Any], Any]) -> None:
-    """Have a function gather the elements of an array that a mask selects."""
-    global _gather
-    _gather = gather
+def gather_with(gather: Callable[[Any, Any], Any], places: Callable[[Any, str], Sequence[Any]]) -> None:
+    """Have functions gather the elements of an array that a mask selects, and the places of a mask along its axes."""
+    global _gather, _places
+    _gather, _places = gather, places
 
 
 def of(array: Any) -> SelectionParts | None:
@@ -191,7 +192,7 @@ def become(array: Any, other: Any) -> None:
 
 def settle(selection: Any) -> None:
     """Gather the elements of a selection, in its recording."""
-    whole, mask, source, data, recorder, ident, _ = selection.data
+    whole, mask, source, data, recorder, ident, axis = selection.data
     selection.__class__ = Value
     del selection.data
     is_open = not recorder.closed and ident == threading.get_ident()
@@ -199,7 +200,10 @@ def settle(selection: Any) -> None:
         begin = len(recorder.graph.nodes)
         around, thread.recorder = thread.recorder, recorder
         try:
-            gathered = _gather(source, mask.array)
+            if axis is None:
+                gathered = _gather(source, mask.array)
+            else:
+                gathered = _places(mask.array, "the number of places of nonzero")[axis]
         finally:
             thread.recorder = around
         recorder.settled[selection] = Settled(whole, mask, recorder.graph.nodes[begin:])

@@ -152,6 +152,14 @@ class TestAgainstALoop:
             matrix(recorder.input(dlarray(X)))
         assert len(recorder.graph.nodes) < 30  # not once for each observation
 
+    def test_a_guard_behind_what_was_for_the_first_observation(self):
+        """Two recordings differ by the guard, not by the node behind it: no fall back to uncompiled code."""
+        accelerated = dlaccelerate(lambda x: dlmap(lambda row: (row > 0) * x[x > 0].sum(), over=0)(x))
+        for positive in (4, 2, 4, 2, 4):
+            x = np.where(np.arange(6) < positive, 1.5, -1.0).reshape(2, 3)
+            equal(accelerated(x), (x > 0) * x[x > 0].sum())
+        assert (accelerated.stats.hits, accelerated.stats.uncompiled) == (1, 0)
+
     def test_accelerated_functions_inside_are_traced_through(self):
         inner = dlaccelerate(lambda x: tj.tanh(x).sum())
         for _ in range(3):

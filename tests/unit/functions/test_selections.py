@@ -122,10 +122,13 @@ def test_the_warning_says_what_needs_no_size(case: str) -> None:
 GRADIENTS = """
 tj.dlgradient(np.sqrt(x[x > 0]).sum() + np.log(x[x > 0]).mean(), x) | y = np.where(x > 1, np.nan, x); y = y[~np.isnan(y)]; tj.dlgradient((y * y).sum(), x)
 y = x[x > 0]; tj.dlgradient(y.max() + y.std() + y.min() + y.prod(), x) | z = x.copy(); z[x > 0] = x[x > 0] ** 2; z[x < 0] *= 3; tj.dlgradient((z * x).sum(), x) | tj.dlgradient(x[x > 0][0] ** 2, x)
+a = x[0] * 1; y = x[x > -9]; y[y < 0] = 1; tj.dlgradient(np.sqrt(y * a).sum(), a) | a = x[0] * 1; y = x[::-1][x > 0]; y[y < 0] = 1; tj.dlgradient(np.sqrt(y * a).sum(), a)
+a = x[0] * 1; m = x > 0.5; b = x[1] * (x > 0)[m]; tj.dlgradient((np.sqrt(-b) * a).sum(), a) | a = x[0] * 1; m = x > 1; b = np.where((x > 0.5)[m], 1, 0); tj.dlgradient((np.log(b) * a).sum(), a)
 y = x[x > 0]; y *= 2; tj.dlgradient((y**2).sum(), x) | y = x[x > 0]; tj.dlgradient((y**2).sum(), y) | y = x[x > 0]; s = (y * y).sum() + (np.sort(y) * y[::-1]).sum(); tj.dlgradient(s, y)
 y = x[x > 0]; z = y * 2; s = (z**3).sum() + y.sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y), tj.dlgradient(s, x)] | y = x[x > 0]; z = y.copy(); s = (z * y).sum(); [tj.dlgradient(s, z), tj.dlgradient(s, y)]
 y = x[x > 0]; s = (y**2).sum() + (np.exp(y) * y).mean(); g = tj.dlgradient(s, y); tj.dlgradient((g * y).sum(), x) | tj.dlfeval(lambda y: tj.dlgradient((y**3).sum(), y), x[x > 0])
 y = x.reshape(3, 3); y = y[y[:, 0] > 0]; s = (y**2 * x[:3]).sum(); [tj.dlgradient(s, y), tj.dlgradient(s, x)] | y = x[x > 0]; tj.dlhessian((y**3).sum(), y) | y = x[x > 0]; tj.dljvp((y**2).sum(), y, y * 0 + 1)
+y = x[x > 0]; z = y[y > 1]; s = (z**3).sum(); t = s + (y**2).sum(); [tj.dlgradient(t, y), tj.dlgradient(s, z), tj.dlgradient(t, y)]
 y = x[x > 0]; s = (y**2).sum(); g = tj.dlgradient(s, y); t = (y**3).sum(); [g, tj.dlgradient(s + t, y)] | tj.dlcheckpoint(lambda y: (y * y).sum())(x[x > 0]) | y = x[x > 0]; tj.dlgradient((y**2).sum(), [y, x])
 y = x[x > 0]; tj.dlmap(lambda row: (y * row[0]).sum(), 0)(x.reshape(3, 3)) | tj.dlmap(lambda row: row * x[x > 0].sum(), 0)(x.reshape(3, 3)) | y = x[x > 0]; tj.dlcond(x.sum() > 0, lambda: (y * 2).sum(), lambda: -y.sum())
 y = x[x > 0]; tj.dlgradient(tj.dlscan(lambda c, t: (c + (y * t).max(), c), tj.dlarray(0.0), x)[0], x) | tj.dlscan(lambda c, t: (c + t * (x[x > 0] ** 2).sum(), c), tj.dlarray(0.0), x)[0]

@@ -132,3 +132,26 @@ def test_a_class_is_no_operand_although_its_objects_may_answer() -> None:
         for call in (lambda kind=kind: tj.dlarray([1.0]) + kind, lambda kind=kind: kind * tj.dlarray([1.0])):
             with pytest.raises(tj.ArgumentError, match="expected an array, a number"):
                 call()
+
+
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        lambda x: [0] * (x > 0).sum(),
+        lambda x: (x > 0).sum() * [x[0], None],
+        lambda x: (1, 2) * x.argmax() + ("a",) * x.argmax(),
+        lambda x: "ab" * x.argmax(),
+        lambda x: operator.imul((x > 0).sum(), [1, 2]),
+    ],
+)
+def test_integers_that_are_computed_repeat_sequences(repeated: Callable[[Any], Any]) -> None:
+    function = tj.dlaccelerate(repeated, max_variants=20)
+    for x in [np.array([1.0, 3.0, -1.0]), np.array([1.0, 2.0, 3.0])] * 3:
+        want = repeated(x)
+        for found in (function(tj.dlarray(x)), tj.dlfeval(repeated, tj.dlarray(x))):
+            assert type(found) is type(want) and found == want
+
+
+def test_arrays_and_other_numbers_multiply_sequences() -> None:
+    for x, k in ((np.array([1.0, 2.0]), [3, 4]), (np.array(2), [3, 4]), (np.array([2]), (3,))):
+        assert (tj.dlfeval(lambda x, k: k * x, tj.dlarray(x), k)).tolist() == (k * x).tolist()

@@ -325,3 +325,39 @@ def test_the_clip_method_of_an_ndarray_has_a_derivative():
     function = lambda x: (W.clip(x[0], x[1]) ** 2).sum()
     gradient = tj.dlfeval(lambda x: tj.dlgradient(function(x), x), np.array([-1.5, 2.5]))
     assert gradient.tolist() == [2 * -1.5 * 3, 2 * 2.5 * 2]
+
+
+KEYS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "two arrays": lambda i, j, k: (i, j),
+    "one beside places": lambda i, j, k: (np.array([0, 1, 1]), i),
+    "one beside a list": lambda i, j, k: ([0, 1, 1], i),
+    "a list of traced places": lambda i, j, k: ([i[0], 1], [2, j[1]]),
+    "a number": lambda i, j, k: (i, 1),
+    "a number of NumPy first": lambda i, j, k: (np.int64(1), j),
+    "a number that varies": lambda i, j, k: (k, j),
+    "two numbers": lambda i, j, k: (i[0], j.argmax()),
+    "a slice": lambda i, j, k: (slice(1, 3), i),
+    "an ellipsis": lambda i, j, k: (..., i),
+    "a mask": lambda i, j, k: (i > 0, 1),
+    "the places of a mask": lambda i, j, k: np.nonzero(i[:, None] > j),
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("ufunc", ["add", "subtract", "maximum"])
+@pytest.mark.parametrize("is_made", [False, True], ids=["argument", "made inside"])
+def test_at_an_index_for_each_axis(ufunc: str, key: Callable[..., Any], is_made: bool) -> None:
+    """A tuple of traced places is no list of numbers: it would be one array of places along the first axis."""
+
+    def written(x: Any, k: int) -> Any:
+        i, j = (x[:, 0] > 0).astype(int), np.argsort(x[:, 1])
+        target = np.zeros((3, 4)) if is_made else x
+        getattr(np, ufunc).at(target, key(i, j, k), 1.5)  # by its name in NumPy, where it is replaced
+        return target
+
+    function, rng = tj.dlaccelerate(written, max_variants=20), np.random.default_rng(0)
+    for k in (0, 1, 2, 1):
+        x = rng.standard_normal((3, 4))
+        want = written(x.copy(), k)
+        for found in (function(tj.dlarray(x.copy()), k), tj.dlfeval(written, tj.dlarray(x.copy()), k)):
+            np.testing.assert_array_equal(tj.extractdata(found), want)
