@@ -46,7 +46,8 @@ def by_elements(array: dlarray) -> None:
     rows = apply("put", rows, wrap(place.data, None, place), wrap(elements.data, None, elements), axis=0)
     new: Any = apply("reshape", rows, shape=old._data.shape)._value
     moved = [*settled.nodes, *nodes[begin:]]
-    others = [node for node in nodes if not any(node is other for other in moved)]
+    idents = {id(node) for node in moved}
+    others = [node for node in nodes if id(node) not in idents]
     at = next(number for number, node in enumerate(others) if node is old._value.node) + 1
     for node in others[at:]:
         node.inputs = tuple([new if value is old._value else value for value in node.inputs])
@@ -138,7 +139,7 @@ def _known(current: Any, mask: dlarray) -> SelectionMask | None:
     flat = apply("reshape", mask, shape=(mask._data.size,))
     first = apply("argmax", flat, axis=0, keepdims=False)
     if not recorder.need_value(
-        apply("take", flat, first, axis=0), "whether a mask selects anything", Decides.TRUTH
+        apply("take", flat, first, axis=0), "any() of the mask of a selection", Decides.TRUTH
     ):
         return None
     known = SelectionMask(wrap(mask._data, None, mask._value), first)
