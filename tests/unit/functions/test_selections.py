@@ -104,12 +104,18 @@ def test_an_empty_selection_has_a_trace_of_its_own() -> None:
         dlaccelerate(lambda x: x[x > 0].max())(tj.dlarray([-1.0]))
 
 
-@pytest.mark.parametrize("case", ["len(x[x > 0])", "len(np.where(x > 0)[0])"])
-def test_the_warning_says_what_needs_no_size(case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [
+        ("len(x[x > 0])", "the size of a selection by a mask"),
+        ("len(np.where(x > 0)[0])", "the number of places of nonzero"),
+    ],
+)
+def test_the_warning_says_what_needs_no_size(case: str, what: str) -> None:
     function = dlaccelerate(of(case), max_variants=2)
     text = (
-        "function runs uncompiled for these arguments: the size of a selection by a mask on a traced array gave a "
-        "different number in each of 3 recordings at <string>:2. Sums, means, extrema and functions of the elements of "
+        f"function runs uncompiled for these arguments: {what} on a traced array gave a different number in each of 3 "
+        "recordings at <string>:2. Sums, means, extrema and functions of the elements of "
         "x[mask] need no size, mask.sum() counts them in place of len and .size, and np.nanmedian(np.where(mask, x, "
         "np.nan)) and its like take the rest; or raise max_variants."
     )
