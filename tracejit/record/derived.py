@@ -182,8 +182,10 @@ def _are_ndarrays(x: Any, derived: list[Any], depth: int = 0) -> bool:
 
 def _is_of_ndarrays(array: Any) -> bool:
     """Return whether a traced array is computed from captured ndarrays alone, whatever its dtype."""
+    if array._value is None or not is_open(array):  # kept of a recording that has ended
+        return False
     owner = array._value.owner
-    if owner is not recorder.thread.recorder or not owner.accelerating or not is_open(array):
+    if owner is not recorder.thread.recorder or not owner.accelerating:
         return False
     return all(_ndarray_of(owner, value) is not None for value in _inputs_of(array._value))
 
