@@ -9,6 +9,18 @@ import numpy as np
 import tracejit as tj
 
 
+def address(array: Any) -> int:
+    """Return the address of the elements of an array on a device."""
+    place: int = array.__cuda_array_interface__["data"][0]
+    return place
+
+
+def foreign(array: Any, **more: Any) -> Any:
+    """Return an array of another library with the elements of one of ours."""
+    interface = {**array.__cuda_array_interface__, **more}
+    return type("Foreign", (), {"__cuda_array_interface__": interface, "keeps": array})()
+
+
 class Case(NamedTuple):
     """A function, and the sizes of its arguments; `of` makes their dtype."""
 

@@ -61,9 +61,8 @@ class CallDispatcher:
         self.cache = TraceCache()
         self.counters = Counters(name, function)
         self.reporter = Reporter(name, self.counters.label, function, self.cache)
-        self._follows = (
-            False  # whether calls without arrays on a device run there, because the function meets some
-        )
+        # Whether calls without arrays on a device run there, because the function meets some.
+        self._follows = False
 
     def options_changed(self) -> None:
         """Act on options that have changed."""

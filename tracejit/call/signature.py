@@ -182,8 +182,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
         if i in originals:
             leaf = leaves[i] = _as_before(i, leaves, originals)
             data = leaf._data
-        device = data.device if isinstance(data, OnDevice) else None
-        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides, device))
+        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides, _device_of(data)))
         arrays.append(leaf)
     return Call(
         Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals
@@ -254,8 +253,12 @@ def _value_part(
 def array_part(data: Any) -> ArrayPart:
     """Return the part of a key for an unformatted array, or for the copy that packed() makes of it."""
     contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
-    device = data.device if isinstance(data, OnDevice) else None
-    return ArrayPart(data.shape, None, data.dtype, None if contiguous else _strides(data), device)
+    strides = None if contiguous else _strides(data)
+    return ArrayPart(data.shape, None, data.dtype, strides, _device_of(data))
+
+
+def _device_of(data: Any) -> str | None:
+    return data.device if isinstance(data, OnDevice) else None
 
 
 def other_format(variable: str, format: str | None) -> str:

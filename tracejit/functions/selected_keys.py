@@ -9,8 +9,8 @@ from typing import Any
 from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
 from tracejit.functions.index_keys import true_places
-from tracejit.functions.selecting import may_select, over, select, selection
-from tracejit.record import recorder, selections, views
+from tracejit.functions.selecting import is_traced, may_select, over, select, selection
+from tracejit.record import selections, views
 from tracejit.record.selections import of
 
 
@@ -52,16 +52,13 @@ def _key(array: dlarray, key: Any) -> tuple[dlarray, tuple[Any, ...]] | None:
     entries = key if type(key) is tuple else (key,)
     first = entries[0]
     part = of(first)
-    if part is None or first._data.dtype == bool:
-        count, place = 1, first
-    else:
+    count, place = 1, first
+    if part is not None and part.axis is not None:
         ndim = part.mask.array._data.ndim
-        count, place = 1, first
-        if part.axis is not None and len(entries) >= ndim:
-            parts = [of(entry) if type(entry) is dlarray else None for entry in entries[:ndim]]
-            axes = [other.axis for other in parts if other is not None and other.mask is part.mask]
-            if axes == [*range(ndim)] and array._data.shape[:ndim] == part.mask.array._data.shape:
-                count, place = ndim, part.mask.array
+        parts = [of(entry) if type(entry) is dlarray else None for entry in entries[:ndim]]
+        axes = [other.axis for other in parts if other is not None and other.mask is part.mask]
+        if axes == [*range(ndim)] and array._data.shape[:ndim] == part.mask.array._data.shape:
+            count, place = ndim, part.mask.array
     others = entries[count:]
     if not all(type(entry) in (int, slice) or entry is Ellipsis for entry in others):
         return None
@@ -86,11 +83,8 @@ def assign(array: dlarray, key: Any, value: Any) -> bool:
     if parsed is None or array._format is not None or parsed[0]._data.dtype != bool:
         return False
     mask, others = parsed
-    current = recorder.recorder()
-    if of(mask) is not None or mask._value is None or current is None or mask._value.owner is not current:
-        return False
     ndim = mask._data.ndim
-    if mask._data.shape != array._data.shape[:ndim] or mask._value.is_constant:
+    if not is_traced(mask) or mask._data.shape != array._data.shape[:ndim]:
         return False
     basic = (*(slice(None),) * ndim, *others)
     target = indexing.getitem(array, basic) if others else array

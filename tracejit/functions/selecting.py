@@ -70,18 +70,21 @@ def may_select(array: dlarray) -> bool:
     return current.memories.begun is None and array._format is None and not is_half(array._data.dtype)
 
 
+def is_traced(mask: dlarray) -> bool:
+    """Return whether a mask is traced by the recording of this thread, and neither a constant nor a selection."""
+    value = mask._value
+    if value is None or of(mask) is not None:
+        return False
+    return value.owner is recorder.recorder() and not value.is_constant
+
+
 def places(mask: dlarray) -> tuple[dlarray, ...] | None:
     """Return the places where a mask is true, for each axis, without their number; None where that is not possible."""
     current = recorder.recorder()
-    if (
-        not may_select(mask)
-        or of(mask) is not None
-        or mask._value is None
-        or mask._value.owner is not current
-    ):
+    if current is None or not may_select(mask) or not is_traced(mask) or not mask._data.size:
         return None
     shape = mask._data.shape
-    known = _known(current, mask) if mask._data.size and not mask._value.is_constant else None
+    known = _known(current, mask)
     if known is None:
         return None
     results = []
@@ -106,12 +109,7 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
             return None
         mask = apply("bitwise_and", of_mask.whole, inner.mask.array)
         array = inner.whole
-    elif (
-        of_mask is not None
-        or mask._value is None
-        or mask._value.owner is not current
-        or mask._value.is_constant
-    ):
+    elif not is_traced(mask):
         return None
     ndim = mask._data.ndim
     if not ndim or mask._data.shape != array._data.shape[:ndim] or not mask._data.size:

@@ -69,7 +69,7 @@ class UserNamespaces:
     """The global names of all modules of users.
 
     Args:
-        patch_of: returns a function of NumPy and what is put in its place, or None for anything else.
+        patch_of: takes what a name means; returns the function of NumPy and what is put in its place, or None.
         is_of_library: whether a file is that of a library.
     """
 

@@ -369,7 +369,7 @@ def original(function: Any) -> Any:
 
 
 def _patch_of(function: Any) -> tuple[Any, Patched] | None:
-    """Return a function of NumPy and what stands for it while something is recorded, or None for anything else."""
+    """Return the function of NumPy that is given, and what stands for it in recordings; None for anything else."""
     if type(function) not in _KINDS or function not in _patched:
         return None
     return original(function), _patched[function]

@@ -2,9 +2,9 @@
 """Views that NumPy made of arrays which a replay finds: ``self.columns = self.w.reshape(8, -1).T`` of an ndarray.
 
 A replay makes such a view again, of the array that is there at that time. It must not take an older view for that
-array: where ``self.columns`` was read, two arrays show the memory of ``self.w``. An array that is replaced by an
-assignment is left out, if there is another one. If two are left, a replay could find either in other memory, so that
-the function is not replayed.
+array: where ``self.columns`` was read, two arrays show the memory of ``self.w``. An array that an
+assignment replaces does not count where there is another one. If two arrays count, a replay could find either in
+other memory, so the function is not replayed.
 """
 
 import sys

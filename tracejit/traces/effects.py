@@ -2,11 +2,12 @@
 """The effects of a trace: the writes of a replay into the memory of its arguments and of captured arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tracejit.ops import Layout
-from tracejit.util.devices import is_same_memory, may_share_memory
+from tracejit.util.devices import is_same_memory, may_share_memory, write
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -37,10 +38,9 @@ class Effects(NamedTuple):
         writeable = all(arrays[number].flags.writeable for number in self.targets)
         return writeable and self.aliases == aliases_of(self.targets, arrays)
 
-    def write(self, arrays: Sequence[np.ndarray], contents: Sequence[np.ndarray]) -> None:
-        """Write new elements into the targets among the inputs."""
-        for target, content in zip(self.targets, contents, strict=True):
-            np.copyto(arrays[target], content)
+    def write(self, arrays: Sequence[Any], contents: Sequence[Any]) -> None:
+        """Write new elements into the targets among the inputs, where they are not there already."""
+        write([arrays[target] for target in self.targets], contents)
 
 
 def aliases_of(targets: Sequence[int], arrays: Sequence[np.ndarray]) -> frozenset[tuple[int, int]] | None:

@@ -4,8 +4,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import MISS, Stored, argument_places, generate
@@ -24,7 +22,7 @@ from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.traces.stores import Stores
-from tracejit.util.devices import any_on_device, write
+from tracejit.util.devices import any_on_device
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.precision import with_precision
@@ -92,14 +90,7 @@ class Replayable:
         except GuardFailed:
             return MISS
         self.state.accepted()
-        if self.writes_inputs:
-            for number in effects.targets:
-                # A copy of unaligned memory, or in foreign byte order, was written.
-                if inputs[number] is not memory[number]:
-                    np.copyto(memory[number], inputs[number])
-        elif effects.targets:
-            first = len(self.result.formats)
-            effects.write(memory, outputs[first : first + len(effects.targets)])
+        effects.write(memory, self._written(inputs, outputs))
         # Outputs of guards and of checks come last.
         arrays = [
             dlarray._wrap(data, format, None)
@@ -136,12 +127,18 @@ class Replayable:
             outputs: list[Any] = self.replay(inputs)
         except GuardFailed:
             return None
-        first = len(self.result.formats)
-        contents = outputs[first : first + len(effects.targets)]
-        if self.writes_inputs:
-            contents = [inputs[number] for number in effects.targets]
-        write([memory[number] for number in effects.targets], contents)
+        effects.write(memory, self._written(inputs, outputs))
         return outputs
+
+    def _written(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Sequence[Any]:
+        """Return the new elements of the targets, given the inputs and the outputs of the program."""
+        targets = self.effects.targets
+        if (
+            self.writes_inputs
+        ):  # copies of unaligned memory, or in foreign byte order, and of the host on a device
+            return [inputs[number] for number in targets]
+        first = len(self.result.formats)
+        return outputs[first : first + len(targets)]
 
     def _fetched(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """Return the captured arrays and the objects that are stored to, or None if the trace does not apply."""

@@ -58,11 +58,16 @@ def test_results_are_those_of_numpy_to_the_bit(name: str, shape: tuple[int, ...]
     assert same_bits(found, want)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int8", "uint16", "int64", "uint64", "bool", "complex64"])
-@pytest.mark.parametrize("name", NAMES)
+DTYPES = ("float64", "int8", "uint16", "int64", "uint64", "bool", "complex64")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype) for name in NAMES for dtype in DTYPES if dtype != "bool" or "add" not in name
+    ],  # bools have no sums
+)
 def test_dtypes(name: str, dtype: str) -> None:
-    if dtype == "bool" and "add" in name:
-        pytest.skip("bool cannot hold sums")
     graph, arrays = graph_of(name, (5, 3), 0, dtype)
     if dtype in ("uint16", "uint64"):
         arrays = [np.abs(array.view(dtype.lstrip("u"))).astype(dtype) if array.dtype == dtype else array

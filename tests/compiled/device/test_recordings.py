@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import check_class
+from device_cases import address, check_class, foreign
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 
@@ -17,17 +17,6 @@ from tracejit.errors import DeviceError, DeviceMemoryError, WriteError
 
 F32 = np.float32
 pytestmark = NEEDS_LLVM_22
-
-
-def address(array: Any) -> int:
-    place: int = array.__cuda_array_interface__["data"][0]
-    return place
-
-
-def foreign(array: Any, **more: Any) -> Any:
-    """Return an array of another library with the elements of one of ours."""
-    interface = {**array.__cuda_array_interface__, **more}
-    return type("Foreign", (), {"__cuda_array_interface__": interface, "keeps": array})()
 
 
 class _Holder:

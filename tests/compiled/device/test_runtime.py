@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_cases import FUNCTIONS, Case, agree, run_case
+from device_cases import FUNCTIONS, Case, address, agree, foreign, run_case
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
@@ -46,17 +46,6 @@ def step(w: Any, b: Any, x: Any) -> tuple[Any, ...]:
 def arrays_of_step() -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     return [rng.standard_normal(shape).astype(F32) for shape in ((3, 7), (7,), (5, 3))]
-
-
-def address(array: Any) -> int:
-    place: int = array.__cuda_array_interface__["data"][0]
-    return place
-
-
-def foreign(array: Any, **more: Any) -> Any:
-    """Return an array of another library with the elements of one of ours."""
-    interface = {**array.__cuda_array_interface__, **more}
-    return type("Foreign", (), {"__cuda_array_interface__": interface, "keeps": array})()
 
 
 # Programs.

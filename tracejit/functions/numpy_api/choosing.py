@@ -181,16 +181,20 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
     mask = movement.relabel(as_array(condition, "np.compress"), None)
     if mask.ndim != 1:
         refuse("np.compress", f"condition has size {mask.shape}, expected a vector", ArgumentValueError)
-    selection = selecting.select(array, mask != 0) if number == 0 else None
-    return apply("take", array, taking.nonzero(mask)[0], axis=number) if selection is None else selection
+    return _chosen(array, mask, number)
 
 
 def extract(condition: Any, arr: Any) -> dlarray:
     """Return the elements of an array where a condition holds, in C order."""
     array = flattened("np.extract", arr)
     mask = flattened("np.extract", condition)
-    selection = selecting.select(array, mask != 0)
-    return apply("take", array, taking.nonzero(mask)[0], axis=0) if selection is None else selection
+    return _chosen(array, mask, 0)
+
+
+def _chosen(array: dlarray, mask: dlarray, axis: int) -> dlarray:
+    """Return the parts of an array along an axis where a mask of one axis is true."""
+    selection = selecting.select(array, mask != 0) if axis == 0 else None
+    return apply("take", array, taking.nonzero(mask)[0], axis=axis) if selection is None else selection
 
 
 def argwhere(a: Any) -> dlarray:
