@@ -203,7 +203,7 @@ def settle(selection: Any) -> None:
             if axis is None:
                 gathered = _gather(source, mask.array)
             else:
-                gathered = _places(mask.array, "the number of places of nonzero")[axis]
+                gathered = _places(mask.array, NUMBER_OF_PLACES)[axis]
         finally:
             thread.recorder = around
         recorder.settled[selection] = Settled(whole, mask, recorder.graph.nodes[begin:])
