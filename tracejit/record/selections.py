@@ -200,10 +200,9 @@ def settle(selection: Any) -> None:
         begin = len(recorder.graph.nodes)
         around, thread.recorder = thread.recorder, recorder
         try:
-            if axis is None:
-                gathered = _gather(source, mask.array)
-            else:
-                gathered = _places(mask.array, NUMBER_OF_PLACES)[axis]
+            gathered = (
+                _gather(source, mask.array) if axis is None else _places(mask.array, NUMBER_OF_PLACES)[axis]
+            )
         finally:
             thread.recorder = around
         recorder.settled[selection] = Settled(whole, mask, recorder.graph.nodes[begin:])
