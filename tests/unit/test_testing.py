@@ -97,6 +97,26 @@ def test_wrong_rule_fails_the_difference(wrong, monkeypatch):
         check_gradients(lambda x: np.abs(x + 0.05), X)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e4, -1e6])
+def test_derivatives_that_are_small_beside_the_value(offset):
+    """A difference of small steps has a relative error of up to 1e-5 here, by rounding."""
+    check_gradients(lambda x: np.abs(x + 0.05) ** 3 + offset, X, order=2)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_a_slightly_wrong_rule_beside_a_large_value(offset, monkeypatch):
+    op = OPS["abs"]
+    vjp = lambda b, node, ct: (b.mul(ct, b.mul(b.sign(node.inputs[0]), 1.00001)),)
+    monkeypatch.setitem(OPS, "abs", dataclasses.replace(op, vjp=vjp))
+    with pytest.raises(AssertionError, match="relative error 1e-05, allowed 1e-06"):
+        check_gradients(lambda x: np.abs(x + 0.05) + offset, X)
+
+
+def test_a_domain_that_ends_nearby():
+    """Large steps leave it, so their differences are NaN."""
+    check_gradients(lambda x: np.sqrt(np.abs(x - 1e-4) * np.where(x > 0, 1, np.nan)) + 1e5, np.array([1e-3]))
+
+
 def test_missing_rule_fails(monkeypatch):
     monkeypatch.setitem(OPS, "tanh", dataclasses.replace(OPS["tanh"], vjp=lambda b, node, ct: (None,)))
     with pytest.raises(AssertionError, match=r"is 0.0 by dlgradient"):
