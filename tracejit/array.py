@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.ir import Value
-from tracejit.record import recorder, views
+from tracejit.record import ndarrays, recorder, views
 from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
@@ -417,7 +417,8 @@ class dlarray:
         return recorder.need_value(self, "tolist()").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        data = _converted(self)
+        memory = ndarrays.memory_of(self)
+        data = _converted(self) if memory is None else memory
         if copy:
             return np.array(data, dtype)
         wanted = data.dtype if dtype is None else np.dtype(dtype)
@@ -425,6 +426,8 @@ class dlarray:
             if copy is False:
                 raise ValueError(f"dlarray: {data.dtype} data cannot be seen as {wanted} without a copy.")
             return data.astype(wanted)
+        if memory is not None:
+            return memory
         view = data.view()
         view.flags.writeable = False  # the array, and a tape that holds it, must not change
         return view

@@ -36,6 +36,22 @@ class _LooseArray(NamedTuple):
     where: tuple[str, int]
     is_buffer: bool = False  # memory that is no array, whose numbers are not told from Python's own
     is_written: bool = False  # by code outside the trace, where its elements are not yet what it writes
+    is_changed: bool = False  # by the trace
+
+
+class TraceWrites(NamedTuple):
+    """The writes of a trace into ndarrays that it captures.
+
+    memory  the ndarrays
+    places  in the user's code, as user_place() gives them
+    """
+
+    memory: Sequence[np.ndarray]
+    places: Collection[Any]
+
+    def change(self, array: np.ndarray) -> bool:
+        """Return whether elements of an array are written."""
+        return any(np.may_share_memory(array, memory) for memory in self.memory)
 
 
 class ArrayGuards:
@@ -49,6 +65,7 @@ class ArrayGuards:
         taken: contents of dlarrays whose values were read outside the trace, by id of their data.
         results: ids of data that the function returned.
         selected: places where plain NumPy selected elements of ndarrays.
+        writes: of the trace.
 
     Attributes:
         inputs: the expressions that fetch the arrays.
@@ -58,7 +75,7 @@ class ArrayGuards:
     def __init__(
         self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
         has_computed: Callable[[], bool], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
-        selected: Collection[Any],
+        selected: Collection[Any], writes: TraceWrites,
     ) -> None:  # fmt: skip
         self._guards = guards
         self._snapshot = snapshot
@@ -67,6 +84,7 @@ class ArrayGuards:
         self._taken = taken
         self._results = results
         self._selected = set(selected)
+        self._writes = writes
         self._loose: list[_LooseArray] = []
         self._names: dict[int, tuple[str, str]] = {}  # the first variables and names of inputs
         self.compared: tuple[str, int, Where] | None = None
@@ -135,20 +153,23 @@ class ArrayGuards:
             or self.inputs.has_other_view(array, views)
             or any(place not in places for place in observed.computed)
         )
-        is_input = bool(inputs or views) and not is_computed_with
-        is_written_only = observed.is_written and not (
-            inputs or views or observed.is_whole or is_computed_with
+        is_computed_with = is_computed_with and not observed.is_exchanged  # all of it is recorded
+        is_input = bool(inputs or views or observed.is_exchanged) and not is_computed_with
+        is_changed = self._writes.change(array)
+        is_written = not observed.is_exchanged and any(
+            place not in self._writes.places for place in observed.written
         )
+        is_written_only = is_written and not (inputs or views or observed.is_whole or is_computed_with)
         taken = self._taken.get(id(array))
         content = taken[1] if taken else observed.content
         # A view of an input can be written by a name that no path leads to.
-        has_changed = (is_input or observed.is_written) and observed.has_changed
-        if has_changed:
+        has_changed = (is_input or is_written) and observed.has_changed
+        if has_changed or (is_written and is_changed):
             self._guards.note_change(name, observed.where, observed.value)
         if content is not None and (taken or not is_input) and not is_written_only:
             if observed.is_large:
                 self._guards.refuse(name, observed.where)
-            elif array.tobytes() != content:
+            elif is_changed or array.tobytes() != content:
                 self._guards.note_change(name, observed.where, observed.value)
             else:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
@@ -157,9 +178,9 @@ class ArrayGuards:
         is_loose = (
             observed.is_loose or bool(by_numpy) or any(place not in places for place in observed.passed)
         )
-        if type(observed.value) is np.ndarray and is_input and is_loose:
-            self._loose.append(_LooseArray(array, data, name, observed.where))
-        if observed.is_written and not has_changed:
+        if type(observed.value) is np.ndarray and is_input and is_loose and not observed.is_exchanged:
+            self._loose.append(_LooseArray(array, data, name, observed.where, is_changed=is_changed))
+        if is_written and not has_changed:
             self._loose.append(_LooseArray(array, data, name, observed.where, is_written=True))
 
     def buffer(self, site: Site, value: Any) -> None:
@@ -239,8 +260,11 @@ class ArrayGuards:
         branches = self._snapshot.branches_on_untracked
         has_constants = not all(entry.is_input for entry in self._seen) or self._has_computed()
         is_read = has_constants or branches or self._snapshot.extracts_untracked
-        for array, data, name, where, is_buffer, is_written in self._loose:
+        for array, data, name, where, is_buffer, is_written, is_changed in self._loose:
             if not (is_read or is_buffer or is_written):
+                continue
+            if is_changed:  # what NumPy read may be what the trace wrote
+                self._guards.note_change(name, where, array)
                 continue
             if array.nbytes > (_MOST_BUFFER_BYTES if is_buffer else _MOST_LOOSE_BYTES):
                 self._guards.refuse(name, where)

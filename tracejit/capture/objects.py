@@ -117,11 +117,15 @@ class ObservedArray(Observed):
         selected: places where a slice, or something that is no constant, selects elements, and whether it is no slice;
             the result may enter the trace as a view.
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
-        is_written: whether plain NumPy may write its elements.
+        written: places where plain NumPy may write its elements, unless the trace does there.
+        names: attributes that are read.
+        is_exchanged: whether all places hold an array of the recording instead (exchanges.py).
     """
 
     __slots__ = (
-        "checksum", "computed", "content", "data", "is_computed_with", "is_written", "passed", "selected", "tape",
+        "checksum", "computed", "content", "data", "is_computed_with",
+        "is_exchanged", "names", "passed", "selected", "tape",
+        "written",
     )  # fmt: skip
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
@@ -135,7 +139,9 @@ class ObservedArray(Observed):
         self.passed: list[Any] = []
         self.selected: list[tuple[Any, bool]] = []
         self.is_computed_with = False
-        self.is_written = False
+        self.written: list[Any] = []
+        self.names: set[str] = set()
+        self.is_exchanged = False
 
     @property
     def is_large(self) -> bool:
@@ -162,6 +168,8 @@ class ObservedArray(Observed):
     def follow(self, steps: Sequence[tuple[str, Any]], where: tuple[str, int]) -> None:
         """Note that attributes and items of the array are read."""
         kind, name = steps[0]
+        if kind == "attr":
+            self.names.add(name)
         if (kind == "attr" and name in TOLD_BY_SHAPE) or type(self.value) is not np.ndarray:
             return
         self.is_loose = True
@@ -171,10 +179,10 @@ class ObservedArray(Observed):
         if (kind == "attr" and name not in _VIEWS) or (items and indexed >= self.value.ndim):
             self.is_computed_with = True
 
-    def note_written(self, where: tuple[str, int]) -> None:
-        """Note that plain NumPy may write elements of an ndarray."""
+    def note_written(self, where: tuple[str, int], place: Any = None) -> None:
+        """Note that plain NumPy may write elements of an ndarray, by the code at a place."""
         if type(self.value) is np.ndarray:
-            self.is_written = True
+            self.written.append(place)
             self.keep_content(where)
 
     def note_contents(self, snapshot: Notes) -> None:

@@ -7,7 +7,7 @@ import gc
 import inspect
 import sys
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,16 @@ _NO_NUMBERS = frozenset({
 
 
 class PathReader:
-    """The reader of what the functions that run can read, which notes it in a snapshot."""
+    """The reader of what the functions that run can read, which notes it in a snapshot.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Args:
+        snapshot: the notes.
+        started: is told what a function can read that begins to run, if nothing was noted of it before.
+    """
+
+    def __init__(self, snapshot: Snapshot, started: Callable[[Iterable[Observed]], None]) -> None:
         self._snapshot = snapshot
+        self._tell = started
         self._ignored: set[types.CodeType] = set()
         self._seen: set[Any] = set()
         self._scope: dict[str, Any] = {}
@@ -112,6 +118,7 @@ class PathReader:
         key = (code, id(scope))
         is_new = key not in self._seen
         self._seen.add(key)
+        known = len(snapshot.objects)
         variables: dict[str, Any] | None = None
         for use in reads.uses:
             self._snapshot.where = (code.co_filename, use.line)
@@ -125,6 +132,7 @@ class PathReader:
             self._follow_super(code, attribute, frame)
         for comparison in reads.identities:
             self._note_identity(code, comparison, frame)
+        self._tell([*snapshot.objects.values()][known:] if len(snapshot.objects) > known else ())
 
     def _follow_variable(self, code: types.CodeType, use: Use, variables: dict[str, Any]) -> None:
         value = variables.get(use.path.name, MISSING)
@@ -190,7 +198,7 @@ class PathReader:
             is_container = isinstance(observed, ObservedContainer)
             if isinstance(observed, ObservedArray):
                 if use.how == WRITE and kind == "item":
-                    observed.note_written(self._snapshot.where)
+                    observed.note_written(self._snapshot.where, self._place_of(use))
                 else:
                     observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
@@ -198,7 +206,7 @@ class PathReader:
             if is_item and type(observed.value) in MEMORIES:
                 self._snapshot.change(observed.value)
             if number == len(steps) and use.how == UPDATE:
-                self._snapshot.update(observed, slot_kind, name, self._added(use))
+                self._snapshot.update(observed, slot_kind, name, self._added(use), self._place_of(use))
                 return
             if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and is_container):
@@ -226,7 +234,7 @@ class PathReader:
             if use.operator or use.is_tested:
                 self._snapshot.read_specials(type(value))
         elif use.how == CHANGE:
-            self._snapshot.change(value)
+            self._snapshot.change(value, self._place_of(use))
         elif use.how == TOUCH and isinstance(value, type):
             observed = self._snapshot.observe(value)
             if isinstance(observed, ObservedClass):
@@ -234,6 +242,10 @@ class PathReader:
                 self._snapshot.read_specials(value)
                 if issubclass(value, enum.Enum):  # a call of it finds a member
                     self._snapshot.read_whole(value)
+
+    def _place_of(self, use: Use) -> Any:
+        """Return the file and the span of the code that uses something, as user_place() does."""
+        return self._snapshot.where[0], use.place
 
     def _added(self, use: Use) -> tuple[int, Any]:
         """Return the sign and the operand of an augmented assignment."""
@@ -269,7 +281,7 @@ class PathReader:
         """Note how an ndarray is read."""
         array.is_whole = True
         array.keep_content(self._snapshot.where)
-        place = (self._snapshot.where[0], use.place)
+        place = self._place_of(use)
         if use.operator or _is_of_numpy(use.callee, self._scope):
             array.computed.append(place)
         elif use.callee is None:

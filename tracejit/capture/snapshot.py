@@ -319,13 +319,15 @@ class Snapshot:
         if slot is not None:
             slot.is_assigned = True
 
-    def update(self, owner: Observed, kind: type[Slot], name: Any, addition: tuple[int, Any]) -> None:
-        """Note that a slot is read for an assignment to it only, as ``+=`` does."""
+    def update(
+        self, owner: Observed, kind: type[Slot], name: Any, addition: tuple[int, Any], place: Any = None
+    ) -> None:
+        """Note that a slot is read for an assignment to it only, as ``+=`` does at a place of the code."""
         slot = self.slot(owner, kind, name)
         if slot is not None:
             slot.additions.append(addition)
             if is_written_in_place(slot.value):
-                self.change(self.read(owner, kind, name))
+                self.change(self.read(owner, kind, name), place)
 
     def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
         """Note that what is in a slot can be deleted, which asks whether there is anything."""
@@ -335,11 +337,11 @@ class Snapshot:
         elif isinstance(owner, ObservedInstance):
             self.read_whole(owner.value)
 
-    def change(self, value: Any) -> None:
-        """Note that elements of a value can be assigned to, which are then what they were, or written by the trace."""
+    def change(self, value: Any, place: Any = None) -> None:
+        """Note that the code at a place can assign elements of a value: the trace does, or they are what they were."""
         observed = self.observe(value)
         if isinstance(observed, ObservedArray):
-            observed.note_written(self.where)
+            observed.note_written(self.where, place)
         elif type(value) in MEMORIES:
             self.read_whole(value)
         elif isinstance(observed, ObservedContainer):

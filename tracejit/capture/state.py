@@ -14,9 +14,10 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
-from tracejit.capture.array_guards import ArrayGuards
+from tracejit.capture.array_guards import ArrayGuards, TraceWrites
 from tracejit.capture.arrays import SeenArray
 from tracejit.capture.changes import Assignment, changes
+from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
 from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
@@ -57,6 +58,9 @@ class CapturedState(State):
         self._by_value: dict[int, Value] = {}  # by the id of the Value on the outer tape
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._selected: set[tuple[CodeType, int]] = set()
+        self._written: list[np.ndarray] = []
+        self._written_at: set[Any] = set()
+        self._exchanges: Exchanges | None = None
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
@@ -80,7 +84,8 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
-        reader = PathReader(self._snapshot)
+        self._exchanges = Exchanges(self._snapshot)
+        reader = PathReader(self._snapshot, self._exchanges.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
 
@@ -115,6 +120,23 @@ class CapturedState(State):
         """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         seen = next((seen for seen in self._seen if seen.value is value), None)
         return seen is not None and seen.array is None and seen.is_left(noted)
+
+    def holder(self, array: np.ndarray) -> np.ndarray | None:
+        """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""
+        if self._snapshot is None:
+            return None
+        values = [observed.value for observed in self._snapshot.objects.values()]
+        holders = [x for x in values if type(x) is np.ndarray and np.may_share_memory(x, array)]
+        if any(x is array for x in holders):
+            return array
+        largest: np.ndarray | None = max(holders, key=lambda x: x.size, default=None)
+        return largest
+
+    def writes(self, array: np.ndarray) -> None:
+        """Note that the recording writes an ndarray, by the code that the user is at."""
+        self._written_at.add(user_place())
+        if all(array is not other for other in self._written):
+            self._written.append(array)
 
     def take_entered(self) -> dict[Value, np.ndarray]:
         """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""
@@ -194,7 +216,10 @@ class CapturedState(State):
         guards = GuardList({**NAMES}, snapshot.unseen)
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
-        arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results, selected)
+        arrays = ArrayGuards(
+            guards, snapshot, self._seen, has_computed, self._taken, self.results, selected,
+            TraceWrites(self._written, self._written_at),
+        )  # fmt: skip
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
         self._locate(guards, writer)
@@ -253,6 +278,8 @@ class CapturedState(State):
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
+        if self._exchanges is not None:
+            self._exchanges.end()
 
     def _stop(self) -> Snapshot | None:
         self.ran()
@@ -264,6 +291,7 @@ class CapturedState(State):
         self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
+        self._written, self._written_at = [], set()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 

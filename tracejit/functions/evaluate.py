@@ -14,6 +14,7 @@ from tracejit.functions.variables import Variables, along, is_array, recording, 
 from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.memory import check_same, is_ndarray, is_private
+from tracejit.record.subscripts import Subscripts
 from tracejit.util.devices import write as write_all
 from tracejit.util.frames import global_names
 from tracejit.util.text import name_of
@@ -87,14 +88,14 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         return result
     recorder = recorders.Recorder(name_of(fun))
     recorder.names = global_names(fun)
-    with recorder:
+    with recorder, Subscripts(reads=False):
         recorder.keeps_graph = False
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
         results, result_treedef = tree.flatten(fun(*args, **kwargs))
-        results = [_untraced(leaf) for leaf in results]
+        results = [_untraced(_written(recorder, leaf)) for leaf in results]
         writes = [
             (_memory(leaf), array._data.copy())
             for leaf, array, value in zip(
@@ -176,6 +177,14 @@ def _inner_input(leaf: Any) -> Any:
         variable = apply("cast", array, dtype=array.dtype)
         return variable if array._data.ndim or views.is_scalar(array) else views.without_axes(variable)
     return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
+
+
+def _written(recorder: recorders.Recorder, leaf: Any) -> Any:
+    """Return a result; the array that was written in the place of an ndarray."""
+    if not (isinstance(leaf, np.ndarray) and recorder.memories.ndarrays):
+        return leaf
+    written = recorder.written(leaf)
+    return leaf if written is None else written
 
 
 def _untraced(leaf: Any) -> Any:

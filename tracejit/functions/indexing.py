@@ -30,9 +30,10 @@ from tracejit.functions.index_keys import (
 )
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped, slice_of
 from tracejit.ops.movement import index_of
-from tracejit.record import recorder, subscripts, views
+from tracejit.record import ndarrays, recorder, subscripts, views
 from tracejit.record.conversion import too_large
 from tracejit.record.number import Number
+from tracejit.util.devices import is_same_memory
 from tracejit.util.text import brief
 
 
@@ -97,7 +98,26 @@ def _getitem_of_ndarray(array: np.ndarray, key: Any) -> Any:
     return Number(result._data[()], result, frozenset().union(*[number._sources for number in numbers]))
 
 
-subscripts.answer(_getitem_of_ndarray)
+def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any) -> bool:
+    """Write into an ndarray by the recording, if it can; return whether it did."""
+    if array.dtype not in SUPPORTED_DTYPES:
+        return False
+    part = value if type(value) is np.ndarray else None
+    if part is not None and np.may_share_memory(array, part) and _is_part(array, key, part):
+        return True  # as a[i] += x puts back the view that it has written
+    through = ndarrays.target(array)
+    if through is None:
+        return False
+    through[key] = value
+    return True
+
+
+def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:
+    """Return whether an ndarray is what a key selects of another one, without a copy."""
+    return is_same_memory(np.asarray(array).view()[key], part)
+
+
+subscripts.answer(_getitem_of_ndarray, _setitem_of_ndarray)
 
 
 def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:

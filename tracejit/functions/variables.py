@@ -124,6 +124,13 @@ class Variables:
             number = next((number for number, values in enumerate(computed) if value in values), None)
             if number is not None:
                 where = recorders.describe_location(plain.where)
+                if plain.is_write:
+                    raise GradientError(
+                        f"{self.function}: {plain.by} is an ndarray into which a value that depends on "
+                        f"{self.place(number)} was written at {where}; what NumPy reads there has no derivative. Take "
+                        "the gradient before the write, or make the ndarray a dlarray before the first call (self.y = "
+                        "tj.dlarray(self.y))."
+                    )
                 raise GradientError(
                     f"{self.function}: {plain.by} at {where} made a plain number of a value that depends on "
                     f"{self.place(number)}, and dropped its derivative. Use {with_derivative(plain.by)}, or pass "

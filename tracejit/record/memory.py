@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import WriteError
-from tracejit.util.devices import is_same_memory, may_share_memory
+from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -82,6 +82,26 @@ class Private:
 
 
 _place: Callable[[int], str] = "argument {}".format
+_READ = "an array that {} reads besides its arguments"
+_parts: list[Callable[[Any, np.ndarray, np.ndarray], Any]] = []
+
+
+def show_parts_with(part: Callable[[Any, np.ndarray, np.ndarray], Any]) -> None:
+    """Have a function find the view of an array that part() returns; called once."""
+    _parts[:] = [part]
+
+
+def part(root: Any, memory: Any, data: Any) -> Any:
+    """Return the view of an array that shows what an ndarray shows of its memory, or None if slices and axes do not.
+
+    Args:
+        root: the array.
+        memory: what was its memory when it entered the evaluation.
+        data: the ndarray, over the same memory.
+    """
+    if isinstance(memory, OnDevice) or isinstance(data, OnDevice):
+        return None
+    return _parts[0](root, memory, data)
 
 
 class Memories:
@@ -100,14 +120,18 @@ class Memories:
         met_numbers: whether an in-place operator met an input that is a number.
         most_views: the number of views at which a search for views that nobody has begins.
         begun: the writes so far of a step of a loop that is recorded.
+        followers: other arrays over the memory of a written one, which follow it, with their elements.
+        ndarrays: memory of ndarrays that traced values were written into, by id, and its first elements: ndarrays.py.
     """
 
     __slots__ = (
         "begun",
         "changed",
+        "followers",
         "has_private",
         "met_numbers",
         "most_views",
+        "ndarrays",
         "of_numpy",
         "of_tracejit",
         "place",
@@ -130,6 +154,8 @@ class Memories:
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
         self.begun: list[BegunWrite] | None = None
+        self.ndarrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.followers: list[tuple[Any, np.ndarray]] = []
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
         """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""
@@ -173,13 +199,23 @@ class Memories:
         """Note an array that enters the evaluation from outside; return the array that was written in its place.
 
         Raises:
-            WriteError: if it shares memory with an array that was written, and shows it in another way.
+            WriteError: if it shows elements of an array that was written in a way that no slices and axes do.
         """
+        written = self.shown(data, name)
+        if written is None:
+            self.read[id(data)] = data
+        return written
+
+    def shown(self, data: np.ndarray, name: str) -> Any:
+        """Return the array that was written in the place of one from outside, or the part that it shows; or None."""
         for root, memory in self.changed:
             if may_share_memory(memory, data):
-                check_same(memory, data, f"an array that {name} reads besides its arguments", name)
-                return root
-        self.read[id(data)] = data
+                if is_same_memory(memory, data):
+                    return root
+                found = part(root, memory, data)
+                if found is None:
+                    check_same(memory, data, _READ.format(name), name)
+                return found
         return None
 
     def change(self, root: Any, name: str) -> None:
@@ -192,9 +228,18 @@ class Memories:
         for number, (_, other) in enumerate(self.sources):
             if may_share_memory(data, other):  # the states of generators are sources too, and have no place
                 check_same(data, other, self.place(number), name)
-        for other in self.read.values():
-            check_same(data, other, f"an array that {name} reads besides its arguments", name)
+        for view in [*self.views]:
+            other = root_of(view)
+            if other is not root and other._value is None and not is_private(other):
+                self._follow(other, root, name)
         self.changed.append((root, data))
+
+    def _follow(self, other: Any, root: Any, name: str) -> None:
+        """Let another array over the memory of one that is written, of which there are views, follow it."""
+        if may_share_memory(root._data, other._data):
+            check_same(root._data, other._data, _READ.format(name), name)
+            self.followers.append((other, other._data))
+            self.link(other, root, None, {})
 
     def restore(self, alias: Callable[[Any], Any] = lambda array: None) -> list["Change"]:
         """Give arrays from outside the evaluation their own elements back.
@@ -210,7 +255,11 @@ class Memories:
             array = change.array
             changes.append(change._replace(result=alias(array)))
             array._data, array._value = change.data, change.outer
-        self.written = {}
+        for array, data in self.followers:
+            array._data, array._value, array._view = data, None, None
+        for data, before in self.ndarrays.values():
+            np.copyto(data, before)
+        self.written, self.ndarrays, self.followers = {}, {}, []
         return changes
 
     def clear(self, is_alone: bool = True) -> None:

@@ -44,12 +44,14 @@ _TupleField: Any = type(collections.namedtuple("_", "field").field)  # type: ign
 class PlainNumber(NamedTuple):
     """A plain number that was made of a traced value.
 
-    by      the function that asked for it, such as "math.exp"
-    where   the file and line of the user's code
+    by        the function that asked for it, such as "math.exp", or the ndarray that it was written into
+    where     the file and line of the user's code
+    is_write  whether it was written into an ndarray
     """
 
     by: str
     where: Where
+    is_write: bool = False
 
 
 def note(array: Any) -> None:

@@ -89,6 +89,7 @@ class Recorder(RecordingBlock):
         # What operations took besides dlarrays, by id; None for what the function has made a dlarray of. A reference
         # would count as one that the function keeps.
         self.ndarrays: dict[int, weakref.ref[np.ndarray] | None] = {}
+        self.through: dict[int, str] = {}  # names of ndarrays that are written, by the id of their elements
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
@@ -204,6 +205,8 @@ class Recorder(RecordingBlock):
         if is_private(array):
             self.state.number(data)  # whose elements may come from anywhere
             return self.builder.constant(data.copy())
+        if self.memories.ndarrays:
+            _refresh(self, data)
         written = self.memories.entered(data, self.name)
         if written is not None:
             return self.value(written)
@@ -220,6 +223,12 @@ class Recorder(RecordingBlock):
                 self._replaced.append(captured)
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
+
+    def written(self, data: np.ndarray) -> Any:
+        """Return the array that was written in the place of one from outside, or the part that it shows; or None."""
+        if self.memories.ndarrays:
+            _refresh(self, data)
+        return self.memories.shown(data, self.name)
 
     def captured(self, data: np.ndarray, value: Value | None = None) -> Value | None:
         """Return the constant that stands for an untraced array, if there is one; it is `value` from now on if not."""
@@ -266,6 +275,8 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
     array = _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
     if thread.recorder is not None:
         thread.recorder.ndarrays.setdefault(id(array._data), weakref.ref(array._data))
+        if thread.recorder.memories.changed and (written := thread.recorder.written(array._data)) is not None:
+            return written
     return array
 
 
@@ -304,6 +315,13 @@ def describe(array: Any) -> str:
 
 
 _lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]
+_refresh: Callable[[Recorder, np.ndarray], None]
+
+
+def refresh_with(refresh: Callable[[Recorder, np.ndarray], None]) -> None:
+    """Have a function look whether plain NumPy has written memory that the recording writes, too: ndarrays.py."""
+    global _refresh
+    _refresh = refresh
 
 
 def lift_with(lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]) -> None:

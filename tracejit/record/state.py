@@ -101,6 +101,13 @@ class State:
         """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         return False
 
+    def holder(self, array: np.ndarray) -> np.ndarray | None:
+        """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""
+        return None
+
+    def writes(self, array: np.ndarray) -> None:
+        """Note that the recording writes an ndarray, by the code that the user is at."""
+
     def number(self, number: Any) -> None:
         """Note that a number of Python's or NumPy's is an operand, and a constant of the trace."""
 

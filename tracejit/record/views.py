@@ -12,6 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
+from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
@@ -263,9 +264,17 @@ def _write(array: Any, new: Any, current: Any) -> None:
     path = [array]
     while type(path[-1]._view) is tuple:
         path.append(path[-1]._view[0])
+    memories = current.memories
     root = path[-1]
-    if current.memories.begun is not None:
-        current.memories.begun.append(BegunWrite(root, root._value, root._view is not None))
+    if memories.changed and root._value is None and root._view is None:
+        written = memories.shown(root._data, current.name)
+        if written is not None and written is not root:  # another array over memory that was written
+            memories.followers.append((root, root._data))
+            memories.link(root, written, None, {})
+            _write(array, new, current)
+            return
+    if memories.begun is not None:
+        memories.begun.append(BegunWrite(root, root._value, root._view is not None))
     if current.maps:
         current.maps[-1].check_write(root)
     _begin(root, current)
@@ -285,12 +294,49 @@ def _write(array: Any, new: Any, current: Any) -> None:
         base, op, params = child._view
         data = base._data if op is None else computed(op, (base._data,), params)
         _set(child, values.pop(), data, current)
-    _renew(current.memories, root, set(map(id, path)))
-    change = current.memories.written.get(id(root))
+    _renew(memories, root, set(map(id, path)))
+    change = memories.written.get(id(root))
     if change is not None and id(change.data) in current.ndarrays:
-        np.copyto(change.data, root._data)  # plain NumPy may read it before the end
+        _show(change, root, current)
     if was_private and not root._data.ndim:  # still an array, not a number
-        current.memories.link(root, recorder.wrap(root._data, root._format, root._value), None, {})
+        memories.link(root, recorder.wrap(root._data, root._format, root._value), None, {})
+
+
+def _show(change: Change, root: Any, current: Any) -> None:
+    """Show plain NumPy the elements that an ndarray has got (Note [writes into ndarrays] in ndarrays.py)."""
+    data = change.data
+    current.memories.ndarrays.setdefault(id(data), (data, data.copy()))
+    np.copyto(data, root._data)
+    current.state.writes(data)
+    name = current.through.get(id(data))
+    if name is not None and root._data.dtype.kind in "fc":
+        note = PlainNumber(name, recorder.user_location(), is_write=True)
+        current.plain_numbers.setdefault(root._value, note)
+
+
+def _refresh(current: Any, data: Any) -> None:
+    """Take over what plain NumPy has written into memory that the recording writes and `data` shows a part of."""
+    memories = current.memories
+    for memory, _ in memories.ndarrays.values():
+        root = next(root for root, changed in memories.changed if changed is memory)
+        if may_share_memory(memory, data) and memory.tobytes() != root._data.tobytes():
+            take_over(current, root, memory)
+
+
+def take_over(current: Any, root: Any, memory: np.ndarray) -> None:
+    """Let a written array have the elements that plain NumPy has put into its memory, as constants."""
+    current.refuse(
+        "an ndarray is written by traced values and by NumPy",
+        recorder.user_location(),
+        "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), whose writes are all recorded",
+    )
+    elements = _empty(memory)
+    np.copyto(elements, memory)
+    root._data, root._value = elements, current.builder.constant(elements)
+    _renew(current.memories, root, {id(root)})
+
+
+recorder.refresh_with(_refresh)
 
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:

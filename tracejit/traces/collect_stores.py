@@ -19,6 +19,7 @@ from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, i
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import root_of
+from tracejit.record.ndarrays import holder_of
 from tracejit.record.number import Number
 from tracejit.traces.bases import Bases, part_of
 from tracejit.traces.stores import (
@@ -164,6 +165,14 @@ class Collector:
                 return StoredLeaf(INCREMENT, value=leaf.added)
             return StoredLeaf(CONSTANT, value=leaf)
         root, format = root_of(leaf), leaf._format
+        holder = holder_of(leaf, self._recorder)
+        if holder is not None and id(holder) in self._reachable:  # an ndarray, which stays what it is
+            number = self._number(OBJECT, holder, self.stores.objects)
+            return (
+                StoredLeaf(MEMORY, number, format, views)
+                if (views := self._views(leaf))
+                else StoredLeaf(OBJECT, number)
+            )
         if id(root) in self._arguments:
             return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
         if id(leaf) in self._reachable:

@@ -18,12 +18,13 @@ class Effects(NamedTuple):
     writes the elements into the targets itself, if it can (`by_program`); otherwise they are outputs of it too.
 
     targets     the number of the input that each write goes to
-    aliases     pairs of inputs, one of them a target, that were the same memory in the recording
+    aliases     pairs of inputs, one of them a target, that shared memory in the recording, and whether they were the
+                same elements in the same places
     numbers     whether an in-place operator met an input that is a number, for which an array would be written
     """
 
     targets: tuple[int, ...] = ()
-    aliases: frozenset[tuple[int, int]] = frozenset()
+    aliases: frozenset[tuple[int, int, bool]] = frozenset()
     numbers: bool = False
 
     def by_program(self, layouts: Sequence[Layout | None]) -> bool:
@@ -43,16 +44,14 @@ class Effects(NamedTuple):
         write([arrays[target] for target in self.targets], contents)
 
 
-def aliases_of(targets: Sequence[int], arrays: Sequence[np.ndarray]) -> frozenset[tuple[int, int]] | None:
-    """Return the pairs of a target and another input that are the same memory; None if two overlap in another way."""
-    pairs = set()
-    for target in targets:
-        for number, other in enumerate(arrays):
-            if number != target and may_share_memory(arrays[target], other):
-                if not is_same_memory(arrays[target], other):
-                    return None
-                pairs.add((min(target, number), max(target, number)))
-    return frozenset(pairs)
+def aliases_of(targets: Sequence[int], arrays: Sequence[np.ndarray]) -> frozenset[tuple[int, int, bool]]:
+    """Return the pairs of a target and another input that share memory, and whether they show it in the same way."""
+    return frozenset(
+        (min(target, number), max(target, number), is_same_memory(arrays[target], other))
+        for target in targets
+        for number, other in enumerate(arrays)
+        if number != target and may_share_memory(arrays[target], other)
+    )
 
 
 def _is_injective(layout: Layout | None) -> bool:

@@ -296,7 +296,7 @@ def _effects(
     replayable = state.changed is None and state.unguarded is None
     read = state.fetch_within() if replayable else None
     memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read or ()]]
-    aliases = (aliases_of(targets, memory) if read is not None else None) or frozenset()
+    aliases = aliases_of(targets, memory) if read is not None else frozenset()
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
@@ -334,6 +334,9 @@ def _results(
     results: list[Any] = []
     values: list[tuple[Value, dlarray]] = []
     for leaf in leaves:
+        if isinstance(leaf, np.ndarray) and recorder.memories.ndarrays:
+            written = recorder.written(leaf)
+            leaf = leaf if written is None else written
         if type(leaf) is dlarray and is_ndarray(leaf):
             results.append(leaf._data.copy())
         elif type(leaf) is dlarray:

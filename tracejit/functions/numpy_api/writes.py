@@ -9,10 +9,10 @@ import numpy as np
 from tracejit.array import BUFFERS, as_array, dlarray
 from tracejit.aval import INT64, UINT64
 from tracejit.errors import ArgumentError, ArgumentValueError, DTypeError
-from tracejit.functions import elementwise, indexing, movement, reductions
+from tracejit.functions import elementwise, indexing, movement, parts, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
-from tracejit.record import recorder, views
+from tracejit.record import memory, ndarrays, recorder, views
 from tracejit.util.frames import written_in_place
 
 
@@ -36,6 +36,10 @@ def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
     if result._value is not None:
+        through = ndarrays.target(out)
+        if through is not None:
+            views.assign(through, _broadcast(result, through) if broadcasts else result, what)
+            return out
         target = written_in_place()
         place = f"{what}: out" if target is None else f"write: {target}"
         raise ArgumentError(f"{place} is an ndarray, and the result is traced. {BUFFERS}")
@@ -55,7 +59,7 @@ def _broadcast(result: dlarray, out: dlarray) -> dlarray:
 
 
 def _destination(what: str, name: str, array: Any, values: tuple[Any, ...]) -> dlarray:
-    """Return the array that a function writes into; an untraced ndarray can only take untraced values."""
+    """Return the array that a function writes into: of an ndarray, one through which the recording writes it."""
     if isinstance(array, dlarray):
         return array
     if isinstance(array, np.ndarray) and not any(
@@ -63,6 +67,9 @@ def _destination(what: str, name: str, array: Any, values: tuple[Any, ...]) -> d
     ):
         return as_array(array, what)
     if isinstance(array, np.ndarray):
+        through: dlarray | None = ndarrays.target(array)
+        if through is not None:
+            return through
         raise ArgumentError(f"{what}: {name} is an ndarray, and what is written is traced. {BUFFERS}")
     raise ArgumentError(f"{what}: {name} must be an array, not {type(array).__name__}.")
 
@@ -228,3 +235,5 @@ WRITERS: dict[Callable[..., Any], Callable[..., None]] = {
     np.putmask: putmask,
     np.place: place,
 }
+
+memory.show_parts_with(parts.part)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes of traced values into ndarrays that the function did not get as arguments: attributes, globals, NumPy's own.
+
+Note [writes into ndarrays]
+``self.w -= rate * g`` writes into an ndarray, which holds numbers only. So the recording takes a dlarray around its
+memory, and the write makes a new value of that, as any write does (Note [writes] in memory.py). But plain NumPy may
+read the memory before the function has ended. Therefore the new elements are shown there at once; the old ones are put
+back when the recording ends, because its guards say what was there before the call, and come again with its commit.
+
+What plain NumPy reads of such an array is a number that a replay would not compute again, so the captured state refuses
+a recording whose code may read it (capture/array_guards.py), and a derivative that would go through it is an error
+(PlainNumber). What plain NumPy writes there in between (``self.w.sort()``) is found by comparing the memory with
+what was shown; the elements are constants then, and the recording is right for its own call only.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.record import memory, recorder
+from tracejit.util.devices import is_same_memory
+from tracejit.util.frames import written_in_place
+
+_MADE = (
+    "a traced value is written into an ndarray that the function makes",
+    "what NumPy reads of it afterwards would be a constant. Make it by np.zeros, np.ones, np.empty, np.full or "
+    "np.array, called by name, or compute a new array (y = y * x)",
+)
+
+
+def target(array: np.ndarray) -> Any:
+    """Return the array through which the recording writes traced values into an ndarray, or None if it cannot.
+
+    Steps of loops, branches, mapped functions and backward functions cannot: they are not made by this call.
+    """
+    current = recorder.thread.recorder
+    if current is None or current.maps or current.backwards or current.assumed:
+        return None
+    memories = current.memories
+    if memories.begun is not None:
+        return None
+    written = current.written(array)
+    if written is not None:
+        return written
+    if current.accelerating:
+        holder = current.state.holder(array)
+        if holder is None:
+            reason, remedy = _MADE
+            current.refuse(reason, recorder.user_location(), remedy)
+    else:
+        holder = array.base if type(array.base) is np.ndarray else array
+    if holder is not None and holder is not array:
+        whole = around(holder)
+        part = None if whole is None else memory.part(whole, holder, array)
+        if part is not None:
+            return part
+    return around(array)
+
+
+def around(array: np.ndarray) -> Any:
+    """Return a dlarray around the memory of an ndarray, through which that is written; None if it needs a copy."""
+    current = recorder.thread.recorder
+    result = recorder.as_array(array)
+    if not is_same_memory(result._data, array):  # elements in foreign byte order
+        return None
+    current.through[id(result._data)] = written_in_place() or "an ndarray"
+    if not array.ndim:  # an array, not a number (is_scalar in views.py)
+        root, result = result, recorder.wrap(result._data)
+        current.memories.link(result, root, None, {})
+    return result
+
+
+def memory_of(array: Any) -> np.ndarray | None:
+    """Return the ndarray that an array stands for while the recording writes it, for code that takes ndarrays only.
+
+    What that code computes is right for this call only, because a replay would not compute it again.
+    """
+    current = recorder.thread.recorder
+    if current is None or not current.memories.ndarrays:
+        return None
+    holder = holder_of(array, current)
+    if holder is None or id(holder) not in current.memories.ndarrays:
+        return None
+    current.refuse(
+        "an ndarray that the function writes is read by NumPy",
+        recorder.user_location(),
+        "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), and use functions that take dlarrays",
+    )
+    return _shown(array, holder)
+
+
+def holder_of(array: Any, current: Any) -> np.ndarray | None:
+    """Return the ndarray that an array, or what it is a view of, stands for in the recording; None if there is none."""
+    root = memory.root_of(array)
+    change = current.memories.written.get(id(root))
+    data: np.ndarray = root._data if change is None else change.data
+    return data if id(data) in current.through else None
+
+
+def _shown(array: Any, holder: np.ndarray) -> np.ndarray:
+    """Return the view of an ndarray that an array stands for."""
+    if type(array._view) is not tuple:
+        return holder
+    base, op, params = array._view
+    data = _shown(base, holder)
+    return data if op is None else op.numpy(data, **params)
