@@ -47,7 +47,7 @@ _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 _IGNORED = frozenset({
-    "RESUME", "NOP", "CACHE", "PRECALL", "KW_NAMES", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
+    "RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
     "NOT_TAKEN", "RETURN_GENERATOR", "SETUP_ANNOTATIONS",
 })  # fmt: skip
 _ENDS = frozenset(
@@ -93,6 +93,7 @@ class Scanner:
         count += bool(code.co_flags & _HAS_VARARGS) + bool(code.co_flags & _HAS_KEYWORDS)
         self._cells = {*code.co_cellvars, *code.co_freevars}
         self._given = {*code.co_varnames[:count], *code.co_freevars}  # variables with a value at the start
+        self._constants = code.co_consts
         self._instructions: list[dis.Instruction] = []
         self._jump_targets: set[int] = set()  # positions in that list
         for instruction in dis.get_instructions(code):
@@ -108,6 +109,7 @@ class Scanner:
         self._callee: AccessPath | None = None
         self._is_index = False
         self._is_tested = False
+        self._keywords: tuple[str, ...] = ()  # of the call that follows
         self._updated_at = -1  # where what the last augmented assignment gave is assigned
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
         assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
@@ -383,6 +385,13 @@ class Scanner:
             self._pop()
         self._push(_SLICE)
 
+    def visit_build_list(self, instruction: dis.Instruction) -> None:
+        for _ in range(instruction.arg or 0):
+            self._pop()
+        self._push(None)
+
+    visit_build_tuple = visit_build_set = visit_build_string = visit_build_list
+
     def visit_import_name(self, instruction: dis.Instruction) -> None:
         self._pop()
         self._pop()
@@ -496,7 +505,12 @@ class Scanner:
         self._call(instruction.arg or 0)
 
     def visit_call_kw(self, instruction: dis.Instruction) -> None:
-        self._call((instruction.arg or 0) + 1)
+        names = self._take()
+        self._keywords = names.value if type(names) is Constant else ()
+        self._call(instruction.arg or 0)
+
+    def visit_kw_names(self, instruction: dis.Instruction) -> None:
+        self._keywords = self._constants[instruction.arg or 0]  # Python 3.11 and 3.12
 
     def visit_call_function_ex(self, instruction: dis.Instruction) -> None:
         # Positional arguments, then keywords; Python 3.14 always pushes both.
@@ -516,6 +530,9 @@ class Scanner:
         if callee in _BY_NAME:
             self._attribute_by_name(callee, arguments, max(at, 0))
         self._callee = callee
+        keywords, self._keywords = self._keywords, ()
+        if "out" in keywords and len(arguments) >= len(keywords):
+            self._use(arguments[keywords.index("out") - len(keywords)], CHANGE)
         for _ in range(above):
             self._pop(TOUCH if callee in _IGNORE_ARGUMENTS else READ)
         self._callee = None
