@@ -31,12 +31,23 @@ def written(x: tj.dlarray) -> tj.dlarray:
     return x
 
 
+OUT = np.ones(3)
+
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(lambda x: tj.dlgradient(math.erf(x) * x, x), tj.dlarray(2.0)),
         GradientError,
         "dlgradient: math.erf at <place> made a plain number of a value that depends on x, and dropped its "
         "derivative. Use scipy.special.erf, or pass float(x) to math.erf where the value x is meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(
+            lambda x: tj.dlgradient((np.square(x, out=OUT) * x).sum(), x), tj.dlarray(np.ones(3))
+        ),
+        GradientError,
+        "dlgradient: a value that depends on x was written into an ndarray at <place>; what NumPy reads there has no "
+        "derivative. Take the gradient before the write, or make the ndarray a dlarray before the "
+        "first call (self.y = tj.dlarray(self.y)).",
     ),
     (
         lambda: tj.dlfeval(

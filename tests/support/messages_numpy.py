@@ -344,7 +344,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "where: one of x and y is missing; pass both, or neither for the places where the condition holds.",
     ),
     (
-        lambda: tj.dlfeval(lambda x: np.add(x, x, out=V), V),
+        lambda: tj.dlfeval(tj.dlmap(lambda y: np.add(y, y, out=V), over=0), tj.dlarray(np.ones((2, 3)))),
         ArgumentError,
         "np.add: out is an ndarray, and the result is traced. Fill an array that holds traced values: one that "
         "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, "
@@ -358,7 +358,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.sum: out must be an array, not int.",
     ),
     (
-        lambda: tj.dlfeval(lambda x: np.copyto(V, x), V),
+        lambda: tj.dlfeval(tj.dlmap(lambda y: np.copyto(V, y), over=0), tj.dlarray(np.ones((2, 3)))),
         ArgumentError,
         "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: "
         "one that np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, "

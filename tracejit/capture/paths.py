@@ -44,7 +44,7 @@ from tracejit.capture.slots import (
 )
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
-from tracejit.record import monitor, patches
+from tracejit.record import monitor
 from tracejit.record.side_effects import MEMORIES
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -54,7 +54,6 @@ _NUMBERS = frozenset({
     "float", "int", "bool", "complex", "abs", "sum", "max", "min", "round", "any", "all", "sorted", "str", "divmod",
     "pow",
 })  # fmt: skip
-_WRITING_ARGUMENTS = (np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis)
 _NO_NUMBERS = frozenset({
     "shape", "ndim", "size", "result_type", "zeros_like", "ones_like", "empty_like", "full_like", "asarray",
     "asanyarray", "ascontiguousarray", "reshape", "transpose", "squeeze", "expand_dims", "atleast_1d", "atleast_2d",
@@ -283,10 +282,7 @@ class PathReader:
         array.is_whole = True
         array.keep_content(self._snapshot.where)
         place = self._place_of(use)
-        is_written = _is_writer(use.callee, self._scope)
-        if is_written:
-            array.note_written(self._snapshot.where, place)
-        if use.operator or is_written or _is_of_numpy(use.callee, self._scope):
+        if use.operator or _is_of_numpy(use.callee, self._scope):
             array.computed.append(place)
         elif use.callee is None:
             array.selected.append((place, use.is_index))
@@ -334,7 +330,12 @@ def _is_watched(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping
 
 def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     """Return whether an access path leads to a function that computes with the elements of an ndarray."""
-    value = _in_scope(callee, scope)
+    if callee is None or callee.scope != "global":
+        return False
+    value = scope.get(callee.name, getattr(builtins, callee.name, None))
+    steps = callee.steps[:-1] if callee.steps[-1:] == (("attr", "at"),) else callee.steps
+    for kind, name in steps:
+        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
     if isinstance(value, np.ufunc):
         return True
     module = getattr(value, "__module__", None) or ""
@@ -342,24 +343,6 @@ def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     return (module == "builtins" and name in _NUMBERS) or (
         module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
     )
-
-
-def _is_writer(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
-    """Return whether an access path leads to a function of NumPy that writes into an argument: np.copyto, np.add.at."""
-    if callee is not None and callee.steps[-1:] == (("attr", "at"),):
-        return isinstance(_in_scope(callee._replace(steps=callee.steps[:-1]), scope), np.ufunc)
-    return _in_scope(callee, scope) in _WRITING_ARGUMENTS
-
-
-def _in_scope(callee: AccessPath | None, scope: Mapping[str, Any]) -> Any:
-    """Return the function of a module, or of Python, to which an access path leads; None of anything else."""
-    if callee is None or callee.scope != "global":
-        return None
-    value = scope.get(callee.name, getattr(builtins, callee.name, None))
-    for kind, name in callee.steps:
-        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
-    function = patches.original(value)
-    return function if callable(function) else None
 
 
 def _in_modules(value: Any, steps: Iterable[tuple[str, Any]]) -> Any:

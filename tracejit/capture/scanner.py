@@ -67,6 +67,11 @@ _SIGNS = {"+=": 1, "-=": -1}
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
 _WRITER_STEPS = frozenset(("attr", name) for name in WRITERS)
+# Functions of NumPy that write into their first argument.
+_WRITING_STEPS = frozenset(
+    (("attr", name),)
+    for name in ("at", "copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
+)
 _HAS_VARARGS, _HAS_KEYWORDS = 4, 8  # flags of code
 
 
@@ -533,6 +538,8 @@ class Scanner:
         keywords, self._keywords = self._keywords, ()
         if "out" in keywords and len(arguments) >= len(keywords):
             self._use(arguments[keywords.index("out") - len(keywords)], CHANGE)
+        if callee is not None and callee.steps[-1:] in _WRITING_STEPS and arguments:
+            self._use(arguments[0], CHANGE)
         for _ in range(above):
             self._pop(TOUCH if callee in _IGNORE_ARGUMENTS else READ)
         self._callee = None

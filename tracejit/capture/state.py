@@ -35,6 +35,8 @@ from tracejit.util.frames import place_of, user_place
 class CapturedState(State):
     """The captured arrays and the guards of one recording of a function.
 
+    Long because it answers each question of State, in a method of some lines.
+
     Args:
         function: the function that is recorded.
         arguments: leaves of its arguments. A function among them reads more than its part of the key says.
@@ -280,6 +282,7 @@ class CapturedState(State):
             self._watch = None  # not before: an exception of a signal handler may come in the line above
         if self._exchanges is not None:
             self._exchanges.end()
+            self._exchanges = None
 
     def _stop(self) -> Snapshot | None:
         self.ran()

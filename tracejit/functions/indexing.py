@@ -105,7 +105,7 @@ def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any) -> bool:
     part = value if type(value) is np.ndarray else None
     if part is not None and np.may_share_memory(array, part) and _is_part(array, key, part):
         return True  # as a[i] += x puts back the view that it has written
-    through = ndarrays.target(array)
+    through = ndarrays.target(array, value)
     if through is None:
         return False
     through[key] = value

@@ -126,8 +126,8 @@ class Variables:
                 where = recorders.describe_location(plain.where)
                 if plain.is_write:
                     raise GradientError(
-                        f"{self.function}: {plain.by} is an ndarray into which a value that depends on "
-                        f"{self.place(number)} was written at {where}; what NumPy reads there has no derivative. Take "
+                        f"{self.function}: a value that depends on {self.place(number)} was written into {plain.by} "
+                        f"at {where}; what NumPy reads there has no derivative. Take "
                         "the gradient before the write, or make the ndarray a dlarray before the first call (self.y = "
                         "tj.dlarray(self.y))."
                     )

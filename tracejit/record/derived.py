@@ -176,8 +176,13 @@ def _are_ndarrays(x: Any, derived: list[Any], depth: int = 0) -> bool:
     is_number = recorder.is_number(x)
     if is_number or recorder.is_array(x):
         derived.append(x)
-        return is_number or (is_ndarray(x) if x._value is None else is_derived(x) or _is_of_ndarrays(x))
+        return is_number or (is_ndarray(x) if x._value is None else is_computed_of_ndarrays(x))
     return True
+
+
+def is_computed_of_ndarrays(array: Any) -> bool:
+    """Return whether a traced array depends on numbers and ndarrays alone, so that NumPy's code has ndarrays."""
+    return is_derived(array) or _is_of_ndarrays(array)
 
 
 def _is_of_ndarrays(array: Any) -> bool:

@@ -13,11 +13,12 @@ a recording whose code may read it (capture/array_guards.py), and a derivative t
 what was shown; the elements are constants then, and the recording is right for its own call only.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit.record import memory, recorder
+from tracejit.record import derived, memory, recorder
 from tracejit.util.devices import is_same_memory
 from tracejit.util.frames import written_in_place
 
@@ -28,10 +29,11 @@ _MADE = (
 )
 
 
-def target(array: np.ndarray) -> Any:
-    """Return the array through which the recording writes traced values into an ndarray, or None if it cannot.
+def target(array: np.ndarray, *values: Any) -> Any:
+    """Return the array through which the recording writes values into an ndarray, or None if it does not.
 
-    Steps of loops, branches, mapped functions and backward functions cannot: they are not made by this call.
+    Steps of loops, branches, mapped functions and backward functions cannot: they are not made by this call. What is
+    computed of ndarrays and numbers alone is NumPy's in an ndarray that no path leads to (derived.py).
     """
     current = recorder.thread.recorder
     if current is None or current.maps or current.backwards or current.assumed:
@@ -45,8 +47,12 @@ def target(array: np.ndarray) -> Any:
     if current.accelerating:
         holder = current.state.holder(array)
         if holder is None:
+            if _is_of_numpy(values):
+                return None
             reason, remedy = _MADE
             current.refuse(reason, recorder.user_location(), remedy)
+    elif _is_of_numpy(values):
+        return None
     else:
         holder = array.base if type(array.base) is np.ndarray else array
     if holder is not None and holder is not array:
@@ -57,13 +63,27 @@ def target(array: np.ndarray) -> Any:
     return around(array)
 
 
+def _is_of_numpy(values: Sequence[Any]) -> bool:
+    """Return whether nobody differentiates values: NumPy's code would have ndarrays and numbers."""
+    for value in values:
+        if type(value) in (list, tuple):
+            if not _is_of_numpy(value):
+                return False
+        elif recorder.is_array(value) and not (
+            value._value is None or derived.is_computed_of_ndarrays(value)
+        ):
+            return False
+    return True
+
+
 def around(array: np.ndarray) -> Any:
     """Return a dlarray around the memory of an ndarray, through which that is written; None if it needs a copy."""
     current = recorder.thread.recorder
     result = recorder.as_array(array)
     if not is_same_memory(result._data, array):  # elements in foreign byte order
         return None
-    current.through[id(result._data)] = written_in_place() or "an ndarray"
+    name = written_in_place()
+    current.through[id(result._data)] = "an ndarray" if name is None else f"the ndarray {name}"
     if not array.ndim:  # an array, not a number (is_scalar in views.py)
         root, result = result, recorder.wrap(result._data)
         current.memories.link(result, root, None, {})

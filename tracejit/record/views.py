@@ -93,6 +93,14 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 
 
+def entered(array: Any) -> Any:
+    """Return an array as one of the evaluation, where a replay can find it changed: that of a captured array."""
+    current = recorder.thread.recorder
+    if current is None or array._value is not None or is_private(array):
+        return array
+    return recorder.wrap(array._data, array._format, current.value(array))
+
+
 def without_axes(number: Any) -> Any:
     """Return an array without axes that holds a number, as NumPy's scalar[...] does."""
     if number._value is None:

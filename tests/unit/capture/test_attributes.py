@@ -384,10 +384,24 @@ class TestAttributes:
             return y
 
         accelerated = dlaccelerate(f, audit=False)
+        mean = layer.mean
+        assert [accelerated(X).tolist() for _ in range(7)] == [(X - n).tolist() for n in range(7)]
+        assert accelerated.stats.hits == 5 and layer.mean is mean and mean.tolist() == [7.0] * 3
+
+    def test_an_array_that_the_function_writes_to_and_numpy_reads(self, layer):
+        layer.mean = np.zeros(3)
+
+        def f(x):
+            mean = layer.mean
+            mean += 1
+            return x - np.sqrt(mean)
+
+        accelerated = dlaccelerate(f, audit=False)
         with pytest.warns(
             NotAcceleratedWarning, match=r"it changes closure layer\.mean, which it also reads"
         ):
-            assert [accelerated(X).tolist() for _ in range(7)] == [(X - n).tolist() for n in range(7)]
+            found = [accelerated(X).tolist() for _ in range(7)]
+        assert found == [(X - np.sqrt(np.full(3, n + 1.0))).tolist() for n in range(7)]
 
     def test_a_traced_value_that_is_kept_on_self(self, layer):
         def f(x):

@@ -212,7 +212,7 @@ def test_an_explicit_dlarray_of_an_ndarray_still_has_its_derivative():
 class TestSubscripts:
     def test_numpy_has_its_own_again_after_a_recording(self):
         original = np.ndarray.__getitem__
-        slot = subscripts._slot(np.ndarray).value
+        slot = subscripts._READS._of_ndarray.value
 
         @tj.dlaccelerate
         def fails(i):
@@ -222,7 +222,7 @@ class TestSubscripts:
         for i in range(4):
             with pytest.raises(KeyError):
                 fails(i)
-        assert np.ndarray.__getitem__ is original and subscripts._slot(np.ndarray).value == slot
+        assert np.ndarray.__getitem__ is original and subscripts._READS._of_ndarray.value == slot
 
     def test_nested_blocks_and_other_threads(self):
         x = np.arange(6.0)
@@ -237,7 +237,7 @@ class TestSubscripts:
             with pytest.raises(IndexError):
                 x[7]
         assert found == [1.0, 3.0, 2]
-        assert np.ndarray.__getitem__ is subscripts._original
+        assert np.ndarray.__getitem__ is subscripts._READS.original
 
     def test_subclasses_are_left_alone(self):
         class Own(np.ndarray):
@@ -257,7 +257,7 @@ class TestSubscripts:
         try:
             assert not subscripts.is_possible()
             with subscripts.Subscripts():
-                assert np.ndarray.__getitem__ is subscripts._original
+                assert np.ndarray.__getitem__ is subscripts._READS.original
             assert follow("return X[i] @ w").hits == 0
         finally:
             monkeypatch.undo()

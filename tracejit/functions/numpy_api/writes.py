@@ -36,7 +36,7 @@ def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
     if result._value is not None:
-        through = ndarrays.target(out)
+        through = ndarrays.target(out, result)
         if through is not None:
             views.assign(through, _broadcast(result, through) if broadcasts else result, what)
             return out
@@ -67,7 +67,7 @@ def _destination(what: str, name: str, array: Any, values: tuple[Any, ...]) -> d
     ):
         return as_array(array, what)
     if isinstance(array, np.ndarray):
-        through: dlarray | None = ndarrays.target(array)
+        through: dlarray | None = ndarrays.target(array, *values)
         if through is not None:
             return through
         raise ArgumentError(f"{what}: {name} is an ndarray, and what is written is traced. {BUFFERS}")
@@ -77,7 +77,7 @@ def _destination(what: str, name: str, array: Any, values: tuple[Any, ...]) -> d
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write `src`, broadcast, into `dst`; where a mask is false `dst` keeps its elements."""
     target = _destination("np.copyto", "dst", dst, (src, where))
-    given = as_array(src, "np.copyto")
+    given = views.entered(src) if isinstance(src, dlarray) else as_array(src, "np.copyto")
     if casting not in ("same_kind", "unsafe"):
         raise ArgumentError(
             f"np.copyto: casting must be 'same_kind' or 'unsafe' for dlarrays, not {casting!r}."
