@@ -42,12 +42,14 @@ class _LooseArray(NamedTuple):
 class TraceWrites(NamedTuple):
     """The writes of a trace into ndarrays that it captures.
 
-    memory  the ndarrays
-    places  in the user's code, as user_place() gives them
+    memory   the ndarrays
+    places   in the user's code, as user_place() gives them
+    through  ndarrays of which the recording has views, beside these
     """
 
     memory: Sequence[np.ndarray]
     places: Collection[Any]
+    through: Sequence[np.ndarray]
 
     def change(self, array: np.ndarray) -> bool:
         """Return whether elements of an array are written."""
@@ -86,6 +88,7 @@ class ArrayGuards:
         self._selected = set(selected)
         self._writes = writes
         self._loose: list[_LooseArray] = []
+        self._ndarrays: list[tuple[np.ndarray, Site]] = []  # with their variables
         self._names: dict[int, tuple[str, str]] = {}  # the first variables and names of inputs
         self.compared: tuple[str, int, Where] | None = None
         self.inputs = Inputs(seen, taken)
@@ -102,6 +105,8 @@ class ArrayGuards:
                 return
             inputs = [self.inputs.by_value[id(value._value)]]
         number = self._array_type(site, value, data)
+        if type(value) is np.ndarray:
+            self._ndarrays.append((value, site))
         views = self.inputs.views_of(array)
         if is_dlarray and (value._value is not observed.tape or array is not observed.data):
             self._guards.note_change(name, site.where, value)  # assigned to by index
@@ -253,6 +258,15 @@ class ArrayGuards:
     def _is_held(self, entry: SeenArray) -> bool:
         return self.inputs.is_held(entry) or self.inputs.shares_memory(entry)
 
+    def related(self) -> None:
+        """Compare where arrays lie that share memory with one that the trace writes, which takes them for its parts."""
+        for array, site in self._ndarrays:
+            for other, others in self._ndarrays:
+                is_part = other is not array and np.may_share_memory(array, other)
+                if is_part and any(other is holder for holder in self._writes.through):
+                    condition = f"apart({site.variable}, {others.variable}) != {distance(array, other)}"
+                    self._guards.add(site._replace(before=""), f"in the memory of {others.name}", condition)
+
     def loose(self) -> None:
         """Compare the contents of loose arrays (Note [loose arrays])."""
         if not self._loose:
@@ -279,6 +293,12 @@ def described(array: Any) -> str:
     """Return sizes, labels and dtype of an array in words."""
     data = data_of(array)
     return str(Aval(data.shape, getattr(array, "_format", None), data.dtype))
+
+
+def distance(array: np.ndarray, other: np.ndarray) -> int:
+    """Return how many bytes the first element of an array lies behind that of another one."""
+    first, second = array.__array_interface__["data"], other.__array_interface__["data"]
+    return int(first[0] - second[0])
 
 
 def seen_by_numpy(value: Any) -> np.ndarray:

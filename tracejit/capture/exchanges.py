@@ -70,7 +70,7 @@ class Exchanges:
         """
         for observed in new:
             if isinstance(observed, ObservedArray) and _is_possible(observed):
-                through = ndarrays.around(observed.value)
+                through = ndarrays.part_of_captured(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
                     self._arrays.append((observed, through))
@@ -110,6 +110,7 @@ def _is_possible(observed: ObservedArray) -> bool:
     return (
         bool(observed.written)
         and not observed.passed
+        and not observed.is_variable
         and type(array) is np.ndarray
         and array.dtype in SUPPORTED_DTYPES
         and array.flags.writeable

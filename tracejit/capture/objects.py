@@ -119,12 +119,13 @@ class ObservedArray(Observed):
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
         written: places where plain NumPy may write its elements, unless the trace does there.
         names: attributes that are read.
+        is_variable: whether a variable of a function that runs holds it.
         is_exchanged: whether all places hold an array of the recording instead (exchanges.py).
     """
 
     __slots__ = (
         "checksum", "computed", "content", "data", "is_computed_with",
-        "is_exchanged", "names", "passed", "selected", "tape",
+        "is_exchanged", "is_variable", "names", "passed", "selected", "tape",
         "written",
     )  # fmt: skip
 
@@ -141,7 +142,7 @@ class ObservedArray(Observed):
         self.is_computed_with = False
         self.written: list[Any] = []
         self.names: set[str] = set()
-        self.is_exchanged = False
+        self.is_exchanged = self.is_variable = False
 
     @property
     def is_large(self) -> bool:

@@ -139,7 +139,9 @@ class PathReader:
         key = (code, use, id(value))
         if not is_closed(value) and key not in self._seen:
             self._seen.add(key)
-            self._snapshot.observe(value)  # which keeps it, so that no other object gets its id
+            observed = self._snapshot.observe(value)  # which keeps it, so that no other object gets its id
+            if isinstance(observed, ObservedArray):
+                observed.is_variable = True
             self._variables = variables
             self._follow(use, value, use.path.steps)
 

@@ -117,7 +117,12 @@ class Scanner:
         self._keywords: tuple[str, ...] = ()  # of the call that follows
         self._updated_at = -1  # where what the last augmented assignment gave is assigned
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
-        assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
+        # What += gives of an array is that array, so that its assignment is none.
+        assigned = [
+            name
+            for before, instruction in zip([None, *self._instructions], self._instructions, strict=False)
+            for name in (() if _is_augmented(before) else _assigned(instruction))
+        ]
         self._assigned_once = {name for name in assigned if assigned.count(name) == 1} - self._given
         globals_ = {step.argval for step in self._instructions if step.opname == "STORE_GLOBAL"}
         self._rebound = globals_ | (self._given & {*assigned})
@@ -444,6 +449,7 @@ class Scanner:
             self._use(target, UPDATE, addition)
         else:
             self._use(target)
+            self._use(target, CHANGE)
         self._push(None)
 
     def visit_compare_op(self, instruction: dis.Instruction) -> None:
@@ -589,6 +595,11 @@ def _assigned(instruction: dis.Instruction) -> tuple[str, ...]:
     if name == "STORE_FAST_LOAD_FAST":
         return (value[0],)
     return (value,) if name in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "STORE_DEREF") else ()
+
+
+def _is_augmented(instruction: dis.Instruction | None) -> bool:
+    """Return whether an instruction is the operator of an augmented assignment."""
+    return instruction is not None and instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
 
 
 def _stores(instruction: dis.Instruction, target: Any) -> bool:

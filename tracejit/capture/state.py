@@ -62,6 +62,7 @@ class CapturedState(State):
         self._selected: set[tuple[CodeType, int]] = set()
         self._written: list[np.ndarray] = []
         self._written_at: set[Any] = set()
+        self._through: list[np.ndarray] = []
         self._exchanges: Exchanges | None = None
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
@@ -129,10 +130,12 @@ class CapturedState(State):
             return None
         values = [observed.value for observed in self._snapshot.objects.values()]
         holders = [x for x in values if type(x) is np.ndarray and np.may_share_memory(x, array)]
-        if any(x is array for x in holders):
-            return array
-        largest: np.ndarray | None = max(holders, key=lambda x: x.size, default=None)
+        largest: np.ndarray | None = max(holders, key=lambda x: (x.size, x is array), default=None)
         return largest
+
+    def shows(self, array: np.ndarray) -> None:
+        """Note that the recording may have views of an ndarray, and write it through them."""
+        self._through.append(array)
 
     def writes(self, array: np.ndarray) -> None:
         """Note that the recording writes an ndarray, by the code that the user is at."""
@@ -220,7 +223,7 @@ class CapturedState(State):
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(
             guards, snapshot, self._seen, has_computed, self._taken, self.results, selected,
-            TraceWrites(self._written, self._written_at),
+            TraceWrites(self._written, self._written_at, self._through),
         )  # fmt: skip
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
@@ -294,7 +297,7 @@ class CapturedState(State):
         self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
-        self._written, self._written_at = [], set()
+        self._written, self._through, self._written_at = [], [], set()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 

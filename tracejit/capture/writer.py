@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tracejit.array import dlarray
 from tracejit.call import signature
-from tracejit.capture.array_guards import ArrayGuards, memory_of, seen_by_numpy
+from tracejit.capture.array_guards import ArrayGuards, distance, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
@@ -96,6 +96,7 @@ class GuardWriter:
         self._identities()
         self._owners()
         self._arrays.fresh(self._reached)
+        self._arrays.related()
         self._arrays.loose()
 
     def variable_of(self, value: Any) -> str | None:
@@ -373,6 +374,6 @@ NAMES: dict[str, Any] = {
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
     "plain": plain, "remembers": _remembers, "registered": registered, "special_names": special_names,
-    "original": patches.original,
+    "original": patches.original, "apart": distance,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

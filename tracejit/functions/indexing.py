@@ -84,12 +84,13 @@ def getitem(x: Any, key: Any) -> dlarray:
     return views.without_axes(result) if views.is_scalar(result) else result
 
 
-def _getitem_of_ndarray(array: np.ndarray, key: Any) -> Any:
-    """Return ``array[key]`` of an ndarray by a key that varies, if its elements can be recorded."""
+def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
+    """Return ``array[key]`` of an ndarray by a key that varies, or of one that is written, if it can be recorded."""
     if array.dtype not in SUPPORTED_DTYPES:
         return NotImplemented
+    captured = ndarrays.part_of_captured(array) if is_written else None
     try:
-        result = getitem(as_array(array, "getitem"), key)
+        result = getitem(as_array(array, "getitem") if captured is None else captured, key)
     except TraceJitError:  # NumPy may do it with the numbers, or raises an error of its own
         return NotImplemented
     numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]

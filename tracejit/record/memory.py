@@ -82,6 +82,11 @@ class Private:
 
 
 _place: Callable[[int], str] = "argument {}".format
+MIXED_WRITES = (
+    "an ndarray is written by traced values and by NumPy, or by parts that share memory",
+    "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), and slice that",
+)
+"""The reason and the remedy where a recording cannot follow what an ndarray holds."""
 _READ = "an array that {} reads besides its arguments"
 _parts: list[Callable[[Any, np.ndarray, np.ndarray], Any]] = []
 
@@ -121,6 +126,7 @@ class Memories:
         most_views: the number of views at which a search for views that nobody has begins.
         begun: the writes so far of a step of a loop that is recorded.
         followers: other arrays over the memory of a written one, which follow it, with their elements.
+        meets: whether memory of these was met that they are a part of: its elements are the present ones.
         ndarrays: memory of ndarrays that traced values were written into, by id, and its first elements: ndarrays.py.
     """
 
@@ -129,6 +135,7 @@ class Memories:
         "changed",
         "followers",
         "has_private",
+        "meets",
         "met_numbers",
         "most_views",
         "ndarrays",
@@ -148,7 +155,7 @@ class Memories:
         self.sources: list[tuple[Any, np.ndarray]] = []
         self.written: dict[int, Change] = {}
         self.place = _place
-        self.has_private = self.met_numbers = False
+        self.has_private = self.met_numbers = self.meets = False
         self.writes_sources = True
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
@@ -213,9 +220,11 @@ class Memories:
                 if is_same_memory(memory, data):
                     return root
                 found = part(root, memory, data)
-                if found is None:
+                if found is None and id(memory) not in self.ndarrays:
                     check_same(memory, data, _READ.format(name), name)
-                return found
+                if found is not None:
+                    return found
+                self.meets = True
         return None
 
     def change(self, root: Any, name: str) -> None:
@@ -236,10 +245,13 @@ class Memories:
 
     def _follow(self, other: Any, root: Any, name: str) -> None:
         """Let another array over the memory of one that is written, of which there are views, follow it."""
-        if may_share_memory(root._data, other._data):
+        if not may_share_memory(root._data, other._data):
+            return
+        found = root if is_same_memory(root._data, other._data) else part(root, root._data, other._data)
+        if found is None:
             check_same(root._data, other._data, _READ.format(name), name)
-            self.followers.append((other, other._data))
-            self.link(other, root, None, {})
+        self.followers.append((other, other._data))
+        self.link(other, found, None, {})
 
     def restore(self, alias: Callable[[Any], Any] = lambda array: None) -> list["Change"]:
         """Give arrays from outside the evaluation their own elements back.
@@ -257,7 +269,7 @@ class Memories:
             array._data, array._value = change.data, change.outer
         for array, data in self.followers:
             array._data, array._value, array._view = data, None, None
-        for data, before in self.ndarrays.values():
+        for data, before in reversed(self.ndarrays.values()):
             np.copyto(data, before)
         self.written, self.ndarrays, self.followers = {}, {}, []
         return changes

@@ -55,6 +55,21 @@ def target(array: np.ndarray, *values: Any) -> Any:
         return None
     else:
         holder = array.base if type(array.base) is np.ndarray else array
+    return _through(array, holder)
+
+
+def part_of_captured(array: np.ndarray) -> Any:
+    """Return what an ndarray that a path leads to, or a view of one, is for the recording; None of another one."""
+    current = recorder.thread.recorder
+    written = current.written(array)
+    if written is not None:
+        return written
+    holder = current.state.holder(array)
+    return None if holder is None else _through(array, holder)
+
+
+def _through(array: np.ndarray, holder: np.ndarray | None) -> Any:
+    """Return the array through which an ndarray is written: a view of that of its holder, if it has one."""
     if holder is not None and holder is not array:
         whole = around(holder)
         part = None if whole is None else memory.part(whole, holder, array)
@@ -82,6 +97,7 @@ def around(array: np.ndarray) -> Any:
     result = recorder.as_array(array)
     if not is_same_memory(result._data, array):  # elements in foreign byte order
         return None
+    current.state.shows(array)
     name = written_in_place()
     current.through[id(result._data)] = "an ndarray" if name is None else f"the ndarray {name}"
     if not array.ndim:  # an array, not a number (is_scalar in views.py)

@@ -27,7 +27,7 @@ from tracejit.record.conversion import data_of, impossible, joined, names_of, ou
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
-from tracejit.record.memory import Change, Memories, is_ndarray, is_private
+from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.selections import Selections
@@ -183,6 +183,10 @@ class Recorder(RecordingBlock):
 
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
+        for data, _ in [*self.memories.ndarrays.values()]:
+            _refresh(self, data)
+        if self.memories.meets:
+            self.refuse(MIXED_WRITES[0], user_location(), MIXED_WRITES[1])
         return self.memories.restore(
             lambda array: _array_class._wrap(array._data, array._format, array._value)
         )

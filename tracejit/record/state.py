@@ -105,6 +105,9 @@ class State:
         """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""
         return None
 
+    def shows(self, array: np.ndarray) -> None:
+        """Note that the recording may have views of an ndarray, and write it through them."""
+
     def writes(self, array: np.ndarray) -> None:
         """Note that the recording writes an ndarray, by the code that the user is at."""
 

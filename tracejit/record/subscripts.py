@@ -43,12 +43,13 @@ _answers: dict[str, Callable[..., Any]] = {}
 
 
 def answer(
-    getitem: Callable[[np.ndarray, Any], Any], setitem: Callable[[np.ndarray, Any, Any], bool]
+    getitem: Callable[[np.ndarray, Any, bool], Any], setitem: Callable[[np.ndarray, Any, Any], bool]
 ) -> None:
     """Let functions answer for ndarrays; called once.
 
     Args:
-        getitem: ``ndarray[key]`` for keys that vary; it may return NotImplemented.
+        getitem: ``ndarray[key]`` for keys that vary, and of arrays that are written, which is told; it may return
+            NotImplemented.
         setitem: ``ndarray[key] = value`` for values that are traced; it returns whether it did that.
     """
     _answers.update(getitem=getitem, setitem=setitem)
@@ -59,11 +60,10 @@ def _getitem(array: np.ndarray, key: Any) -> Any:
     if current is None or not current.accelerating or type(array) is not np.ndarray:
         return _READS.original(array, key)
     frame = sys._getframe(1)
-    if not monitor.is_library(frame.f_code.co_filename) and (  # which expects what NumPy gives
-        _varies(key) or _is_written(array, current) or _is_assigned_again(array, frame, current)
-    ):
-        with monitor.paused():
-            result = _answers["getitem"](array, key)
+    is_written = _is_written(array, current) or _is_assigned_again(array, frame, current)
+    if (is_written or _varies(key)) and not monitor.is_library(frame.f_code.co_filename):
+        with monitor.paused():  # a library expects what NumPy gives
+            result = _answers["getitem"](array, key, is_written)
         if result is not NotImplemented:
             return result
     current.state.selected(frame.f_code, frame.f_lasti)

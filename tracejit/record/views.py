@@ -11,7 +11,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import BegunWrite, Change, is_ndarray, is_private, root_of
+from tracejit.record.memory import MIXED_WRITES, BegunWrite, Change, is_ndarray, is_private, root_of
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
@@ -316,6 +316,9 @@ def _show(change: Change, root: Any, current: Any) -> None:
     current.memories.ndarrays.setdefault(id(data), (data, data.copy()))
     np.copyto(data, root._data)
     current.state.writes(data)
+    for other, memory in current.memories.changed:
+        if other is not root and isinstance(memory, np.ndarray) and np.may_share_memory(memory, data):
+            _take_over(current, other, memory)
     name = current.through.get(id(data))
     if name is not None and root._data.dtype.kind in "fc":
         note = PlainNumber(name, recorder.user_location(), is_write=True)
@@ -328,16 +331,12 @@ def _refresh(current: Any, data: Any) -> None:
     for memory, _ in memories.ndarrays.values():
         root = next(root for root, changed in memories.changed if changed is memory)
         if may_share_memory(memory, data) and memory.tobytes() != root._data.tobytes():
-            take_over(current, root, memory)
+            _take_over(current, root, memory)
 
 
-def take_over(current: Any, root: Any, memory: np.ndarray) -> None:
+def _take_over(current: Any, root: Any, memory: np.ndarray) -> None:
     """Let a written array have the elements that plain NumPy has put into its memory, as constants."""
-    current.refuse(
-        "an ndarray is written by traced values and by NumPy",
-        recorder.user_location(),
-        "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), whose writes are all recorded",
-    )
+    current.refuse(MIXED_WRITES[0], recorder.user_location(), MIXED_WRITES[1])
     elements = _empty(memory)
     np.copyto(elements, memory)
     root._data, root._value = elements, current.builder.constant(elements)
