@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 VECTORS = (
-    "o.a", "o.b[1]", "o.b[k]", "o.b.T[1][:3]", "o.b[::-1][0]", "o.l[0]", "o.d['v']", "G", "o.a[::-1]", "o.view", "o.same",
-    "o.part.q",
+    "o.a", "o.b[1]", "o.b[k]", "o.b.T[1][:3]", "o.b[::-1][0]", "o.l[0]", "o.d['v']", "G", "o.a[::-1]", "o.view",
+    "o.same", "o.part.q",
 )  # fmt: skip
 SCALARS = (
     "o.a[0]",
@@ -29,13 +29,14 @@ READS = (
     "np.full(3, {s})", "x * {s}", "x - {v}.mean()", "{v} / (1.0 + np.linalg.norm({v}))",
 )  # fmt: skip
 WRITES = (
-    "{w} += {r}", "{w} *= 0.5", "{w} -= {r}", "{w}[:] = {r}", "{w}[1:] = {r}[:2]", "{w}[0] = {s}", "{w}[1] += {s}",
-    "{w}[...] = 0.25", "{w}[{w} > 1.0] = 0.5", "{w}[[0, 2]] = {r}[1:]", "np.multiply({v}, 0.5, out={w})",
+    "{w} += {r}", "{w} *= 0.5", "{w} -= {r}", "{w}[:] = {r}", "{w}[1:] = ({r})[:2]", "{w}[0] = {s}", "{w}[1] += {s}",
+    "{w}[...] = 0.25", "{w}[{w} > 1.0] = 0.5", "{w}[[0, 2]] = ({r})[1:]", "np.multiply({v}, 0.5, out={w})",
     "np.copyto({w}, {r})", "np.add.at({w}, [0, 0, 1], {r})", "{w}.fill({s})", "o.b[:, 1] = {s}", "o.b *= 0.5",
     "o.b[1:3] = o.b[:2]", "o.n[1] += 2", "o.n[k] = 1", "np.clip({r}, -1.0, 1.0, out={w})", "{w} = np.tanh({w})",
     "o.bump({r})", "move({w}, {r})", "w = {w}; w += {r}", "w = {w}; w[0] = {s}", "for row in o.b: row *= 0.5",
-    "for v in o.l: v -= {r}", "o.b[k, 1:] -= {r}[:2]", "np.put({w}, [0, 1], {r}[:2])", "{w}.sort()", "{w}[k] = float({s})",
-    "{w}[:2], t = {r}[:2], {s}", "o.kept = {w}", "o.kept = {r}", "o.kept += {r}", "global G; G += {r}",
+    "for v in o.l: v -= {r}", "o.b[k, 1:] -= ({r})[:2]", "np.put({w}, [0, 1], ({r})[:2])", "{w}.sort()",
+    "{w}[k] = float({s})", "{w}[:2], t = ({r})[:2], {s}", "o.kept = {w}", "o.kept = {r}", "o.kept += {r}",
+    "global G; G += {r}",
 )  # fmt: skip
 ENDS = ("{r}", "{v}", "{s}", "[{r}, {s}]", "{r}.sum()", "float({s})", "({v}, {v}.copy())")
 
@@ -93,16 +94,15 @@ def body(seed: int) -> list[str]:
         if "global" in line:
             lines.insert(0, "global G")
             line = line.partition("; ")[2]
-        form = rng.random()
-        indented = line if form > 0.25 else f"    {line.replace('; ', '; ')}"
+        form, indented = rng.random(), f"    {line}"
         if form < 0.12:
             lines += [f"if {filled('{s}')} > 0.1:", indented]
         elif form < 0.2:
             lines += ["for i in range(2):", indented]
         else:
             lines.append(line)
-    return [*dict.fromkeys(line for line in lines if line == "global G"), *[line for line in lines if line != "global G"],
-            f"return {filled(rng.choice(ENDS))}"]  # fmt: skip
+    first = ["global G"] if "global G" in lines else []
+    return [*first, *[line for line in lines if line != "global G"], f"return {filled(rng.choice(ENDS))}"]
 
 
 def made(

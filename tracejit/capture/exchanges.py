@@ -70,7 +70,7 @@ class Exchanges:
         """
         for observed in new:
             if isinstance(observed, ObservedArray) and _is_possible(observed):
-                through = ndarrays.part_of_captured(observed.value)
+                through = ndarrays.watched(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
                     self._arrays.append((observed, through))

@@ -265,7 +265,8 @@ class Memories:
         changes = []
         for change in self.written.values():
             array = change.array
-            changes.append(change._replace(result=alias(array)))
+            if array._value is not change.input:
+                changes.append(change._replace(result=alias(array)))
             array._data, array._value = change.data, change.outer
         for array, data in self.followers:
             array._data, array._value, array._view = data, None, None

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.record import derived, memory, recorder
-from tracejit.util.devices import is_same_memory
+from tracejit.record import derived, memory, recorder, views
+from tracejit.util.devices import is_same_memory, may_share_memory
 from tracejit.util.frames import written_in_place
 
 _MADE = (
@@ -78,6 +78,22 @@ def _through(array: np.ndarray, holder: np.ndarray | None) -> Any:
     return around(array)
 
 
+def watched(array: np.ndarray) -> Any:
+    """Return a dlarray to take the place of an ndarray that a path leads to, or None if it has to stay.
+
+    What plain NumPy writes into the memory by other names is found from now on.
+    """
+    current = recorder.thread.recorder
+    if any(may_share_memory(array, data) for _, data in current.memories.sources):
+        return None
+    if current.state.holder(array) is not array or current.written(array) is not None:
+        return None
+    result = around(array)
+    if result is not None:
+        views.watch(result, current)
+    return result
+
+
 def _is_of_numpy(values: Sequence[Any]) -> bool:
     """Return whether nobody differentiates values: NumPy's code would have ndarrays and numbers."""
     for value in values:
@@ -117,12 +133,21 @@ def memory_of(array: Any) -> np.ndarray | None:
     holder = holder_of(array, current)
     if holder is None or id(holder) not in current.memories.ndarrays:
         return None
+    if _is_unchanged(array, current):
+        current.state.taken(holder)
+        return _shown(array, holder)
     current.refuse(
         "an ndarray that the function writes is read by NumPy",
         recorder.user_location(),
         "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), and use functions that take dlarrays",
     )
     return _shown(array, holder)
+
+
+def _is_unchanged(array: Any, current: Any) -> bool:
+    """Return whether the ndarray that an array stands for has what it had before the call."""
+    root = memory.root_of(array)
+    return root._value is current.memories.written[id(root)].input
 
 
 def holder_of(array: Any, current: Any) -> np.ndarray | None:

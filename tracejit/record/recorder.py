@@ -27,7 +27,7 @@ from tracejit.record.conversion import data_of, impossible, joined, names_of, ou
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
-from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private
+from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private, root_of
 from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.selections import Selections
@@ -306,6 +306,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
     check_open(array)
     if thread.recorder is not None and thread.recorder.maps and array._value is not None:
         check_same(thread.recorder, array, what)
+    if thread.recorder is not None and thread.recorder.memories.ndarrays:
+        _refresh_array(thread.recorder, array)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):
@@ -326,6 +328,13 @@ def refresh_with(refresh: Callable[[Recorder, np.ndarray], None]) -> None:
     """Have a function look whether plain NumPy has written memory that the recording writes, too: ndarrays.py."""
     global _refresh
     _refresh = refresh
+
+
+def _refresh_array(current: Recorder, array: Any) -> None:
+    """Take over what plain NumPy has written into the memory of an array that the recording has written."""
+    change = current.memories.written.get(id(root_of(array)))
+    if change is not None and id(change.data) in current.memories.ndarrays:
+        _refresh(current, change.data)
 
 
 def lift_with(lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]) -> None:
@@ -406,6 +415,9 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             _array_class._wrap(as_data(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
+    if current.memories.ndarrays:
+        for array in arrays:
+            _refresh_array(current, array)
     if current.memories.has_private and _are_private(arrays):
         return _private(op, arrays, params, current)
     builder = current.builder

@@ -325,13 +325,27 @@ def _show(change: Change, root: Any, current: Any) -> None:
         current.plain_numbers.setdefault(root._value, note)
 
 
+def watch(array: Any, current: Any) -> None:
+    """Begin to follow the memory of an ndarray, through an array around it that the recording may write."""
+    root = root_of(array)
+    _begin(root, current)
+    current.memories.ndarrays.setdefault(id(root._data), (root._data, root._data.copy()))
+
+
 def _refresh(current: Any, data: Any) -> None:
     """Take over what plain NumPy has written into memory that the recording writes and `data` shows a part of."""
     memories = current.memories
     for memory, _ in memories.ndarrays.values():
         root = next(root for root, changed in memories.changed if changed is memory)
-        if may_share_memory(memory, data) and memory.tobytes() != root._data.tobytes():
+        if may_share_memory(memory, data) and not _are_equal(memory, root._data):
             _take_over(current, root, memory)
+
+
+def _are_equal(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether arrays of one size and dtype have the same bytes."""
+    if x.flags.c_contiguous and y.flags.c_contiguous and x.size:
+        return x.data.cast("B") == y.data.cast("B")
+    return x.tobytes() == y.tobytes()
 
 
 def _take_over(current: Any, root: Any, memory: np.ndarray) -> None:
