@@ -133,6 +133,11 @@ class CapturedState(State):
         largest: np.ndarray | None = max(holders, key=lambda x: (x.size, x is array), default=None)
         return largest
 
+    def stored(self, array: np.ndarray) -> None:
+        """Note that plain NumPy will write elements of an ndarray, by the code that the user is at."""
+        if self._snapshot is not None and (holder := self.holder(array)) is not None:
+            self._snapshot.change(holder, user_place())
+
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""
         self._through.append(array)

@@ -86,7 +86,9 @@ def watched(array: np.ndarray) -> Any:
     current = recorder.thread.recorder
     if any(may_share_memory(array, data) for _, data in current.memories.sources):
         return None
-    if current.state.holder(array) is not array or current.written(array) is not None:
+    holder = current.state.holder(array)
+    if holder is not array or current.written(array) is not None:
+        current.state.shows(holder)  # so that a replay is told when it shares memory no longer
         return None
     result = around(array)
     if result is not None:

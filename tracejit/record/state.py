@@ -105,6 +105,9 @@ class State:
         """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""
         return None
 
+    def stored(self, array: np.ndarray) -> None:
+        """Note that plain NumPy will write elements of an ndarray, by the code that the user is at."""
+
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""
 

@@ -81,6 +81,8 @@ def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
         with monitor.paused():
             if _answers["setitem"](array, key, value):
                 return
+    if current is not None and current.accelerating:
+        current.state.stored(array)
     _WRITES.original(array, key, value)
 
 

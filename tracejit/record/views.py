@@ -304,10 +304,18 @@ def _write(array: Any, new: Any, current: Any) -> None:
         _set(child, values.pop(), data, current)
     _renew(memories, root, set(map(id, path)))
     change = memories.written.get(id(root))
-    if change is not None and id(change.data) in current.ndarrays:
+    if change is not None and _is_seen(change.data, current):
         _show(change, root, current)
     if was_private and not root._data.ndim:  # still an array, not a number
         memories.link(root, recorder.wrap(root._data, root._format, root._value), None, {})
+
+
+def _is_seen(data: Any, current: Any) -> bool:
+    """Return whether plain NumPy may read the memory of a captured array before the recording has ended."""
+    if isinstance(data, OnDevice):
+        return False
+    is_known = id(data) in current.memories.ndarrays or id(data) in current.ndarrays
+    return is_known or not current.accelerating or current.state.holder(data) is not None
 
 
 def _show(change: Change, root: Any, current: Any) -> None:
@@ -329,7 +337,10 @@ def watch(array: Any, current: Any) -> None:
     """Begin to follow the memory of an ndarray, through an array around it that the recording may write."""
     root = root_of(array)
     _begin(root, current)
-    current.memories.ndarrays.setdefault(id(root._data), (root._data, root._data.copy()))
+    data = root._data
+    current.memories.ndarrays.setdefault(id(data), (data, data.copy()))
+    root._data = _empty(data)  # what the recording knows, beside what is there
+    np.copyto(root._data, data)
 
 
 def _refresh(current: Any, data: Any) -> None:

@@ -177,7 +177,8 @@ class Collector:
             return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
         if id(leaf) in self._reachable:
             return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects), format)
-        if id(root) in self._reachable and not self._is_traced(root):
+        is_captured = not self._is_traced(root) or id(root) in self._recorder.memories.written
+        if id(root) in self._reachable and is_captured:
             return StoredLeaf(
                 OBJECT, self._number(OBJECT, root, self.stores.objects), format, self._views(leaf)
             )
