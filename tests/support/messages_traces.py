@@ -133,7 +133,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: refused(changes_an_ndarray()),
         NotAcceleratedWarning,
         "changes_an_ndarray.<locals>.smoothed runs uncompiled for these arguments: it changes closure "
-        "mean, which it also reads at <place>. A replay would not change it. Make it a dlarray before the first "
+        "mean, which it also reads at <place>. A replay would not read it again. Make it a dlarray before the first "
         "call (mean = tj.dlarray(mean)), so that its operations are recorded, or pass it as an argument and return "
         "its new value.",
     ),

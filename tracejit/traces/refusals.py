@@ -72,16 +72,12 @@ def own_change(change: OwnChange) -> Refusal:
         )
     array = change.name.rpartition(" ")[2]
     remedy = (
-        f"Make it a dlarray before the first call ({array} = tj.dlarray({array})), so that its operations are "
-        "recorded, or pass it as an argument and return its new value"
+        f"a replay would not read it again. Make it a dlarray before the first call ({array} = tj.dlarray({array})), "
+        "so that its operations are recorded, or pass it as an argument and return its new value"
         if change.is_ndarray
-        else "Pass it as an argument and return its new value, or change it outside"
+        else "a replay would not change it. Pass it as an argument and return its new value, or change it outside"
     )
-    return Refusal(
-        f"it changes {change.name}, which it also reads",
-        change.where,
-        f"a replay would not change it. {remedy}",
-    )
+    return Refusal(f"it changes {change.name}, which it also reads", change.where, remedy)
 
 
 def moving(guard: Any) -> Refusal:
