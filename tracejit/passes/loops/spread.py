@@ -31,7 +31,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.kept_values import kept_words
+from tracejit.passes.loops.kept_values import registers
 from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
 from tracejit.passes.loops.nest import (
     IN_PLACE,
@@ -64,11 +64,15 @@ MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each
 ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
 # Elements of a row that a thread of a block keeps in registers, in vectors and one by one.
-KEPT_WIDE, KEPT_NARROW = 16, 8
+KEPT_WIDE, KEPT_NARROW = (16, 8), (8, 4)
 REGISTERS = {256: 255, 512: 128}  # of a thread, by the most threads of a block: a multiprocessor has 65536
-SPARE = 64  # registers for all but the elements that are kept
-_ADDRESSES = 32  # registers more where elements are loaded one by one
+# Registers of a thread of a group. It exchanges by calls, which leave it fewer (Note [calls of a GPU] in
+# compile/device_arithmetic.py), and has no size to scale places by.
+GROUP_REGISTERS = 192
+_PLACES_OF_GROUP = 3  # registers for each element that is loaded alone
+LEAST_PIECE = 128  # elements of the smallest piece of a row that a group keeps
 LONG_ROW_THREADS = 512  # of a block whose passes read a row again
+_AGAIN_WIDE, _AGAIN_NARROW = 16, 4  # elements of such a row that a thread has at a time
 
 ALONE, ELEMENTS, ROWS, BLOCKS, THREADS, COLUMNS = "alone", "elements", "rows", "blocks", "threads", "columns"
 BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
@@ -84,8 +88,9 @@ class Spread(NamedTuple):
                 after the other; FOLDED are numbers that threads keep in registers, and groups combine into their copies
                 in the end
     kept        the writes that hold one row at a time, in registers; None if the elements of rows are not kept there
-    pieces      how many pieces of MOST_KEPT elements each row is cut into
+    pieces      how many pieces each row is cut into
     threads     of a block
+    piece       how many elements a piece has, a power of two
     """
 
     nest: Nest
@@ -95,6 +100,7 @@ class Spread(NamedTuple):
     kept: frozenset[int] | None = None
     pieces: int = 1
     threads: int = BLOCK
+    piece: int = MOST_KEPT
 
     @property
     def teams(self) -> int:
@@ -211,7 +217,9 @@ def _are_enough(launch: Spread, by_thread: Spread) -> bool:
     """Return whether a launch on copies keeps a device as busy as one in which a thread computes each element."""
     if launch.form == ALONE:
         return False
-    width = 1 if launch.pieces == 1 else MOST_KEPT // GROUP  # elements that a thread has on their way at once
+    width = (
+        1 if launch.pieces == 1 else launch.piece // GROUP
+    )  # elements that a thread has on their way at once
     return launch.blocks * launch.threads // BLOCK * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
 
 
@@ -343,8 +351,11 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         copies[k] = FOLDED if _is_one_number(nest, k) else BY_GROUP if is_own else BY_THREAD
     scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
     pieces = _pieces(nest, split)
-    if not pieces and math.prod(inner) > MOST_KEPT:
+    is_long = not pieces and math.prod(inner) > MOST_KEPT
+    if is_long or (pieces == 1 and not _keeps_by_group(nest, copies, scratch, MOST_KEPT, GROUP_REGISTERS)):
         return _by_blocks(nest, sums, copies, scratch)
+    piece = MOST_KEPT if pieces < 2 else _piece(nest, copies, scratch)
+    pieces = pieces and -(-math.prod(inner) // piece)
     if not pieces:
         copies |= dict.fromkeys(scratch, BY_GROUP)
     groups = rows
@@ -359,24 +370,21 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         return _with_copies(Spread(nest, ROWS, _blocks_of_groups(groups, bool(copies)), copies), sums)
     blocks = _blocks_of_groups(groups * pieces, bool(copies))
     blocks = -(-blocks // pieces) * pieces  # groups of all pieces take the same rows
-    return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces), sums)
+    return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces, piece=piece), sums)
 
 
 def _by_blocks(
     nest: Nest, sums: Mapping[int, Accumulate], copies: dict[int, str], scratch: set[int]
 ) -> list[Spread]:
     """Return the launches of a nest whose long rows blocks take in turn."""
-    split = nest.split or 0
-    length = math.prod(nest.extents[split:])
-    is_narrow = length % WIDE != 0 or len({access.dtype for access in (*nest.reads, *nest.writes)}) > 1
-    own, spare = (KEPT_NARROW, SPARE + _ADDRESSES) if is_narrow else (KEPT_WIDE, SPARE)
-    threads = -(-length // (own * GROUP)) * GROUP
-    registers = next((count for most, count in REGISTERS.items() if threads <= most), 0)
-    are_kept = kept_words(nest, split, scratch) * own + spare <= registers
-    if not are_kept or not _lies_as_one_axis(nest, split):
+    threads = _threads_that_keep(nest, copies, scratch)
+    are_kept = threads is not None
+    if threads is None:
         copies |= dict.fromkeys(scratch, BY_GROUP)
-        scratch, are_kept, threads = set(), False, LONG_ROW_THREADS
-    blocks = math.prod(nest.extents[:split])
+        scratch = set()
+        at_a_time = GROUP * (_AGAIN_WIDE if _are_wide(nest) else _AGAIN_NARROW)
+        threads = min(-(-_length(nest) // at_a_time) * GROUP, LONG_ROW_THREADS)
+    blocks = math.prod(nest.extents[: nest.split or 0])
     for k, kind in copies.items():
         if kind != FOLDED:
             copy_size = max(1, nest.writes[k].root.aval.size) * (threads if kind == BY_THREAD else 1)
@@ -386,6 +394,53 @@ def _by_blocks(
     blocks = min(blocks, max(1, MOST_BLOCKS * BLOCK // threads) if copies else MOST_TURNS)
     kept = frozenset(scratch) if are_kept else None
     return _with_copies(Spread(nest, BLOCKS, blocks, copies, kept, threads=threads), sums)
+
+
+def _threads_that_keep(nest: Nest, copies: Mapping[int, str], scratch: set[int]) -> int | None:
+    """Return the threads of a block that keeps a row in registers; None if it has too few registers."""
+    split, is_wide = nest.split or 0, _are_wide(nest)
+    if not _lies_as_one_axis(nest, split):
+        return None
+    for own in KEPT_WIDE if is_wide else KEPT_NARROW:
+        threads = -(-_length(nest) // (own * GROUP)) * GROUP
+        most = next((count for most, count in REGISTERS.items() if threads <= most), 0)
+        if registers(nest, split, scratch, _row_sums(copies), own, is_wide) <= most:
+            return threads
+    return None
+
+
+def _keeps_by_group(
+    nest: Nest, copies: Mapping[int, str], scratch: set[int], elements: int, most: int
+) -> bool:
+    """Return whether the threads of a group have registers for a row, or a piece of it."""
+    is_wide = _are_wide(nest)
+    own = 1 << (-(-min(_length(nest), elements) // GROUP) - 1).bit_length()
+    places = 0 if is_wide else _PLACES_OF_GROUP * own
+    return registers(nest, nest.split or 0, scratch, _row_sums(copies), own, is_wide) + places <= most
+
+
+def _piece(nest: Nest, copies: Mapping[int, str], scratch: set[int]) -> int:
+    """Return how many elements of a long row a group keeps, a power of two."""
+    piece, most = MOST_KEPT, max(REGISTERS.values())
+    while piece > LEAST_PIECE and not _keeps_by_group(nest, copies, scratch, piece, most):
+        piece //= 2
+    return piece
+
+
+def _row_sums(copies: Mapping[int, str]) -> set[int]:
+    """Return the writes that are sums over rows, with an element for each of the row's."""
+    return {write for write, kind in copies.items() if kind != FOLDED}
+
+
+def _are_wide(nest: Nest) -> bool:
+    """Return whether vectors may hold the elements of a row: there are whole ones, and one dtype."""
+    dtypes = {access.dtype for access in (*nest.reads, *nest.writes)}
+    return _length(nest) % WIDE == 0 and len(dtypes) == 1
+
+
+def _length(nest: Nest) -> int:
+    """Return how many elements a row has."""
+    return math.prod(nest.extents[nest.split or 0 :])
 
 
 def _blocks_of_groups(groups: int, has_copies: bool) -> int:
