@@ -18,6 +18,7 @@ from tracejit.codegen.loop_order import LoopOrder, joined
 from tracejit.codegen.names import INDENT
 from tracejit.codegen.nest import Binding, Emitted, Hoisted
 from tracejit.ir import Node
+from tracejit.passes.loops.kept_values import GROUP, WIDE
 from tracejit.passes.loops.nest import (
     Accumulate,
     Compute,
@@ -28,7 +29,7 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
-from tracejit.passes.loops.spread import BY_GROUP, FOLDED, GROUP, WIDE, Spread
+from tracejit.passes.loops.spread import BY_GROUP, FOLDED, Spread
 from tracejit.passes.loops.vector_forms import has_vector_form
 
 

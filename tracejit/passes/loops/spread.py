@@ -9,9 +9,10 @@ share it:
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
   neighbours read neighbouring memory, and combine what each of them has folded. If rows are not too long, each thread
   keeps its elements in registers from one pass over the row to the next, and its sums from row to row.
-- Rows that are too long for that are taken in turn by blocks. The threads of a block do the same, and combine the folds
-  of their groups in shared memory. Such rows are kept in registers too where a multiprocessor has enough of them, up to
-  8192 elements. For longer rows, each pass reads the row again.
+- Rows that are too long for that, or for which a group has too few registers, are taken in turn by blocks. The threads
+  of a block do the same, and combine the folds of their groups in shared memory. Such rows are kept in registers too
+  where a multiprocessor has enough (Note [registers of rows] in kept_values.py), up to 8192 elements. For longer rows,
+  each pass reads the row again.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
   each row. A sum over everything is kept by each thread in a register, and combined by its group at the end. One more
   launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
@@ -31,7 +32,17 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.kept_values import registers
+from tracejit.passes.loops.kept_values import (
+    GROUP,
+    MOST_KEPT,
+    WIDE,
+    are_wide,
+    keeps_by_group,
+    lies_as_one_axis,
+    piece_of,
+    row_length,
+    threads_that_keep,
+)
 from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
 from tracejit.passes.loops.nest import (
     IN_PLACE,
@@ -47,9 +58,7 @@ from tracejit.passes.loops.nest import (
 from tracejit.program import ALIGNMENT
 from tracejit.util.named_tuples import NamedTuple
 
-GROUP = 32  # threads that take each step together
 BLOCK = 128  # threads of a block
-WIDE = 4  # neighbours that a thread takes at once
 MOST_BLOCKS = (
     2048  # more do not run at the same time on any device, so that groups have no more copies of a sum
 )
@@ -59,20 +68,11 @@ MOST_TURNS = (
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
-MOST_KEPT = 1024  # elements of a row, or a piece of it, that a group keeps in registers
 MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
 ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
-# Elements of a row that a thread of a block keeps in registers, in vectors and one by one.
-KEPT_WIDE, KEPT_NARROW = (16, 8), (8, 4)
-REGISTERS = {256: 255, 512: 128}  # of a thread, by the most threads of a block: a multiprocessor has 65536
-# Registers of a thread of a group. It exchanges by calls, which leave it fewer (Note [calls of a GPU] in
-# compile/device_arithmetic.py), and has no size to scale places by.
-GROUP_REGISTERS = 192
-_PLACES_OF_GROUP = 3  # registers for each element that is loaded alone
-LEAST_PIECE = 128  # elements of the smallest piece of a row that a group keeps
 LONG_ROW_THREADS = 512  # of a block whose passes read a row again
-_AGAIN_WIDE, _AGAIN_NARROW = 16, 4  # elements of such a row that a thread has at a time
+_AGAIN_WIDE, _AGAIN_NARROW = 8, 4  # elements of such a row that a thread has at a time, or more
 
 ALONE, ELEMENTS, ROWS, BLOCKS, THREADS, COLUMNS = "alone", "elements", "rows", "blocks", "threads", "columns"
 BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
@@ -352,9 +352,9 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
     scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
     pieces = _pieces(nest, split)
     is_long = not pieces and math.prod(inner) > MOST_KEPT
-    if is_long or (pieces == 1 and not _keeps_by_group(nest, copies, scratch, MOST_KEPT, GROUP_REGISTERS)):
+    if is_long or (pieces == 1 and not keeps_by_group(nest, scratch, _row_sums(copies))):
         return _by_blocks(nest, sums, copies, scratch)
-    piece = MOST_KEPT if pieces < 2 else _piece(nest, copies, scratch)
+    piece = MOST_KEPT if pieces < 2 else piece_of(nest, scratch, _row_sums(copies))
     pieces = pieces and -(-math.prod(inner) // piece)
     if not pieces:
         copies |= dict.fromkeys(scratch, BY_GROUP)
@@ -377,13 +377,13 @@ def _by_blocks(
     nest: Nest, sums: Mapping[int, Accumulate], copies: dict[int, str], scratch: set[int]
 ) -> list[Spread]:
     """Return the launches of a nest whose long rows blocks take in turn."""
-    threads = _threads_that_keep(nest, copies, scratch)
+    threads = threads_that_keep(nest, scratch, _row_sums(copies))
     are_kept = threads is not None
     if threads is None:
         copies |= dict.fromkeys(scratch, BY_GROUP)
         scratch = set()
-        at_a_time = GROUP * (_AGAIN_WIDE if _are_wide(nest) else _AGAIN_NARROW)
-        threads = min(-(-_length(nest) // at_a_time) * GROUP, LONG_ROW_THREADS)
+        at_a_time = GROUP * (_AGAIN_WIDE if are_wide(nest) else _AGAIN_NARROW)
+        threads = min(-(-row_length(nest) // at_a_time) * GROUP, LONG_ROW_THREADS)
     blocks = math.prod(nest.extents[: nest.split or 0])
     for k, kind in copies.items():
         if kind != FOLDED:
@@ -396,51 +396,9 @@ def _by_blocks(
     return _with_copies(Spread(nest, BLOCKS, blocks, copies, kept, threads=threads), sums)
 
 
-def _threads_that_keep(nest: Nest, copies: Mapping[int, str], scratch: set[int]) -> int | None:
-    """Return the threads of a block that keeps a row in registers; None if it has too few registers."""
-    split, is_wide = nest.split or 0, _are_wide(nest)
-    if not _lies_as_one_axis(nest, split):
-        return None
-    for own in KEPT_WIDE if is_wide else KEPT_NARROW:
-        threads = -(-_length(nest) // (own * GROUP)) * GROUP
-        most = next((count for most, count in REGISTERS.items() if threads <= most), 0)
-        if registers(nest, split, scratch, _row_sums(copies), own, is_wide) <= most:
-            return threads
-    return None
-
-
-def _keeps_by_group(
-    nest: Nest, copies: Mapping[int, str], scratch: set[int], elements: int, most: int
-) -> bool:
-    """Return whether the threads of a group have registers for a row, or a piece of it."""
-    is_wide = _are_wide(nest)
-    own = 1 << (-(-min(_length(nest), elements) // GROUP) - 1).bit_length()
-    places = 0 if is_wide else _PLACES_OF_GROUP * own
-    return registers(nest, nest.split or 0, scratch, _row_sums(copies), own, is_wide) + places <= most
-
-
-def _piece(nest: Nest, copies: Mapping[int, str], scratch: set[int]) -> int:
-    """Return how many elements of a long row a group keeps, a power of two."""
-    piece, most = MOST_KEPT, max(REGISTERS.values())
-    while piece > LEAST_PIECE and not _keeps_by_group(nest, copies, scratch, piece, most):
-        piece //= 2
-    return piece
-
-
 def _row_sums(copies: Mapping[int, str]) -> set[int]:
     """Return the writes that are sums over rows, with an element for each of the row's."""
     return {write for write, kind in copies.items() if kind != FOLDED}
-
-
-def _are_wide(nest: Nest) -> bool:
-    """Return whether vectors may hold the elements of a row: there are whole ones, and one dtype."""
-    dtypes = {access.dtype for access in (*nest.reads, *nest.writes)}
-    return _length(nest) % WIDE == 0 and len(dtypes) == 1
-
-
-def _length(nest: Nest) -> int:
-    """Return how many elements a row has."""
-    return math.prod(nest.extents[nest.split or 0 :])
 
 
 def _blocks_of_groups(groups: int, has_copies: bool) -> int:
@@ -451,20 +409,11 @@ def _blocks_of_groups(groups: int, has_copies: bool) -> int:
 def _pieces(nest: Nest, split: int) -> int:
     """Return how many pieces of rows groups keep in registers; 0 if they do not."""
     lengths = nest.extents[split:]
-    if not lengths or not _lies_as_one_axis(nest, split):
+    if not lengths or not lies_as_one_axis(nest, split):
         return 0
     pieces = -(-math.prod(lengths) // MOST_KEPT)
     has_rows = any(nest.row) or len(nest.full) != 1  # what is computed for each row needs all of it
     return 0 if pieces > 1 and has_rows else pieces
-
-
-def _lies_as_one_axis(nest: Nest, split: int) -> bool:
-    """Return whether the elements of a row lie in all memory as those of one axis do."""
-    return all(
-        access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
-        for access in (*nest.reads, *nest.writes)
-        for axis in range(split, len(nest.extents) - 1)
-    )
 
 
 def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]:
