@@ -75,7 +75,7 @@ def test_a_block_has_the_threads_that_its_row_takes(columns: int, threads: int) 
     [
         ("float32", 128, 128), ("float32", 256, 128), ("float32", 1024, 64), ("float32", 2048, 128),
         ("float64", 128, 128), ("float64", 256, 32), ("float64", 1024, 128), ("float64", 2048, 256),
-        ("float64", 4096, 256), ("float64", 1027, 288),
+        ("float64", 4096, 256), ("float64", 1027, 160), ("float64", 2051, 256), ("float32", 8192, 512),
     ],
 )  # fmt: skip
 def test_a_thread_has_as_many_elements_as_it_has_registers_for(

@@ -71,7 +71,7 @@ ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
 MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
 ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
-LONG_ROW_THREADS = 512  # of a block whose passes read a row again
+LONG_ROW_BYTES = 2048  # of an element for each thread of a block whose passes read a row again
 _AGAIN_WIDE, _AGAIN_NARROW = 8, 4  # elements of such a row that a thread has at a time, or more
 
 ALONE, ELEMENTS, ROWS, BLOCKS, THREADS, COLUMNS = "alone", "elements", "rows", "blocks", "threads", "columns"
@@ -382,8 +382,7 @@ def _by_blocks(
     if threads is None:
         copies |= dict.fromkeys(scratch, BY_GROUP)
         scratch = set()
-        at_a_time = GROUP * (_AGAIN_WIDE if are_wide(nest) else _AGAIN_NARROW)
-        threads = min(-(-row_length(nest) // at_a_time) * GROUP, LONG_ROW_THREADS)
+        threads = _threads_that_read_again(nest)
     blocks = math.prod(nest.extents[: nest.split or 0])
     for k, kind in copies.items():
         if kind != FOLDED:
@@ -394,6 +393,13 @@ def _by_blocks(
     blocks = min(blocks, max(1, MOST_BLOCKS * BLOCK // threads) if copies else MOST_TURNS)
     kept = frozenset(scratch) if are_kept else None
     return _with_copies(Spread(nest, BLOCKS, blocks, copies, kept, threads=threads), sums)
+
+
+def _threads_that_read_again(nest: Nest) -> int:
+    """Return the threads of a block whose passes read a row again: fewer of large elements, which take registers."""
+    most = LONG_ROW_BYTES // max(4, *[access.dtype.itemsize for access in (*nest.reads, *nest.writes)])
+    at_a_time = GROUP * (_AGAIN_WIDE if are_wide(nest) else _AGAIN_NARROW)
+    return min(-(-row_length(nest) // at_a_time) * GROUP, most)
 
 
 def _row_sums(copies: Mapping[int, str]) -> set[int]:
