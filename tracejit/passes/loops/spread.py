@@ -24,7 +24,7 @@ share it:
 """
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tracejit.aval import Aval
@@ -43,7 +43,7 @@ from tracejit.passes.loops.kept_values import (
     row_length,
     threads_that_keep,
 )
-from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
+from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch
 from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
@@ -55,7 +55,6 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
-from tracejit.program import ALIGNMENT
 from tracejit.util.named_tuples import NamedTuple
 
 BLOCK = 128  # threads of a block
@@ -133,33 +132,6 @@ class SpreadLaunch(NamedTuple):
 
 
 DeviceLaunch = SpreadLaunch | KernelLaunch | LoopLaunch
-
-
-def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[DeviceLaunch]:
-    """Return launches for a device.
-
-    Args:
-        launches: of nests and of kernels.
-        external: the roots that are inputs or outputs of the program.
-    """
-    result: list[DeviceLaunch] = []
-    for launch in launches:
-        if isinstance(launch, LoopLaunch):
-            result.append(_with_flag(launch))
-            continue
-        if isinstance(launch, KernelLaunch):
-            result.append(launch)
-            continue
-        writes = launch.nest.writes
-        is_scratch = {a.root for a in writes if a.root.node is None and a.root not in external}
-        result += map(SpreadLaunch, spread(launch.nest, is_scratch))
-    return result
-
-
-def _with_flag(launch: LoopLaunch) -> LoopLaunch:
-    """Return a loop whose scratch memory has room for a bool behind that of its body."""
-    size = launch.body.arena_bytes + ALIGNMENT
-    return launch._replace(scratch=Value(Aval((size,), None, launch.scratch.dtype), None))
 
 
 def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
