@@ -33,7 +33,7 @@ while team < teams:
         place = other if other < place else place
         step = index(step >> 1)
     if lane() == 0:
-        found[team] = place
+        found[team] = place if place < n else i64(missing)
     team = index(team + groups())
 """
 
@@ -43,6 +43,12 @@ def emit_first_places(launch: KernelLaunch) -> tuple[Emitted, Grid]:
     rows, n, pieces = launch.numbers
     x, best, found = launch.pointers
     teams = rows * pieces
-    numbers = {"rows": rows, "n": n, "apart": pieces * GROUP, "teams": teams}
+    numbers = {
+        "rows": rows,
+        "n": n,
+        "apart": pieces * GROUP,
+        "teams": teams,
+        "missing": 0 if pieces == 1 else n,
+    }
     kernel = emitted("first_places", _TEXT, x.dtype, numbers, {"x": x, "best": best}, {"found": found})
     return kernel, Grid(min(-(-teams * GROUP // BLOCK), MOST_TURNS), BLOCK)
