@@ -193,7 +193,7 @@ def device_stages(
     """
     # Imported here, because few programs run on a device.
     from tracejit.codegen.device.emit import emit_for_device
-    from tracejit.passes.loops.spread import spread_launches
+    from tracejit.passes.loops.device_launches import spread_launches
 
     simplified = _simplified(graph, writes, for_device=True)
     fused = fuse(simplified, _strided(simplified, layouts))

@@ -97,7 +97,7 @@ class Term:
     def over(self, other: "Term") -> "Term":
         """Return the quotient, where neither it nor the divisor is near the ends of the range.
 
-        A GPU divides such numbers by fewer instructions (compile/device_division.py). A flag that means nothing
+        A GPU divides such numbers by fewer instructions (compile/device_arithmetic.py). A flag that means nothing
         else for a division marks them.
         """
         return self.like(self.builder.fdiv(self.value, self._operand(other), flags=("contract",)))

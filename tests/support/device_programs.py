@@ -78,6 +78,28 @@ def weighted(x: Any, scale: Any) -> tuple[Any, ...]:
     return (y, *tj.dlgradient(loss, x, scale))
 
 
+def by_root_mean_square(x: Any, scale: Any) -> tuple[Any, ...]:
+    y = x / tj.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5) * scale
+    loss = (y**3).mean()
+    return (y, *tj.dlgradient(loss, x, scale))
+
+
+def towards(x: Any, scale: Any, offset: Any, target: Any) -> tuple[Any, ...]:
+    """Return a loss of what is normalised, with a residual and an activation."""
+    z = x + target
+    centred = z - z.mean(axis=1, keepdims=True)
+    y = scale * centred / tj.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5) + offset
+    loss = ((y * tj.sigmoid(1.702 * y) - target) ** 2).mean()
+    return (loss, *tj.dlgradient(loss, x, scale, offset, target))
+
+
+def in_groups(x: Any, scale: Any, offset: Any) -> tuple[Any, ...]:
+    centred = x - x.mean(axis=(2, 3), keepdims=True)
+    y = centred / tj.sqrt((centred * centred).mean(axis=(2, 3), keepdims=True) + 1e-5) * scale + offset
+    loss = (y**3).mean()
+    return (y, *tj.dlgradient(loss, x, scale, offset))
+
+
 def folded(x: Any) -> tuple[Any, ...]:
     return (x.sum(axis=1), x.max(axis=1), (x > 0).all(axis=1), (x * x).sum(), x.sum(axis=0))
 
@@ -94,6 +116,9 @@ LONG_ROWS: dict[str, tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...]
     "softmax of one row": (squashed, ((1500,),)),
     "norm": (affine, ((7, 1100), (1100,), (1100,))),
     "norm, no vectors": (affine, ((3, 2003), (2003,), (2003,))),
+    "root mean square": (by_root_mean_square, ((5, 1032), (1032,))),
+    "residual": (towards, ((3, 1048), (1048,), (1048,), (3, 1048))),
+    "groups": (in_groups, ((2, 3, 5, 260), (3, 5, 1), (3, 5, 1))),
     "loss": (classified, ((4, 2052),)),
     "labels": (with_labels, ((3, 1032), (3, 1032))),
     "weights": (weighted, ((3, 1036), (1036,))),
@@ -103,3 +128,9 @@ LONG_ROWS: dict[str, tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...]
     "no rows": (squashed, ((0, 1300),)),
 }
 """Functions of rows that blocks take, by name."""
+FULL_ROWS: dict[str, tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = {
+    name: (function, tuple([(*shape[:-1], 1000) for shape in shapes]))
+    for name, (function, shapes) in LONG_ROWS.items()
+    if name in ("norm", "root mean square", "residual", "labels", "weights", "softmax")
+}
+"""Functions of rows of which a group has too many elements for its registers, if they are float64."""

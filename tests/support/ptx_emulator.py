@@ -621,15 +621,28 @@ class _Run:
         if instruction.modifiers[0] == "rn":
             self.compute(instruction)
             return
-        if instruction.modifiers != ("approx", "ftz", "f32"):
+        self.approximate(instruction, lambda x: 1 / x)
+
+    def do_rsqrt(self, instruction: Instruction) -> None:
+        self.approximate(instruction, lambda x: 1 / np.sqrt(x))
+
+    def approximate(self, instruction: Instruction, function: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Run an instruction whose result is not exact, as that of a GPU: every other one is the number above.
+
+        Of numbers of 64 bits it reads and writes the upper half.
+        """
+        *modifiers, kind = instruction.modifiers
+        if modifiers != ["approx", "ftz"]:
             raise PtxError("not known")
         target, source = instruction.operands
-        x = self.value(source, "f32")
-        x = np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x)
-        exact = np.float32(1) / x
-        # Not exact, as that of a GPU: every other result is the number above.
-        is_odd = (x.view(np.uint32) & 1).astype(bool) & np.isfinite(exact) & (exact != 0)
-        self.set(target, np.where(is_odd, np.nextafter(exact, np.float32(np.inf)), exact))
+        x = self.value(source, kind)
+        word, unit = (np.uint32, 1) if kind == "f32" else (np.uint64, 1 << 32)
+        mask = word(~(unit - 1) & np.iinfo(word).max)
+        x = (x.view(word) & mask).view(x.dtype)
+        x = np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
+        exact = (function(x).view(word) & mask).view(x.dtype)
+        is_odd = (x.view(word) & word(unit)).astype(bool) & np.isfinite(exact) & (exact != 0)
+        self.set(target, np.where(is_odd, (exact.view(word) + word(unit)).view(x.dtype), exact))
 
     def do_shf(self, instruction: Instruction) -> None:
         side, mode, _ = instruction.modifiers

@@ -20,7 +20,7 @@ from numba.core import types
 
 from tracejit.compile import numba_target
 from tracejit.compile.capability import PTX_VERSIONS, Capability
-from tracejit.compile.device_division import quotient_functions, with_short_divisions
+from tracejit.compile.device_arithmetic import arithmetic_functions, with_own_arithmetic
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.device import circular, libm
@@ -105,13 +105,13 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
     texts = [_in_global_memory(_FOR_VECTORS.sub("", text)) for text in lowered.texts]
     for name in sorted(lowered.declares & _LIBM.keys()):
         texts += _libm(name)
-    module, *others = modules = [llvm.parse_assembly(with_short_divisions(text), context) for text in texts]
+    module, *others = modules = [llvm.parse_assembly(with_own_arithmetic(text), context) for text in texts]
     for function in (function for each in modules for function in each.functions):
         if not function.is_declaration and function.name != lowered.symbol:
             function.linkage = llvm.Linkage.weak_odr  # functions of Numba's are in several texts
     for other in others:
         module.link_in(other)
-    module.link_in(llvm.parse_assembly(quotient_functions(), context))
+    module.link_in(llvm.parse_assembly(arithmetic_functions(), context))
     name = lowered.symbol
     limit = next(iter(_LIMIT.findall("".join(texts))), "")  # of registers
     module.get_function(name).name = body = f"{name}_body"

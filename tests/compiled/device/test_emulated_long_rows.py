@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from device_cases import agree
-from device_programs import LONG_ROWS, squashed
+from device_programs import FULL_ROWS, LONG_ROWS, affine, squashed
 from llvm_texts import NEEDS_LLVM_22
 from on_device import EmulatedProgram, program_of
 from ptx_emulator import PtxError
 
 import tracejit as tj
-from tracejit.passes.loops import spread
+from tracejit.passes.loops import kept_values, spread
 from tracejit.program import Grid
 
 F32 = np.float32
@@ -21,11 +21,11 @@ pytestmark = NEEDS_LLVM_22
 
 
 @pytest.mark.parametrize("name", LONG_ROWS)
-@pytest.mark.parametrize("spare", [spread.SPARE, 1000])  # in registers, and read again by each pass
+@pytest.mark.parametrize("spare", [kept_values.SPARE, 1000])  # in registers, and read again by each pass
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.slow
 def test_long_rows(name: str, spare: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "SPARE", spare)
+    monkeypatch.setattr(kept_values, "SPARE", spare)
     function, shapes = LONG_ROWS[name]
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
@@ -33,12 +33,23 @@ def test_long_rows(name: str, spare: int, dtype: str, monkeypatch: pytest.Monkey
     agree(EmulatedProgram(program)(arrays), want, 2e-5 if dtype == "float32" else 1e-12)
 
 
+@pytest.mark.parametrize("name", FULL_ROWS)
+@pytest.mark.slow
+def test_rows_of_which_a_group_has_too_many_elements(name: str) -> None:
+    function, shapes = FULL_ROWS[name]
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape) for shape in shapes]
+    program, want = program_of(function, arrays)
+    assert any("thread_of_block" in row.kernel.text for row in program.rows)
+    agree(EmulatedProgram(program)(arrays), want, 1e-12)
+
+
 @pytest.mark.slow
 def test_blocks_take_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "MOST_BLOCKS", 2)
     monkeypatch.setattr(spread, "MOST_TURNS", 2)
     for name, spare in (("norm", 64), ("softmax", 64), ("norm", 1000), ("a fold alone", 64)):
-        monkeypatch.setattr(spread, "SPARE", spare)
+        monkeypatch.setattr(kept_values, "SPARE", spare)
         function, shapes = LONG_ROWS[name]
         arrays = [np.random.default_rng(0).standard_normal(shape).astype(F32) for shape in shapes]
         program, want = program_of(function, arrays)
@@ -57,6 +68,22 @@ def rows_of(function: Callable[..., tuple[Any, ...]], *shapes: tuple[int, ...]) 
 def test_a_block_has_the_threads_that_its_row_takes(columns: int, threads: int) -> None:
     (row,) = rows_of(lambda x: (tj.softmax(x, axis=1),), (3, columns))
     assert row.grid == Grid(3, threads)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "threads"),
+    [
+        ("float32", 128, 128), ("float32", 256, 128), ("float32", 1024, 64), ("float32", 2048, 128),
+        ("float64", 128, 128), ("float64", 256, 32), ("float64", 1024, 128), ("float64", 2048, 256),
+        ("float64", 4096, 256), ("float64", 1027, 160), ("float64", 2051, 256), ("float32", 8192, 512),
+    ],
+)  # fmt: skip
+def test_a_thread_has_as_many_elements_as_it_has_registers_for(
+    dtype: str, columns: int, threads: int
+) -> None:
+    arrays = [np.ones(shape, dtype) for shape in ((3, columns), (columns,), (columns,))]
+    row = program_of(affine, arrays)[0].rows[0]
+    assert row.grid is not None and row.grid.threads == threads
 
 
 def test_other_lengths_have_the_same_kernels() -> None:

@@ -24,7 +24,7 @@ from op_cases import draw, dtypes_of_cases, graph_of
 import tracejit as tj
 from tracejit.codegen.device import product_tiles
 from tracejit.compile import link
-from tracejit.compile.capability import Capability
+from tracejit.compile.capability import PTX_VERSIONS, Capability
 from tracejit.compile.device_target import ptx_of
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
@@ -32,7 +32,7 @@ from tracejit.passes.loops import convolution_parts
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel, Program
 
-CAPABILITIES = (Capability(8, 0), Capability(9, 0), Capability(10, 0), Capability(12, 0))
+CAPABILITIES = tuple([Capability(*version) for version in PTX_VERSIONS])
 CIRCULAR = re.compile("(sin|cos|tan)_")
 STACK_OF_HUGE_ANGLES = 168  # bytes, of which some are spilled registers: digits of a product with 2 / pi
 pytestmark = pytest.mark.skipif(
@@ -90,13 +90,14 @@ def test_golden_programs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", sweep([1028, 4095, 8192, 40_000], [1028, 2047, 4096, 4095, 8192, 8191, 40_000])
+    "columns",
+    sweep([1000, 1028, 4095, 8192], [256, 1000, 1023, 2047, 4096, 4095, 8192, 40_000]),
 )
 @pytest.mark.parametrize("name", [name for name, (_, shapes) in LONG_ROWS.items() if len(shapes[0]) == 2])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.slow
 def test_long_rows(name: str, columns: int, dtype: str) -> None:
-    """Blocks of many threads leave each of them few registers."""
+    """Rows are kept in registers where a thread has them, of which blocks of many threads leave each of them few."""
     function, shapes = LONG_ROWS[name]
     check(program_of(function, [np.ones((*shape[:-1], columns), dtype) for shape in shapes])[0])
 

@@ -23,9 +23,10 @@ from tracejit.codegen.nest import Emitted
 from tracejit.codegen.templates.attention import BACKWARD_NUMBERS, FORWARD_NUMBERS
 from tracejit.ops.attention import blocks_of as queries_and_keys
 from tracejit.ops.attention import room_of
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 

@@ -2,9 +2,9 @@
 """Emission of long rows, with a block of threads for each.
 
 Note [rows by blocks]
-A thread has 16 or 8 elements of a row at a time: the first ones of all threads lie side by side, then the second ones.
-What a block folds is combined in two stages. The threads of a group exchange their folds, and the first thread of each
-group puts the result into memory that the block shares. From there each group takes the results of all groups, and
+A thread has 16, 8 or 4 elements of a row at a time: the first ones of all threads lie side by side, then the second
+ones. What a block folds is combined in two stages. The threads of a group exchange their folds, and the first thread of
+each group puts the result into memory that the block shares. From there each group takes the results of all groups, and
 exchanges them again. So all threads have the same bits.
 
 Rows that a block can hold are kept in registers, as a group keeps short rows (Note [rows in registers]). The text says
@@ -18,11 +18,13 @@ from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Emitted, Hoisted
+from tracejit.passes.loops.kept_values import GROUP, REGISTERS
 from tracejit.passes.loops.nest import Accumulate, Line, RowFold
-from tracejit.passes.loops.spread import GROUP, REGISTERS, Spread
+from tracejit.passes.loops.spread import Spread
 
 _MOST_GROUPS = 32  # of a block
-_CHUNKS = 4  # elements or vectors that a thread has at a time where rows are not kept
+_CHUNKS = 4  # elements, or vectors of up to 16 bytes, that a thread has at a time where rows are not kept
+_VECTOR = 16  # bytes
 
 
 def emit_block_rows(spread: Spread) -> Emitted:
@@ -103,7 +105,9 @@ class _ByPieces(_KeptByBlock):
     """Writes passes over rows that are too long for registers, piece by piece."""
 
     def chunk_count(self) -> int:
-        return _CHUNKS
+        accesses = (*self.nest.reads, *self.nest.writes)
+        most = max(access.dtype.itemsize for access in accesses) * self.width
+        return _CHUNKS // -(-most // _VECTOR)
 
     def places(self) -> list[str]:
         return self.between()

@@ -29,9 +29,10 @@ from tracejit.codegen.device.convolution_tiles import emit_element_tiles, emit_w
 from tracejit.codegen.device.text import emitted, indented, sum_over_lanes, taken_apart
 from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.convolution_parts import fills_tiles, tile_of, tiles_of
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 
 POSITIONS = 4  # that a thread takes at once

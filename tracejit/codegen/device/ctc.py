@@ -11,8 +11,9 @@ each class adds the sum. So no number is written by two threads, and each sum ha
 
 from tracejit.codegen.device.text import emitted, indented
 from tracejit.codegen.nest import Emitted
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.passes.loops.launches import KernelLaunch
-from tracejit.passes.loops.spread import BLOCK, GROUP, blocks_of
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 
 _NUMBERS = ("first", "last", "batch", "steps", "classes", "most", "blank")

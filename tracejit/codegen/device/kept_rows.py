@@ -18,6 +18,7 @@ from tracejit.codegen.loop_order import LoopOrder, joined
 from tracejit.codegen.names import INDENT
 from tracejit.codegen.nest import Binding, Emitted, Hoisted
 from tracejit.ir import Node
+from tracejit.passes.loops.kept_values import GROUP, WIDE
 from tracejit.passes.loops.nest import (
     Accumulate,
     Compute,
@@ -28,7 +29,7 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
-from tracejit.passes.loops.spread import BY_GROUP, FOLDED, GROUP, MOST_KEPT, WIDE, Spread
+from tracejit.passes.loops.spread import BY_GROUP, FOLDED, Spread
 from tracejit.passes.loops.vector_forms import has_vector_form
 
 
@@ -83,7 +84,7 @@ class KeptRowEmitter(DeviceEmitter):
 
     def chunk_count(self) -> int:
         """Return how many elements or vectors a thread has at a time."""
-        n, step = min(self.order.extents[-1], MOST_KEPT), GROUP * self.width
+        n, step = min(self.order.extents[-1], self.spread.piece), GROUP * self.width
         return 1 << (-(-n // step) - 1).bit_length()
 
     def header_sizes(self) -> list[Binding]:
@@ -107,7 +108,7 @@ class KeptRowEmitter(DeviceEmitter):
         times = f" * {WIDE}" if self.width > 1 else ""
         lines = [f"column = index({self.team.member}{times})"]
         if self.spread.pieces > 1:
-            lines.append(f"column = index(column + remainder(group(), pieces) * {MOST_KEPT})")
+            lines.append(f"column = index(column + remainder(group(), pieces) * {self.spread.piece})")
         return lines + self.chunk_places()
 
     def chunk_places(self) -> list[str]:

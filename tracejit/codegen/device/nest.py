@@ -10,6 +10,7 @@ from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.ir import Node
+from tracejit.passes.loops.kept_values import GROUP, WIDE
 from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Nest, Reload, RowFold, Store
 from tracejit.passes.loops.spread import (
     ALONE,
@@ -18,10 +19,8 @@ from tracejit.passes.loops.spread import (
     BY_THREAD,
     ELEMENTS,
     FOLDED,
-    GROUP,
     ROWS,
     THREADS,
-    WIDE,
     Spread,
 )
 from tracejit.passes.loops.vector_forms import has_vector_form

@@ -21,8 +21,8 @@ elements, four at a time where all begin at multiples of four.
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.passes.loops.products import Matrices, Product
-from tracejit.passes.loops.spread import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 

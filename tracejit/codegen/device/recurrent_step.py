@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from tracejit.codegen.device.text import indented
 from tracejit.ops.recurrent import PANEL
-from tracejit.passes.loops.spread import GROUP
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.program import Grid
 from tracejit.util.named_tuples import NamedTuple
 

@@ -14,6 +14,7 @@ from tracejit.codegen.device.attention import emit_attention
 from tracejit.codegen.device.convolution import emit_convolution
 from tracejit.codegen.device.ctc import emit_ctc
 from tracejit.codegen.device.elements import emit_elements
+from tracejit.codegen.device.first_places import emit_first_places
 from tracejit.codegen.device.fourier import emit_fourier
 from tracejit.codegen.device.recurrent import emit_recurrent
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
@@ -117,6 +118,8 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     writer = _TEXTS.get(launch.name)
     if writer is not None:
         return writer(launch)
+    if launch.name == "first_places":
+        return [emit_first_places(launch)]
     of_elements = emit_elements(launch)
     if of_elements is not None:
         return of_elements

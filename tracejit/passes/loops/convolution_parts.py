@@ -12,9 +12,10 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import KernelCall
 from tracejit.passes.loops.builder import LaunchBuilder
+from tracejit.passes.loops.kept_values import GROUP
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.loops.spread import GROUP, MOST_COPIED, combination
+from tracejit.passes.loops.spread import MOST_COPIED, combination
 
 NAME = "convolution_weights"
 TILES = (1, 2, 4, 8)  # filters, or channels, that a thread may take at once

@@ -9,9 +9,10 @@ share it:
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
   neighbours read neighbouring memory, and combine what each of them has folded. If rows are not too long, each thread
   keeps its elements in registers from one pass over the row to the next, and its sums from row to row.
-- Rows that are too long for that are taken in turn by blocks. The threads of a block do the same, and combine the folds
-  of their groups in shared memory. Such rows are kept in registers too where a multiprocessor has enough of them, up to
-  8192 elements. For longer rows, each pass reads the row again.
+- Rows that are too long for that, or for which a group has too few registers, are taken in turn by blocks. The threads
+  of a block do the same, and combine the folds of their groups in shared memory. Such rows are kept in registers too
+  where a multiprocessor has enough (Note [registers of rows] in kept_values.py), up to 8192 elements. For longer rows,
+  each pass reads the row again.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
   each row. A sum over everything is kept by each thread in a register, and combined by its group at the end. One more
   launch combines the copies of groups, in an order that depends on sizes only, so a result is the same on every device.
@@ -23,7 +24,7 @@ share it:
 """
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tracejit.aval import Aval
@@ -31,8 +32,18 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.kept_values import kept_words
-from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
+from tracejit.passes.loops.kept_values import (
+    GROUP,
+    MOST_KEPT,
+    WIDE,
+    are_wide,
+    keeps_by_group,
+    lies_as_one_axis,
+    piece_of,
+    row_length,
+    threads_that_keep,
+)
+from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch
 from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
@@ -44,12 +55,9 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
-from tracejit.program import ALIGNMENT
 from tracejit.util.named_tuples import NamedTuple
 
-GROUP = 32  # threads that take each step together
 BLOCK = 128  # threads of a block
-WIDE = 4  # neighbours that a thread takes at once
 MOST_BLOCKS = (
     2048  # more do not run at the same time on any device, so that groups have no more copies of a sum
 )
@@ -59,16 +67,11 @@ MOST_TURNS = (
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
 ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
-MOST_KEPT = 1024  # elements of a row, or a piece of it, that a group keeps in registers
 MOST_COPIES = 2048  # of a sum over rows: groups that keep a device busy if each takes wide pieces of rows
 ENOUGH_BLOCKS = 512  # of sums: some for each multiprocessor
 COLUMN_THREADS = 1024  # of a block that combines copies
-# Elements of a row that a thread of a block keeps in registers, in vectors and one by one.
-KEPT_WIDE, KEPT_NARROW = 16, 8
-REGISTERS = {256: 255, 512: 128}  # of a thread, by the most threads of a block: a multiprocessor has 65536
-SPARE = 64  # registers for all but the elements that are kept
-_ADDRESSES = 32  # registers more where elements are loaded one by one
-LONG_ROW_THREADS = 512  # of a block whose passes read a row again
+LONG_ROW_BYTES = 2048  # of an element for each thread of a block whose passes read a row again
+_AGAIN_WIDE, _AGAIN_NARROW = 8, 4  # elements of such a row that a thread has at a time, or more
 
 ALONE, ELEMENTS, ROWS, BLOCKS, THREADS, COLUMNS = "alone", "elements", "rows", "blocks", "threads", "columns"
 BY_GROUP, BY_THREAD, FOLDED = "group", "thread", "folded"
@@ -84,8 +87,9 @@ class Spread(NamedTuple):
                 after the other; FOLDED are numbers that threads keep in registers, and groups combine into their copies
                 in the end
     kept        the writes that hold one row at a time, in registers; None if the elements of rows are not kept there
-    pieces      how many pieces of MOST_KEPT elements each row is cut into
+    pieces      how many pieces each row is cut into
     threads     of a block
+    piece       how many elements a piece has, a power of two
     """
 
     nest: Nest
@@ -95,6 +99,7 @@ class Spread(NamedTuple):
     kept: frozenset[int] | None = None
     pieces: int = 1
     threads: int = BLOCK
+    piece: int = MOST_KEPT
 
     @property
     def teams(self) -> int:
@@ -127,33 +132,6 @@ class SpreadLaunch(NamedTuple):
 
 
 DeviceLaunch = SpreadLaunch | KernelLaunch | LoopLaunch
-
-
-def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[DeviceLaunch]:
-    """Return launches for a device.
-
-    Args:
-        launches: of nests and of kernels.
-        external: the roots that are inputs or outputs of the program.
-    """
-    result: list[DeviceLaunch] = []
-    for launch in launches:
-        if isinstance(launch, LoopLaunch):
-            result.append(_with_flag(launch))
-            continue
-        if isinstance(launch, KernelLaunch):
-            result.append(launch)
-            continue
-        writes = launch.nest.writes
-        is_scratch = {a.root for a in writes if a.root.node is None and a.root not in external}
-        result += map(SpreadLaunch, spread(launch.nest, is_scratch))
-    return result
-
-
-def _with_flag(launch: LoopLaunch) -> LoopLaunch:
-    """Return a loop whose scratch memory has room for a bool behind that of its body."""
-    size = launch.body.arena_bytes + ALIGNMENT
-    return launch._replace(scratch=Value(Aval((size,), None, launch.scratch.dtype), None))
 
 
 def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
@@ -211,7 +189,9 @@ def _are_enough(launch: Spread, by_thread: Spread) -> bool:
     """Return whether a launch on copies keeps a device as busy as one in which a thread computes each element."""
     if launch.form == ALONE:
         return False
-    width = 1 if launch.pieces == 1 else MOST_KEPT // GROUP  # elements that a thread has on their way at once
+    width = (
+        1 if launch.pieces == 1 else launch.piece // GROUP
+    )  # elements that a thread has on their way at once
     return launch.blocks * launch.threads // BLOCK * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
 
 
@@ -343,8 +323,11 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         copies[k] = FOLDED if _is_one_number(nest, k) else BY_GROUP if is_own else BY_THREAD
     scratch = {k for k, access in enumerate(nest.writes) if access.root in is_scratch}
     pieces = _pieces(nest, split)
-    if not pieces and math.prod(inner) > MOST_KEPT:
+    is_long = not pieces and math.prod(inner) > MOST_KEPT
+    if is_long or (pieces == 1 and not keeps_by_group(nest, scratch, _row_sums(copies))):
         return _by_blocks(nest, sums, copies, scratch)
+    piece = MOST_KEPT if pieces < 2 else piece_of(nest, scratch, _row_sums(copies))
+    pieces = pieces and -(-math.prod(inner) // piece)
     if not pieces:
         copies |= dict.fromkeys(scratch, BY_GROUP)
     groups = rows
@@ -359,24 +342,20 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         return _with_copies(Spread(nest, ROWS, _blocks_of_groups(groups, bool(copies)), copies), sums)
     blocks = _blocks_of_groups(groups * pieces, bool(copies))
     blocks = -(-blocks // pieces) * pieces  # groups of all pieces take the same rows
-    return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces), sums)
+    return _with_copies(Spread(nest, ROWS, blocks, copies, frozenset(scratch), pieces, piece=piece), sums)
 
 
 def _by_blocks(
     nest: Nest, sums: Mapping[int, Accumulate], copies: dict[int, str], scratch: set[int]
 ) -> list[Spread]:
     """Return the launches of a nest whose long rows blocks take in turn."""
-    split = nest.split or 0
-    length = math.prod(nest.extents[split:])
-    is_narrow = length % WIDE != 0 or len({access.dtype for access in (*nest.reads, *nest.writes)}) > 1
-    own, spare = (KEPT_NARROW, SPARE + _ADDRESSES) if is_narrow else (KEPT_WIDE, SPARE)
-    threads = -(-length // (own * GROUP)) * GROUP
-    registers = next((count for most, count in REGISTERS.items() if threads <= most), 0)
-    are_kept = kept_words(nest, split, scratch) * own + spare <= registers
-    if not are_kept or not _lies_as_one_axis(nest, split):
+    threads = threads_that_keep(nest, scratch, _row_sums(copies))
+    are_kept = threads is not None
+    if threads is None:
         copies |= dict.fromkeys(scratch, BY_GROUP)
-        scratch, are_kept, threads = set(), False, LONG_ROW_THREADS
-    blocks = math.prod(nest.extents[:split])
+        scratch = set()
+        threads = _threads_that_read_again(nest)
+    blocks = math.prod(nest.extents[: nest.split or 0])
     for k, kind in copies.items():
         if kind != FOLDED:
             copy_size = max(1, nest.writes[k].root.aval.size) * (threads if kind == BY_THREAD else 1)
@@ -388,6 +367,18 @@ def _by_blocks(
     return _with_copies(Spread(nest, BLOCKS, blocks, copies, kept, threads=threads), sums)
 
 
+def _threads_that_read_again(nest: Nest) -> int:
+    """Return the threads of a block whose passes read a row again: fewer of large elements, which take registers."""
+    most = LONG_ROW_BYTES // max(4, *[access.dtype.itemsize for access in (*nest.reads, *nest.writes)])
+    at_a_time = GROUP * (_AGAIN_WIDE if are_wide(nest) else _AGAIN_NARROW)
+    return min(-(-row_length(nest) // at_a_time) * GROUP, most)
+
+
+def _row_sums(copies: Mapping[int, str]) -> set[int]:
+    """Return the writes that are sums over rows, with an element for each of the row's."""
+    return {write for write, kind in copies.items() if kind != FOLDED}
+
+
 def _blocks_of_groups(groups: int, has_copies: bool) -> int:
     """Return how many blocks run so many groups: one turn for each if there are no copies."""
     return blocks_of(groups * GROUP) if has_copies else max(1, min(-(-groups * GROUP // BLOCK), MOST_TURNS))
@@ -396,20 +387,11 @@ def _blocks_of_groups(groups: int, has_copies: bool) -> int:
 def _pieces(nest: Nest, split: int) -> int:
     """Return how many pieces of rows groups keep in registers; 0 if they do not."""
     lengths = nest.extents[split:]
-    if not lengths or not _lies_as_one_axis(nest, split):
+    if not lengths or not lies_as_one_axis(nest, split):
         return 0
     pieces = -(-math.prod(lengths) // MOST_KEPT)
     has_rows = any(nest.row) or len(nest.full) != 1  # what is computed for each row needs all of it
     return 0 if pieces > 1 and has_rows else pieces
-
-
-def _lies_as_one_axis(nest: Nest, split: int) -> bool:
-    """Return whether the elements of a row lie in all memory as those of one axis do."""
-    return all(
-        access.strides[axis] == access.strides[axis + 1] * nest.extents[axis + 1]
-        for access in (*nest.reads, *nest.writes)
-        for axis in range(split, len(nest.extents) - 1)
-    )
 
 
 def _with_copies(spread: Spread, sums: Mapping[int, Accumulate]) -> list[Spread]:
