@@ -330,6 +330,16 @@ def refresh_with(refresh: Callable[[Recorder, np.ndarray], None]) -> None:
     _refresh = refresh
 
 
+def _values_of(arrays: Sequence[Any], current: Recorder) -> list[Value]:
+    """Return the Values of operands, with what plain NumPy has written into their memory."""
+    if current.memories.ndarrays:
+        for array in arrays:
+            _refresh_array(current, array)
+    return [
+        a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
+    ]
+
+
 def _refresh_array(current: Recorder, array: Any) -> None:
     """Take over what plain NumPy has written into the memory of an array that the recording has written."""
     change = current.memories.written.get(id(root_of(array)))
@@ -415,18 +425,13 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             _array_class._wrap(as_data(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
-    if current.memories.ndarrays:
-        for array in arrays:
-            _refresh_array(current, array)
     if current.memories.has_private and _are_private(arrays):
         return _private(op, arrays, params, current)
     builder = current.builder
     builder.location = user_location()
     if wanted := raising():
         current.refuse(*under_settings(wanted, builder.location))
-    values = [
-        a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
-    ]
+    values = _values_of(arrays, current)
     try:
         outputs = builder.append(op, values, params, avals)
     except BoundsError:
