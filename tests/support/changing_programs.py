@@ -87,7 +87,7 @@ REPLAYED = (
     "o.n = o.n", "o.a[0] = 3", "o.a[:] = 4", "o.a[...] = 4", "o.a[k:] = 1", "o.a[o.a < 1] = 2", "o.a.fill(2)",
     "np.copyto(o.a, 1)", "o.b |= 3", "ca[:] = 1", "o.big[:] = 1", "o.big[k] = 1", "if not k: o.big += 1",
     "o.s.add(1)", "o.s.add(x.shape)", "o.s |= {1}", "o.a = np.zeros(3)", "o.a = np.ones(3); o.a += 1",
-    "o.l.clear()", "d.clear()", "o.s.clear()", "o.s.discard(1)",
+    "o.l.clear()", "d.clear()", "o.s.clear()", "o.s.discard(1)", "v = o.a; v += 1",
     "o.a += 1", "o.a -= 0.5", "o.a *= 2; o.a += 1", "o.a[0] += 1",
     "o.a[:] += 1", "o.a[k] += 1", "o.a[k:] -= 1", "np.add(o.a, 1, out=o.a)",
     "np.add.at(o.a, [0, 0], 1)", "o.b[0] += 1", "o.b[0, 1] += 1", "o.b[0][1] += 1",
@@ -99,7 +99,7 @@ TOLD = (
     "o.n <<= 1; o.n |= 1", "o.n = (o.n + 1) % 5", "o.n, o.k = o.k, o.n", "o.t += o.dt; o.t += o.dt",
     "o.t += o.dt * 2", "o.t += o.dt / o.k", "o.t *= 1.5; o.t += 1.0", "o.n += 1; x = x * o.n", "o.k += o.n; o.n += 1",
 
-    "np.add(o.a, 1, o.a)", "v = o.a; v += 1",
+    "np.add(o.a, 1, o.a)",
     "v = o.a[1:]; v += 1", "v = o.a.T; v -= 1",
     "for a in (o.a, ga): a += 1",
     "nonlocal ca; ca += 1", "d[k] = d.get(k, 0) + 1", "table[k] += 1", "o.c.update('ab')",

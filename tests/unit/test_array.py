@@ -673,21 +673,19 @@ def test_filling_an_ndarray_does_not_lose_the_derivative():
             buffer[i] = x[i] ** 2
         return tj.dlgradient((x * buffer).sum(), x)
 
-    with pytest.raises((tj.TraceError, ValueError)) as caught:
+    with pytest.raises(tj.GradientError, match="a value that depends on x was written into an ndarray at"):
         tj.dlfeval(filled, tj.dlarray([1.0, 2.0, 3.0]))
-    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
-    assert any("would silently drop its derivative" in str(error) for error in chain)
 
 
-@pytest.mark.parametrize("evaluate", [tj.dlfeval, lambda fun, x: tj.dlfeval(tj.dlaccelerate(fun), x)])
-def test_the_last_line_of_a_traceback_says_that_an_ndarray_was_filled(evaluate):
+def test_the_last_line_of_a_traceback_says_that_an_ndarray_was_filled():
+    buffer = np.random.default_rng(1).normal(size=2)
+
     def filled(x):
-        buffer = np.random.default_rng(1).normal(size=2)
         buffer[0] = x.sum()
-        return buffer
+        return x
 
     with pytest.raises(ValueError, match="setting an array element with a sequence") as caught:
-        evaluate(filled, tj.dlarray([1.0, 2.0]))
+        tj.dlfeval(tj.dlmap(filled, over=0), tj.dlarray([[1.0, 2.0]]))
     (note,) = caught.value.__notes__
     assert (
         "would silently drop its derivative. Fill an array that holds traced values: one that np.zeros"

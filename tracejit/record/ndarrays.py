@@ -32,7 +32,7 @@ _MADE = (
 def target(array: np.ndarray, *values: Any) -> Any:
     """Return the array through which the recording writes values into an ndarray, or None if it does not.
 
-    Steps of loops, branches, mapped functions and backward functions cannot: they are not made by this call. What is
+    Mapped functions and backward functions do not, nor steps and branches that this call does not make. What is
     computed of ndarrays and numbers alone is NumPy's in an ndarray that no path leads to (derived.py).
     """
     current = recorder.thread.recorder

@@ -391,9 +391,12 @@ class TestAttributes:
     def test_an_array_that_the_function_writes_to_and_numpy_reads(self, layer):
         layer.mean = np.zeros(3)
 
+        def update():
+            layer.mean += 1
+
         def f(x):
             mean = layer.mean
-            mean += 1
+            update()
             return x - np.sqrt(mean)
 
         accelerated = dlaccelerate(f, audit=False)

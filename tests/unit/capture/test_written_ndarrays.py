@@ -189,6 +189,40 @@ def test_random_programs_write() -> None:
     assert sum("+=" in text or "] =" in text for text in texts) > 120
 
 
+def scanned(o: State, x: Any) -> Any:
+    def step(carry: Any, row: Any) -> Any:
+        o.a[:2] += row
+        o.n[0] += 1
+        return carry + row * o.a[0], carry
+
+    return tj.dlscan(step, x[0], x)[0]
+
+
+def branched(o: State, x: Any) -> Any:
+    def first() -> Any:
+        o.a[:2] = x[0]
+        return x.sum()
+
+    def second() -> Any:
+        o.a[1:] = -x[1]
+        return x.sum() * 2
+
+    return tj.dlcond(x[0, 0] > 0, first, second)
+
+
+@pytest.mark.parametrize("function", [scanned, branched])
+def test_in_loops_and_branches(function: Any) -> None:
+    """As outside of recordings, where these run one step after the other."""
+    have, want = State(), State()
+    accelerated = tj.dlaccelerate(lambda x: function(have, x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for seed in range(6):
+            x = np.random.default_rng(seed).normal(size=(4, 2))
+            check_same(accelerated(x), function(want, tj.dlarray(x)))
+            check_state(have, want)
+
+
 def test_after_an_error_nothing_is_written() -> None:
     function, o, _ = program("o.a += x; o.b[0] = x; raise KeyError(1)", tj.dlaccelerate)
     a, was = o.a, {name: value.copy() for name, value in o.arrays().items()}

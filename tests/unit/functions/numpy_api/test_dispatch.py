@@ -10,7 +10,7 @@ import pytest
 from numpy_calls import CALLS, INTEGERS, ONE, wrap
 
 import tracejit as tj
-from tracejit import ArgumentError, dlarray, dlfeval
+from tracejit import ArgumentError, GradientError, dlarray, dlfeval, dlgradient
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 from tracejit.functions.numpy_api import dispatch, implementations, table
 
@@ -218,21 +218,22 @@ def test_in_place_on_an_ndarray():
     y = z = np.zeros(2)
     y += dlarray([1.0, 2.0])
     assert y is z and y.tolist() == [1.0, 2.0]
-    with pytest.raises(ArgumentError, match="out is an ndarray, and the result is traced"):
-        dlfeval(lambda x: operator.iadd(z, x), z)
+    assert dlfeval(lambda x: operator.iadd(z, x), z).tolist() == [2.0, 4.0] == z.tolist()
 
     def add(x):
         held = {"y": [z]}
         held["y"][0] += x * 2
+        return dlgradient((held["y"][0] * x).sum(), x)
 
     with pytest.raises(
-        ArgumentError, match=r'^write: held\["y"\]\[0\] is an ndarray, and the result is traced\. Fill'
+        GradientError, match=r'^dlgradient: .* x was written into the ndarray held\["y"\]\[0\] at'
     ):
-        dlfeval(add, z)
+        dlfeval(add, dlarray([1.0, 2.0]))
+    assert z.tolist() == [2.0, 4.0]
     compiled = {}
-    exec("def add(x, y):\n    y += x", compiled)  # without source
-    with pytest.raises(ArgumentError, match=r"^np\.add: out is an ndarray, and the result is traced\. Fill"):
-        dlfeval(lambda x: compiled["add"](x, z), z)
+    exec("def add(x, y):\n    y += x\n    return y", compiled)  # without source
+    with pytest.raises(GradientError, match=r"^dlgradient: .* x was written into an ndarray at"):
+        dlfeval(lambda x: dlgradient((compiled["add"](x, z) * x).sum(), x), dlarray([1.0, 2.0]))
 
 
 def test_default_arguments_may_be_given():
