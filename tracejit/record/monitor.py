@@ -319,6 +319,13 @@ class CallWatch:
             raise
         return self
 
+    def join(self, frame: types.FrameType | None, around: types.FrameType) -> None:
+        """Report the calls with a star, too, of frames that are running, from one up to that around them."""
+        while frame is not None and frame is not around and _monitor.tool is not None:
+            if not is_library(frame.f_code.co_filename):
+                _monitor.step(frame.f_code)
+            frame = frame.f_back
+
     def __exit__(self, *exc: object) -> None:
         if self._outer is None:
             return
@@ -361,14 +368,19 @@ class _Monitor:
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
-        if current.called is not None and id(code) not in self.stepped and stack.has_star(code):
+        if current.called is not None:
+            self.step(code)
+        if current.started is not None:
+            _start(sys._getframe(1))
+        return None
+
+    def step(self, code: types.CodeType) -> None:
+        """Have each instruction of a code reported, if there are calls with stars in it."""
+        if id(code) not in self.stepped and stack.has_star(code):
             self.stepped[id(code)] = (
                 code  # without the lock: a signal handler may start here while it is held
             )
             _monitoring.set_local_events(self.tool, code, _monitoring.events.INSTRUCTION)
-        if current.started is not None:
-            _start(sys._getframe(1))
-        return None
 
     def called(self, code: types.CodeType, offset: int, function: Any, argument: Any) -> Any:
         if is_library(code.co_filename):

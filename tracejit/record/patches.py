@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of NumPy that are replaced while something is recorded.
+"""Functions of NumPy, and of Python's `math`, that are replaced while something is recorded.
 
 NumPy uses no protocol when it makes an array of numbers (np.zeros(3)), so it cannot be told that the array will hold
 traced values. While a recording is open, in any thread, the names in NumPy's namespace stand for replacements. These do
@@ -127,7 +127,19 @@ class Asked(Patched):
         return self._original(*args, **kwargs)
 
 
+class NumbersTaker(Asked):
+    """A function of numbers, which is replaced where any code calls it with other things than Python's numbers."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None and not kwargs:
+            for given in args:
+                if type(given) not in _NUMBERS:
+                    return super().__call__(*args)
+        return self._original(*args, **kwargs)
+
+
 _LISTS = (list, tuple)
+_NUMBERS = frozenset({float, int})
 
 
 def _of_numpy(module: str, name: str) -> Any:
@@ -314,6 +326,18 @@ def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
     _put(Asked(module, name, instead), name)
 
 
+def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Have a function of numbers replaced while something is recorded, in any code.
+
+    Args:
+        module: of the function.
+        name: of the function.
+        instead: is called with the function and its arguments, of which one at least is neither a float nor an int; it
+            may return NotImplemented.
+    """
+    _put(NumbersTaker(module, name, instead), name)
+
+
 def when_imported(name: str, install: Callable[[], object]) -> None:
     """Have functions replaced of a module that few programs import, once it is there and something is recorded."""
     _waiting[name] = install
@@ -431,7 +455,17 @@ def _exchange(is_open: bool) -> None:
 
 
 _KINDS = frozenset(
-    {Patched, ListTaker, UfuncTaker, Asked, BuiltinFunctionType, FunctionType, _PROTOCOL, np.ufunc}
+    {
+        Patched,
+        ListTaker,
+        UfuncTaker,
+        Asked,
+        NumbersTaker,
+        BuiltinFunctionType,
+        FunctionType,
+        _PROTOCOL,
+        np.ufunc,
+    }
 )
 _namespaces: list[dict[str, Any]] = []
 _users = UserNamespaces(_patch_of, _is_file_of_library)

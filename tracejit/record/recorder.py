@@ -65,6 +65,17 @@ def is_number(x: object) -> bool:
     return type(x) is _number_class
 
 
+class _NoCalls:
+    """The stand-in for what looks at the calls of a recorded function (crossings.py) where nothing does."""
+
+    @staticmethod
+    def begin() -> None:
+        """Do nothing."""
+
+
+NO_CALLS = _NoCalls()
+
+
 class Recorder(RecordingBlock):
     """Records the operations of one evaluation of a function as a Graph.
 
@@ -84,6 +95,9 @@ class Recorder(RecordingBlock):
         # Inputs whose values are needed as numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
         self.varying: list[Any] = []  # objects that stand for such inputs
+        self.calls: Any = NO_CALLS
+        self.finite: set[Value] = set()  # that a guard says are finite
+        self.has_values = True  # False: those of the arrays mean nothing (sizes_only.py)
         self.plain_numbers: dict[Value, PlainNumber] = {}  # that other libraries asked for (plain_numbers.py)
         self.sources: dict[Value, frozenset[int]] = {}  # of the inputs that stand for numbers
         # What operations took besides dlarrays, by id; None for what the function has made a dlarray of. A reference
@@ -121,6 +135,7 @@ class Recorder(RecordingBlock):
         self._replaced.clear()
         self._inputs.clear()
         self._guarded.clear()
+        self.finite.clear()
         self.masks.clear()
         self.settled.clear()
         self.numbers.clear()
