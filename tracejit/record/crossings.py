@@ -62,6 +62,7 @@ _KEEPERS = frozenset(
     {object, tuple, list, dict, set, frozenset, BaseException, Exception}
 )  # make objects of anything
 _CLOSED = (str, bytes, complex, type, types.ModuleType, types.CodeType, np.ndarray, np.generic)
+_LIBRARIES = monitor.files
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
@@ -231,6 +232,8 @@ class _Steps:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self._outer: tuple[Any, Any] | None = None
+        self._code: types.CodeType | None = None  # the latest, and its instructions
+        self._instructions = b""
 
     def __enter__(self) -> "_Steps":
         self._outer = sys.gettrace(), monitor.current.trace
@@ -252,7 +255,8 @@ class _Steps:
 
     def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Begin with a frame."""
-        if monitor.is_library(frame.f_code.co_filename):
+        is_library = _LIBRARIES.get(frame.f_code.co_filename)
+        if is_library or (is_library is None and monitor.is_library(frame.f_code.co_filename)):
             return None
         if not self.owner.varying or _is_not_of_user(frame):
             return None
@@ -270,7 +274,10 @@ class _Steps:
 
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Look at the next instruction of a frame."""
-        if event == "opcode" and stack.code_of(frame.f_code)[frame.f_lasti] in stack.CALLS:
+        code = frame.f_code
+        if code is not self._code:  # which takes longer to look up than the rest
+            self._code, self._instructions = code, stack.code_of(code)
+        if event == "opcode" and self._instructions[frame.f_lasti] in stack.CALLS:
             if not self.owner.varying:
                 frame.f_trace_opcodes = False
                 return None

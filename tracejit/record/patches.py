@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,12 +73,17 @@ class Patched:
 
 
 class ListTaker(Patched):
-    """A function of NumPy that gets arrays in place of lists that hold traced ones (Note [lists of traced arrays])."""
+    """A function of NumPy that gets arrays in place of lists that hold traced ones (Note [lists of traced arrays]).
+
+    It gets arrays in place of numbers, too, that are computed from arrays: nobody asks these for a protocol either.
+    """
+
+    taken: ClassVar[set[type]] = {list, tuple}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
             for given in (*args, *kwargs.values()):
-                if type(given) in _LISTS:
+                if type(given) in self.taken:
                     with monitor.paused():
                         args, kwargs = self._instead(self._original, args, kwargs)
                     break
@@ -87,6 +92,8 @@ class ListTaker(Patched):
 
 class UfuncTaker(ListTaker):
     """A ufunc that gets arrays in place of lists that hold traced ones, as its methods do."""
+
+    taken: ClassVar[set[type]] = {list, tuple}
 
     __class__ = property(lambda self: np.ufunc, vars(object)["__class__"].__set__)
 
@@ -131,14 +138,13 @@ class NumbersTaker(Asked):
     """A function of numbers, which is replaced where any code calls it with other things than Python's numbers."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if thread.recorder is not None and not kwargs:
+        if thread.recorder is not None:
             for given in args:
                 if type(given) not in _NUMBERS:
-                    return super().__call__(*args)
+                    return super().__call__(*args, **kwargs)
         return self._original(*args, **kwargs)
 
 
-_LISTS = (list, tuple)
 _NUMBERS = frozenset({float, int})
 
 
@@ -300,13 +306,16 @@ def replace(name: str, instead: Callable[..., Any]) -> None:
     _put(Patched(np, name, instead), name)
 
 
-def take_lists(instead: Callable[..., Any]) -> None:
+def take_lists(number: type, instead: Callable[..., Any]) -> None:
     """Have NumPy's other functions replaced that ask protocols of arrays, while something is recorded.
 
     Args:
+        number: the class of numbers that are traced.
         instead: is called with NumPy's function, the tuple of its arguments and the dict of those by name, if there is
-            a list among them, and returns the arguments that NumPy's function gets.
+            a list among them, or such a number and the function is no ufunc, and returns the arguments that NumPy's
+            function gets.
     """
+    ListTaker.taken.add(number)
     for module in (np, np.linalg, np.fft, np.lib.stride_tricks):
         for name, function in [*vars(module).items()]:
             if type(function) is _PROTOCOL and type(_patched.get(function)) not in (Patched, Asked):

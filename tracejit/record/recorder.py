@@ -8,7 +8,6 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 Long because the recorder and the door read each other's state.
 """
 
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -335,20 +334,14 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     """
     if Selections.met and (lifted := _lift(OPS[name], operands, params)) is not None:
         return lifted
-    profile = monitor.current.profile
-    if profile is None:
+    if monitor.current.profile is None and monitor.current.trace is None:
         return _apply(OPS[name], operands, params)
     # As monitor.paused() does: the profile function would be called about forty times for each operation.
-    trace = None if monitor.current.trace is None else sys.gettrace()
-    sys.setprofile(None)
-    if trace is not None:
-        sys.settrace(None)
+    profile, trace = monitor.pause()
     try:
         return _apply(OPS[name], operands, params)
     finally:
-        if trace is not None:
-            sys.settrace(trace)
-        sys.setprofile(profile)
+        monitor.go_on(profile, trace)
 
 
 def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ Results are NumPy's, which may differ from those of math in the last bit.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -117,8 +117,10 @@ class _Argument(NamedTuple):
     array: Any
 
 
-def _taken(args: Sequence[Any]) -> list[_Argument] | None:
+def _taken(args: Sequence[Any], options: Collection[str] = ()) -> list[_Argument] | None:
     """Return the arguments of a function; None if no array of this recording is among them, or something else is."""
+    if options:  # which math refuses
+        return None
     given = [_argument(x) for x in args]
     if all(x is None or x.array is None for x in given) or None in given:
         return None
@@ -160,9 +162,9 @@ def _result(number: Any, array: Any, given: Sequence[_Argument]) -> Any:
     return Number(number, array, None if is_of_array else arithmetic.sources_of(of_arguments))
 
 
-def _answer(name: str, original: _Compute, *args: Any) -> Any:
+def _answer(name: str, original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer a function that gives a float."""
-    given = _taken(args)
+    given = _taken(args, options)
     if given is None:
         return NotImplemented
     function = FUNCTIONS[_LOG_TO_BASE if name == "log" and len(args) > 1 else name]
@@ -180,10 +182,14 @@ def _answer(name: str, original: _Compute, *args: Any) -> Any:
     current = recorder.thread.recorder
     if function.is_total or not current.has_values:
         return _result(number, array, given)
-    if current.assumed and (failed is not None or not math.isfinite(number)):  # in a branch that this call does not take
+    if current.assumed and (
+        failed is not None or not math.isfinite(number)
+    ):  # in a branch that this call does not take
         arithmetic.holds(apply("isfinite", array), f"math.{name}()")
         return _result(number, array, given)
-    if failed is None and math.isfinite(number) != math.isfinite(expected):  # at the edge of what floats can hold
+    if failed is None and math.isfinite(number) != math.isfinite(
+        expected
+    ):  # at the edge of what floats can hold
         return NotImplemented
     if failed is None and math.isfinite(number):
         _note_finite(name, function, array, given)
@@ -236,17 +242,35 @@ def _note_arguments(
             recorder.need_value(x.array, what)
 
 
-def _question(op: str, original: _Compute, *args: Any) -> Any:
+def _question(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.isnan and the like: the outcome is a guard."""
-    given = _taken(args)
+    given = _taken(args, options)
     if given is None or len(given) != 1:
         return NotImplemented
     return arithmetic.holds(apply(op, given[0].array), f"math.{op}()")
 
 
-def _whole(op: str, original: _Compute, *args: Any) -> Any:
+def _close(original: _Compute, *args: Any, rel_tol: Any = 1e-9, abs_tol: Any = 0.0, **options: Any) -> Any:
+    """Answer math.isclose with tolerances that do not vary."""
+    given = _taken(args, options)
+    tolerances = (rel_tol, abs_tol)
+    if given is None or len(given) != _PAIR or any(type(x) not in (float, int) or x < 0 for x in tolerances):
+        return NotImplemented
+    first, second = _operands(given)
+    apart = apply("abs", apply("sub", second, first))
+    near = apply("less_equal", apart, abs_tol)
+    for x in (first, second):
+        near = apply("logical_or", near, apply("less_equal", apart, apply("abs", apply("mul", x, rel_tol))))
+    near = apply("logical_and", near, apply("isfinite", apart))
+    return arithmetic.holds(apply("logical_or", apply("equal", first, second), near), "math.isclose()")
+
+
+_PAIR = 2
+
+
+def _whole(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.floor and the like: the integer is a guard."""
-    given = _taken(args)
+    given = _taken(args, options)
     if given is None or len(given) != 1 or not math.isfinite(given[0].number):
         return NotImplemented
     if type(given[0].number) is not float:
@@ -255,9 +279,9 @@ def _whole(op: str, original: _Compute, *args: Any) -> Any:
     return int(recorder.need_value(array, f"math.{op}()", Decides.WHOLE))
 
 
-def _parts(original: _Compute, *args: Any) -> Any:
+def _parts(original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.modf: the fraction and the whole number, which both have the sign of the argument."""
-    given = _taken(args)
+    given = _taken(args, options)
     if given is None or len(given) != 1 or not math.isfinite(given[0].number):
         return NotImplemented
     x = given[0].array
@@ -267,11 +291,11 @@ def _parts(original: _Compute, *args: Any) -> Any:
     return tuple([_result(float(on_host(part._data)), part, given) for part in (fraction, whole)])
 
 
-def _scaled(original: _Compute, *args: Any) -> Any:
+def _scaled(original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.ldexp of a number that varies and an exponent that does not."""
-    if len(args) != 2 or type(args[1]) is not int or abs(args[1]) > _LARGEST_EXPONENT:
+    if len(args) != _PAIR or type(args[1]) is not int or abs(args[1]) > _LARGEST_EXPONENT:
         return NotImplemented
-    given = _taken(args[:1])
+    given = _taken(args[:1], options)
     if given is None:
         return NotImplemented
     array = apply("mul", given[0].array, 2.0 ** args[1])
@@ -285,9 +309,9 @@ def _scaled(original: _Compute, *args: Any) -> Any:
 _LARGEST_EXPONENT = 1000
 
 
-def _distance(original: _Compute, *args: Any) -> Any:
+def _distance(original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.dist of two points."""
-    if len(args) != 2:
+    if len(args) != _PAIR:
         return NotImplemented
     points = [
         list(x) if type(x) in (list, tuple) or (type(x) is dlarray and x._data.ndim == 1) else None
@@ -295,7 +319,7 @@ def _distance(original: _Compute, *args: Any) -> Any:
     ]
     if None in points or len(points[0]) != len(points[1]) or not points[0]:  # type: ignore[arg-type]
         return NotImplemented
-    given = _taken([*points[0], *points[1]])  # type: ignore[misc]
+    given = _taken([*points[0], *points[1]], options)  # type: ignore[misc]
     if given is None:
         return NotImplemented
     count, operands = len(given) // 2, _operands(given)
@@ -311,6 +335,7 @@ def install() -> None:
         patches.answer_numbers(math, name, partial(_question, name))
     for name in ("floor", "ceil", "trunc"):
         patches.answer_numbers(math, name, partial(_whole, name))
+    patches.answer_numbers(math, "isclose", _close)
     patches.answer_numbers(math, "modf", _parts)
     patches.answer_numbers(math, "ldexp", _scaled)
     patches.answer_numbers(math, "dist", _distance)
