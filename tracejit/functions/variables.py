@@ -60,8 +60,8 @@ def target(
     y = as_computed(y)
     if type(y) is not dlarray:
         raise GradientError(
-            f"{function}: {name} is a {type(y).__name__}, expected a traced {expected} dlarray; compute it inside the "
-            "function from its arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp), and pass "
+            f"{function}: {name} is a {y.__class__.__name__}, expected a traced {expected} dlarray; compute it inside "
+            "the function from its arguments, with functions of tracejit, NumPy or math (not with float()), and pass "
             "tj.dlarray(x) for an argument x that is a number."
         )
     recorders.check_open(y)

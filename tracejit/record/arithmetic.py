@@ -89,6 +89,8 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     try:
         result = operation(a, b)
     except Exception:
+        if {type(a), type(b)} <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
+            is_finite(recorder.apply(name, scalar(x, FLOAT), scalar(y, FLOAT)), _SIZE, _refuse_power)
         needed(f"an error of {name}", x, y, drops=False)
         raise
     kind = type(result)
@@ -101,17 +103,22 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
             needed(name, x, y)
             return result
         return _result_number(result, array, x, y)
-    is_power_of_complex = kind is complex and name == "pow"
-    if kind not in _DTYPES or is_power_of_complex or not _agrees(name, operation, x, y):
+    if kind not in _DTYPES or not _agrees(name, operation, x, y):
+        needed(name, x, y)
+        return result
+    if kind is complex and name == "pow":  # of a negative number
         needed(name, x, y)
         return result
     dtype = _DTYPES[kind]
     array = recorder.apply(name, scalar(x, dtype), scalar(y, dtype))
     is_power = name == "pow" and kind is float
-    if is_power and not is_finite(array, "the size of a power", _refuse_power):
+    if is_power and not is_finite(array, _SIZE, _refuse_power):
         needed(name, x, y)
         return result
     return _result_number(result, array, x, y)
+
+
+_SIZE = "the size of a power"
 
 
 def is_finite(array: Any, what: str, fail: Callable[[], None]) -> bool:
@@ -119,7 +126,12 @@ def is_finite(array: Any, what: str, fail: Callable[[], None]) -> bool:
 
     In a mapped function it has to be for all observations: `fail` raises the error if it is not.
     """
-    condition, current = recorder.apply("isfinite", array), recorder.thread.recorder
+    return _is_met(recorder.apply("isfinite", array), what, fail)
+
+
+def _is_met(condition: Any, what: str, fail: Callable[[], None]) -> bool:
+    """Return whether a condition holds without which Python raises an error, as is_finite() does."""
+    current = recorder.thread.recorder
     if current is None or not current.maps:
         return holds(condition, what)
     demand(condition, what, fail)
@@ -131,20 +143,25 @@ def _refuse_power() -> None:
 
 
 def _agrees(name: str, operation: _Operation, x: Any, y: Any) -> bool:
-    """Return whether the graph computes what Python does, which may be a guard (Note [numbers that vary])."""
+    """Return whether the graph computes what Python does, which may be a guard (Note [numbers that vary]).
+
+    Recordings may differ only after a guard by which they do: so it is also asked where Python raises an error.
+    """
     if name in ("div", "floordiv", "mod") and is_number(y):
         by_zero = partial(operation, 1, y._kind(0))
-        demand(recorder.apply("not_equal", y._array, 0), "a division", by_zero)
+        if not _is_met(recorder.apply("not_equal", y._array, 0), "a division", by_zero):
+            return False
     whole = all(issubclass(type(number_of(part)), int) for part in (x, y))
     if not whole:
         if name != "pow":
             return True
+        if any(isinstance(number_of(part), complex) for part in (x, y)):
+            return False
         if not is_number(x):
             return bool(x > 0)
         if not is_number(y) and float(y).is_integer():  # as in x**2, also of a negative number
-            if y < 0:
-                demand(recorder.apply("not_equal", x._array, 0), "a power", partial(operation, 0.0, y))
-            return True
+            by_zero = partial(operation, 0.0, y)
+            return bool(y >= 0 or _is_met(recorder.apply("not_equal", x._array, 0), "a power", by_zero))
         return holds(recorder.apply("greater", x._array, 0), "a power")
     if name == "pow":
         return False

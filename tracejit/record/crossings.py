@@ -136,12 +136,14 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
         if _is_safe(function, arguments):
             return
         name = getattr(function, "__qualname__", None) or type(function).__name__
+        module = getattr(function, "__module__", None)
+        by = name if module in (None, "builtins") else f"{module}.{name}"
         numbers = _reached(owner, [function, *arguments])
     except Exception:  # objects may be odd in any way; the user's code goes on
-        name, numbers = "a call", list(owner.varying)
+        name, by, numbers = "a call", "a call", list(owner.varying)
     for number in numbers:
         if recorder.is_number(number):  # not yet with another one
-            number.become_true(f"{name}()")
+            number.become_true(f"{name}()", by)
 
 
 def _is_safe(function: Any, arguments: list[Any]) -> bool:

@@ -50,7 +50,7 @@ _STANDARD = tuple(
 )
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 files: dict[str, bool] = {}
-"""Whether the files of code that was met are those of libraries."""
+"""The files of code that was met, and whether they are those of libraries."""
 IMPORT_MODULE = importlib.import_module.__code__
 """The code of a function of Python's that is reported all the same: no byte code tells which module it returns."""
 _monitoring: Any = getattr(sys, "monitoring", None)

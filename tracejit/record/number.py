@@ -95,12 +95,14 @@ class Number:
         settle_needed(owner)
         return number
 
-    def become_true(self, what: str) -> None:
-        """Become the true number, which `what` insists on."""
-        is_of_array, owner = self._sources is None, self._array._value.owner
-        self.needed(what)
-        if is_of_array:
-            settle(owner, [self])
+    def become_true(self, what: str, by: str) -> None:
+        """Become the true number, which `what` insists on, a call of the function `by`."""
+        if self._sources is not None:
+            self.needed(what)
+            return
+        self.needed(what, drops=False)
+        note_use(self._array, by)
+        settle(self._array._value.owner, [self])
 
     def weak(self, dtypes: list[np.dtype]) -> Any:
         """Return the array that stands for the number where it meets arrays of some dtypes."""
@@ -130,7 +132,8 @@ class Number:
         return holds(self._array, "bool()")
 
     def __int__(self) -> int:
-        if self._kind is int or self.is_complex or not math.isfinite(self._number):
+        is_special = self._sources is not None and not math.isfinite(self._number)
+        if self._kind is int or self.is_complex or is_special:
             return int(self.needed("int()", drops=False))
         return int(recorder.need_value(self._array, "int()", Decides.WHOLE))
 
@@ -166,7 +169,7 @@ class Number:
         return format(self.needed("format()", drops=False), spec)
 
     def __round__(self, *digits: Any) -> Any:
-        return round(self.needed("round()"), *digits)
+        return round(self.needed("round()", drops=False), *digits)
 
     def __trunc__(self) -> int:
         return int(self)

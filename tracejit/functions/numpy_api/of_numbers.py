@@ -15,6 +15,7 @@ Results are NumPy's, which may differ from those of math in the last bit.
 """
 
 import math
+import operator
 from collections.abc import Callable, Collection, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -194,10 +195,12 @@ def _answer(name: str, original: _Compute, *args: Any, **options: Any) -> Any:
     if failed is None and math.isfinite(number):
         _note_finite(name, function, array, given)
         return _result(number, array, given)
-    _note_arguments(name, function, array, given, failed)
+    # At the edge of what floats can hold; SciPy's gammaln(-inf) is another one than that of math.
+    is_exact = failed is None and not (number == expected or math.isnan(number) and math.isnan(expected))
+    _note_arguments(name, function, array, given, failed is not None, is_exact)
     if failed is not None:
         raise failed from None
-    return _result(number, array, given)
+    return expected if is_exact else _result(number, array, given)
 
 
 def _note_finite(name: str, function: FunctionOfMath, array: Any, given: Sequence[_Argument]) -> None:
@@ -208,9 +211,11 @@ def _note_finite(name: str, function: FunctionOfMath, array: Any, given: Sequenc
         return
     # In a step of a loop, or a branch, guards may be dropped together with it.
     lasts = not (current.assumed or current.maps) and current.memories.begun is None
-    if not lasts or watched._value not in current.finite:
-        arithmetic.is_finite(watched, f"math.{name}()", partial(_fail, function))
-    if lasts:
+    if lasts and watched._value in current.finite:
+        is_finite = True
+    else:
+        is_finite = arithmetic.is_finite(watched, f"math.{name}()", partial(_fail, function))
+    if lasts and is_finite:
         current.finite.update((watched._value, array._value))
 
 
@@ -222,23 +227,31 @@ def _fail(function: FunctionOfMath) -> None:
 
 
 def _note_arguments(
-    name: str, function: FunctionOfMath, array: Any, given: Sequence[_Argument], failed: Exception | None
+    name: str, function: FunctionOfMath, array: Any, given: Sequence[_Argument], fails: bool, is_exact: bool
 ) -> None:
-    """Note as guards that the arguments are such ones again for which a result is not finite."""
+    """Note as guards that the arguments are such ones again for which a result is not finite.
+
+    The first guard is that of all recordings: they may differ only after a guard by which they do.
+
+    Args:
+        name: of the function.
+        function: how it is recorded.
+        array: what is not finite.
+        given: the arguments.
+        fails: whether math raises an error.
+        is_exact: whether the result is right for these arguments only.
+    """
     what = f"math.{name}()"
     traced = [x for x in given if x.array is not None]
-    if failed is not None and recorder.thread.recorder.maps:
+    if fails and recorder.thread.recorder.maps:
         return  # as a loop over the observations does
-    are_finite = all(math.isfinite(x.number) for x in given)
-    if failed is not None and are_finite and function.error is not None and not math.isfinite(array._data):
-        for x in traced:
-            arithmetic.holds(apply("isfinite", x.array), what)
-        arithmetic.holds(apply("isfinite", array), what)
-        return
+    arithmetic.holds(apply("isfinite", given[0].array if function.by_argument else array), what)
     for x in traced:
-        if failed is None and math.isfinite(x.number):
-            arithmetic.holds(apply("isfinite", x.array), what)
-        else:
+        arithmetic.holds(apply("isfinite", x.array), what)
+    if all(math.isfinite(x.number) for x in given) and function.error is not None and not is_exact:
+        return
+    for x in sorted(traced, key=lambda x: math.isfinite(x.number)):
+        if fails or is_exact or not math.isfinite(x.number):
             recorder.need_value(x.array, what)
 
 
@@ -271,21 +284,21 @@ _PAIR = 2
 def _whole(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.floor and the like: the integer is a guard."""
     given = _taken(args, options)
-    if given is None or len(given) != 1 or not math.isfinite(given[0].number):
+    if given is None or len(given) != 1 or type(given[0].number) is not float:
         return NotImplemented
-    if type(given[0].number) is not float:
-        return NotImplemented
-    array = apply(op, given[0].array)
-    return int(recorder.need_value(array, f"math.{op}()", Decides.WHOLE))
+    recorder.need_value(apply(op, given[0].array), f"math.{op}()", Decides.WHOLE)
+    return original(given[0].number)
 
 
 def _parts(original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.modf: the fraction and the whole number, which both have the sign of the argument."""
     given = _taken(args, options)
-    if given is None or len(given) != 1 or not math.isfinite(given[0].number):
+    if given is None or len(given) != 1:
         return NotImplemented
     x = given[0].array
     _note_finite("modf", FUNCTIONS["sin"], x, given)
+    if not math.isfinite(given[0].number):
+        return NotImplemented
     whole = apply("copysign", apply("trunc", x), x)
     fraction = apply("copysign", apply("sub", x, whole), x)
     return tuple([_result(float(on_host(part._data)), part, given) for part in (fraction, whole)])
@@ -293,17 +306,18 @@ def _parts(original: _Compute, *args: Any, **options: Any) -> Any:
 
 def _scaled(original: _Compute, *args: Any, **options: Any) -> Any:
     """Answer math.ldexp of a number that varies and an exponent that does not."""
-    if len(args) != _PAIR or type(args[1]) is not int or abs(args[1]) > _LARGEST_EXPONENT:
+    if len(args) != _PAIR:
         return NotImplemented
+    exponent = (
+        operator.index(args[1]) if recorder.is_number(args[1]) and isinstance(args[1], int) else args[1]
+    )
     given = _taken(args[:1], options)
-    if given is None:
-        return NotImplemented
-    array = apply("mul", given[0].array, 2.0 ** args[1])
+    if given is None or type(exponent) is not int or abs(exponent) > _LARGEST_EXPONENT:
+        return original(args[0], exponent)
+    array = apply("mul", given[0].array, 2.0**exponent)
     number = float(on_host(array._data))
-    if not math.isfinite(number):
-        return NotImplemented
     _note_finite("ldexp", FUNCTIONS["exp"], array, given)
-    return _result(number, array, given)
+    return _result(number, array, given) if math.isfinite(number) else original(args[0], exponent)
 
 
 _LARGEST_EXPONENT = 1000
