@@ -157,7 +157,9 @@ class Number:
         return self.needed(what, drops=False)
 
     def __hash__(self) -> int:
-        return hash(self.needed("hash()", drops=False))
+        number = self._number
+        self.become_true("hash()", "hash")  # tables compare types
+        return hash(number)
 
     def __repr__(self) -> str:
         return repr(self.needed("repr()", drops=False))

@@ -135,12 +135,18 @@ class Asked(Patched):
 
 
 class NumbersTaker(Asked):
-    """A function of numbers, which is replaced where any code calls it with other things than Python's numbers."""
+    """A function of numbers, which is replaced where code calls it with other things than Python's numbers.
+
+    SciPy's code, and Python's own, gets plain numbers, whose types it may ask for.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
             for given in args:
                 if type(given) not in _NUMBERS:
+                    file = sys._getframe(1).f_code.co_filename
+                    if monitor.is_library(file) and not file.startswith((_NUMPY, _OWN)):
+                        break
                     return super().__call__(*args, **kwargs)
         return self._original(*args, **kwargs)
 
@@ -193,7 +199,8 @@ def _is_file_of_library(file: str) -> bool:
     return bool(_PACKAGES.intersection(file.split(os.sep))) or monitor.is_library(file)
 
 
-_RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_RECORDED = os.path.join(_NUMPY, "polynomial") + os.sep
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 

@@ -117,6 +117,7 @@ DROPPING = {
     "math.sin": lambda x: TABLE["sine"](x) * x,
     "math.sin ": lambda x: sum(map(TABLE["sine"], [x, x])) * x,
     "math.sin   ": in_a_loop_over_a_map,
+    "hash": lambda x: {(root := math.sqrt(x)): 2.0}[root] * root,
     "json.dumps": lambda x: len(json.dumps(root := math.sqrt(x))) * root * x,
     "ndarray.__setitem__": lambda x: filled(math.exp(x)) * x,
     "pow": lambda x: abs((-math.exp(x)) ** 0.5) * x,
@@ -157,7 +158,7 @@ RECORDED = {
     "a larger one": lambda x: int(x + 0.5) * (1.0 + max(math.tanh(x), 0.0)) * x,
     "a special function": lambda x: x * (math.lgamma(x + 1) + math.pi),
     "an element that is shown": lambda x: shown(x) * (root := math.sqrt(x)) * len(f"{root}"[:1]),
-    "a key of a dict": lambda x: {(root := math.sqrt(x)): 2.0}[root] * root,
+    "a number in a list": lambda x: [math.sqrt(x), 2.0][0] * x,
     "a complex number": lambda x: (1j * math.sin(x) + 1.0).imag * x,
     "a power": lambda x: (-math.exp(x)) ** 3 + math.cos(x) ** -2,
 }

@@ -35,6 +35,7 @@ from tracejit.util.named_tuples import NamedTuple
 _FLOAT = np.dtype(np.float64)
 _Compute = Callable[..., Any]
 apply = recorder.apply
+_PAIR = 2
 
 
 class FunctionOfMath(NamedTuple):
@@ -56,6 +57,14 @@ def _op(name: str) -> _Compute:
     return partial(apply, name)
 
 
+def _power(x: Any, y: Any) -> Any:
+    """Return a power; x**0.5 is a root in a program, and that of -0.0 is -0.0."""
+    return apply("add", apply("pow", x, y), 0.0) if type(y) is float and y == _ROOT else apply("pow", x, y)
+
+
+_ROOT = 0.5
+
+
 def _fmod(x: Any, y: Any) -> Any:
     """Return the remainder with the sign of x; that of positive numbers is exact."""
     return apply("copysign", apply("mod", apply("abs", x), apply("abs", y)), x)
@@ -75,7 +84,6 @@ def _hypot(*coordinates: Any) -> Any:
     return apply("abs", coordinates[0]) if len(coordinates) == 1 else reduce(_op("hypot"), coordinates)
 
 
-_LOG_TO_BASE = "log(x, base)"
 FUNCTIONS: dict[str, FunctionOfMath] = {
     **{name: FunctionOfMath(_op(name), by_argument=True) for name in ("sin", "cos", "tan")},
     **{name: FunctionOfMath(_op(name), is_total=True) for name in ("tanh", "erf", "copysign", "cbrt")},
@@ -94,8 +102,7 @@ FUNCTIONS: dict[str, FunctionOfMath] = {
     "gamma": FunctionOfMath(_op("special.gamma")),
     "lgamma": FunctionOfMath(_op("special.gammaln")),
     "log": FunctionOfMath(_op("log"), error=ValueError),
-    _LOG_TO_BASE: FunctionOfMath(lambda x, base: apply("div", apply("log", x), apply("log", base))),
-    "pow": FunctionOfMath(_op("pow")),
+    "pow": FunctionOfMath(_power),
     "hypot": FunctionOfMath(_hypot, is_total=True),
     "fmod": FunctionOfMath(_fmod, error=ValueError),
     "remainder": FunctionOfMath(_remainder, error=ValueError),
@@ -168,7 +175,7 @@ def _answer(name: str, original: _Compute, *args: Any, **options: Any) -> Any:
     given = _taken(args, options)
     if given is None:
         return NotImplemented
-    function = FUNCTIONS[_LOG_TO_BASE if name == "log" and len(args) > 1 else name]
+    function = FUNCTIONS[name]
     failed: Exception | None = None
     expected = math.nan
     try:
@@ -183,20 +190,16 @@ def _answer(name: str, original: _Compute, *args: Any, **options: Any) -> Any:
     current = recorder.thread.recorder
     if function.is_total or not current.has_values:
         return _result(number, array, given)
-    if current.assumed and (
-        failed is not None or not math.isfinite(number)
-    ):  # in a branch that this call does not take
+    is_usual = failed is None and math.isfinite(number) and math.isfinite(expected)
+    if current.assumed and not is_usual:  # in a branch that this call does not take
         arithmetic.holds(apply("isfinite", array), f"math.{name}()")
         return _result(number, array, given)
-    if failed is None and math.isfinite(number) != math.isfinite(
-        expected
-    ):  # at the edge of what floats can hold
-        return NotImplemented
-    if failed is None and math.isfinite(number):
+    if is_usual:
         _note_finite(name, function, array, given)
         return _result(number, array, given)
     # At the edge of what floats can hold; SciPy's gammaln(-inf) is another one than that of math.
-    is_exact = failed is None and not (number == expected or math.isnan(number) and math.isnan(expected))
+    is_same = math.isnan(number) if failed or math.isnan(expected) else number == expected
+    is_exact = not (is_same or (failed is not None and math.isinf(number)))
     _note_arguments(name, function, array, given, failed is not None, is_exact)
     if failed is not None:
         raise failed from None
@@ -251,8 +254,21 @@ def _note_arguments(
     if all(math.isfinite(x.number) for x in given) and function.error is not None and not is_exact:
         return
     for x in sorted(traced, key=lambda x: math.isfinite(x.number)):
-        if fails or is_exact or not math.isfinite(x.number):
+        if fails or is_exact or function.error is None or not math.isfinite(x.number):
             recorder.need_value(x.array, what)
+
+
+def _logarithm(original: _Compute, *args: Any, **options: Any) -> Any:
+    """Answer math.log, which divides the logarithms of a number and a base."""
+    if len(args) != _PAIR:
+        return _answer("log", original, *args, **options)
+    if _taken(args, options) is None:
+        return NotImplemented
+    parts = [_answer("log", original, x) for x in args]
+    first, second = [
+        original(x) if part is NotImplemented else part for x, part in zip(args, parts, strict=True)
+    ]
+    return first / second
 
 
 def _question(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
@@ -276,9 +292,6 @@ def _close(original: _Compute, *args: Any, rel_tol: Any = 1e-9, abs_tol: Any = 0
         near = apply("logical_or", near, apply("less_equal", apart, apply("abs", apply("mul", x, rel_tol))))
     near = apply("logical_and", near, apply("isfinite", apart))
     return arithmetic.holds(apply("logical_or", apply("equal", first, second), near), "math.isclose()")
-
-
-_PAIR = 2
 
 
 def _whole(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
@@ -343,8 +356,9 @@ def _distance(original: _Compute, *args: Any, **options: Any) -> Any:
 
 def install() -> None:
     """Have functions of `math` answered while something is recorded."""
-    for name in FUNCTIONS.keys() - {_LOG_TO_BASE}:
+    for name in FUNCTIONS:
         patches.answer_numbers(math, name, partial(_answer, name))
+    patches.answer_numbers(math, "log", _logarithm)
     for name in ("isnan", "isinf", "isfinite"):
         patches.answer_numbers(math, name, partial(_question, name))
     for name in ("floor", "ceil", "trunc"):
