@@ -41,6 +41,21 @@ def written(x: tj.dlarray) -> tj.dlarray:
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
+        lambda: tj.dlmap(lambda x: math.sqrt(x[0]), over=0)(np.array([[1.0], [-1.0]])),
+        ValueError,
+        "math domain error",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: math.exp(x[0]), over=0)(np.array([[1.0], [1e3]])),
+        OverflowError,
+        "math range error",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: math.exp(x[0]) ** 3, over=0)(np.array([[1.0], [500.0]])),
+        OverflowError,
+        "(34, 'Numerical result out of range')",
+    ),
+    (
         lambda: tj.dlfeval(put_outside, tj.dlarray(2.0)),
         GradientError,
         "dlgradient: ndarray.__setitem__ at <place> made a plain number of a value that depends on x, and dropped its "
