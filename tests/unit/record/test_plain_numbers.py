@@ -117,7 +117,7 @@ DROPPING = {
     "math.sin": lambda x: TABLE["sine"](x) * x,
     "math.sin ": lambda x: sum(map(TABLE["sine"], [x, x])) * x,
     "math.sin   ": in_a_loop_over_a_map,
-    "hash": lambda x: {(root := math.sqrt(x)): 2.0}[root] * root,
+    "hash": lambda x: {(root := math.sqrt(x)): 2.0}[root] * root * x,
     "json.dumps": lambda x: len(json.dumps(root := math.sqrt(x))) * root * x,
     "ndarray.__setitem__": lambda x: filled(math.exp(x)) * x,
     "pow": lambda x: abs((-math.exp(x)) ** 0.5) * x,
