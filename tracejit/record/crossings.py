@@ -271,7 +271,9 @@ class _Steps:
         while frame is not None and frame is not around:
             if frame.f_trace_opcodes and frame.f_trace == self.step:
                 return
-            frame.f_trace = self.called(frame, "call", None)
+            step = self.called(frame, "call", None)
+            if step is not None:
+                frame.f_trace = step
             frame = frame.f_back
 
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:

@@ -135,7 +135,7 @@ class Asked(Patched):
 
 
 class NumbersTaker(Asked):
-    """A function of numbers, which is replaced where code calls it with other things than Python's numbers.
+    """A function of numbers, which is replaced where code calls it with other things than numbers.
 
     SciPy's code, and Python's own, gets plain numbers, whose types it may ask for.
     """
@@ -151,7 +151,7 @@ class NumbersTaker(Asked):
         return self._original(*args, **kwargs)
 
 
-_NUMBERS = frozenset({float, int})
+_NUMBERS = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 
 def _of_numpy(module: str, name: str) -> Any:
@@ -348,8 +348,8 @@ def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
     Args:
         module: of the function.
         name: of the function.
-        instead: is called with the function and its arguments, of which one at least is neither a float nor an int; it
-            may return NotImplemented.
+        instead: is called with the function and its arguments, of which one at least is no number; it may return
+            NotImplemented.
     """
     _put(NumbersTaker(module, name, instead), name)
 
