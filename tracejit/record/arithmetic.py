@@ -20,9 +20,10 @@ import numpy as np
 
 from tracejit.aval import NUMBERS, NUMPY_SCALARS, SUPPORTED_DTYPES
 from tracejit.ir import weak_array
-from tracejit.record import recorder
+from tracejit.record import monitor, recorder
 from tracejit.record.demands import demand
 from tracejit.record.guards import Decides
+from tracejit.util.devices import on_host
 from tracejit.util.uninterrupted import is_of_handler
 
 INT, FLOAT, COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
@@ -79,13 +80,23 @@ def _result_number(result: Any, array: Any, *operands: Any) -> Any:
 
 def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     """Return the result of an operation on two numbers; at least one of them varies."""
-    a, b = number_of(x), number_of(y)
     for other in (x, y):
         if recorder.is_array(other) or isinstance(other, np.ndarray):
             return NotImplemented
         if not is_number(other) and type(other) not in _PLAIN:
             needed(name, x, y)
-            return operation(a, b)
+            return operation(number_of(x), number_of(y))
+    if monitor.current.trace is None:
+        return _computed(name, operation, x, y)
+    profile, trace = monitor.pause()  # which would be told of each call
+    try:
+        return _computed(name, operation, x, y)
+    finally:
+        monitor.go_on(profile, trace)
+
+
+def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
+    a, b = number_of(x), number_of(y)
     try:
         result = operation(a, b)
     except Exception:
@@ -126,6 +137,8 @@ def is_finite(array: Any, what: str, fail: Callable[[], None]) -> bool:
 
     In a mapped function it has to be for all observations: `fail` raises the error if it is not.
     """
+    if is_for_this_call(array):
+        return bool(np.isfinite(on_host(array._data)))
     return _is_met(recorder.apply("isfinite", array), what, fail)
 
 
@@ -136,6 +149,12 @@ def _is_met(condition: Any, what: str, fail: Callable[[], None]) -> bool:
         return holds(condition, what)
     demand(condition, what, fail)
     return True
+
+
+def is_for_this_call(array: Any) -> bool:
+    """Return whether what an array decides needs no guard: no replay follows, and it is no array of observations."""
+    current = recorder.thread.recorder
+    return not recorder.steers(array) and (current is None or not current.maps)
 
 
 def _refuse_power() -> None:
@@ -149,6 +168,8 @@ def _agrees(name: str, operation: _Operation, x: Any, y: Any) -> bool:
     """
     if name in ("div", "floordiv", "mod") and is_number(y):
         by_zero = partial(operation, 1, y._kind(0))
+        if is_for_this_call(y._array):
+            return bool(y._number != 0)
         if not _is_met(recorder.apply("not_equal", y._array, 0), "a division", by_zero):
             return False
     whole = all(issubclass(type(number_of(part)), int) for part in (x, y))
@@ -190,6 +211,8 @@ def compared(name: str, operation: _Operation, x: Any, y: Any) -> Any:
             needed("a comparison", x, drops=False)
         return operation(a, b)
     result = operation(a, b)
+    if is_for_this_call(x._array):
+        return result
     if isinstance(a, _COMPLEX_KINDS) or isinstance(b, _COMPLEX_KINDS):
         needed("a comparison", x, y, drops=False)
         return result

@@ -269,11 +269,12 @@ class _Steps:
     def join(self, frame: types.FrameType | None, around: types.FrameType) -> None:
         """Look at the next instructions of frames that are running, from one up to that around them."""
         while frame is not None and frame is not around:
-            if frame.f_trace_opcodes and frame.f_trace == self.step:
-                return
-            step = self.called(frame, "call", None)
-            if step is not None:
-                frame.f_trace = step
+            if not _LIBRARIES.get(frame.f_code.co_filename):
+                if frame.f_trace_opcodes and frame.f_trace == self.step:
+                    return
+                step = self.called(frame, "call", None)
+                if step is not None:
+                    frame.f_trace = step
             frame = frame.f_back
 
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:

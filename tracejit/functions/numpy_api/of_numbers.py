@@ -210,7 +210,7 @@ def _note_finite(name: str, function: FunctionOfMath, array: Any, given: Sequenc
     """Note as a guard that math raises no error, and that the result is finite."""
     current = recorder.thread.recorder
     watched = given[0].array if function.by_argument else array
-    if not recorder.steers(watched) and not current.maps:
+    if arithmetic.is_for_this_call(watched):
         return
     # In a step of a loop, or a branch, guards may be dropped together with it.
     lasts = not (current.assumed or current.maps) and current.memories.begun is None
