@@ -110,7 +110,8 @@ def _is_variable(leaf: Any) -> bool:
 def _project(outputs: Any, seed: int, name: str) -> dlarray:
     """Return the sum of all floating-point outputs with random weights between 0.5 and 1.5."""
     rng = np.random.default_rng(seed)
-    leaves = [leaf for leaf in tree.flatten(outputs)[0] if _is_variable(leaf) and leaf._value is not None]
+    found = [as_array(leaf) if recorders.is_number(leaf) else leaf for leaf in tree.flatten(outputs)[0]]
+    leaves = [leaf for leaf in found if _is_variable(leaf) and leaf._value is not None]
     if not leaves:
         raise ArgumentError(
             f"check_gradients: {name} returns no traced floating-point dlarray, so it has no gradient."

@@ -377,7 +377,7 @@ def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
     library = FakeLibrary()
     with pytest.MonkeyPatch.context() as patch:
         for module in (sys.modules[__name__], ptx_emulator):
-            patch.setitem(monitor._is_library, str(module.__file__), True)
+            patch.setitem(monitor.files, str(module.__file__), True)
         patch.setattr("tracejit.compile.link.linker_version", lambda: None)
         patch.setattr("tracejit.compile.link._library", lambda: None)
         with drivers.replaced(drivers.Driver(library, kept_bytes=kept_bytes)):

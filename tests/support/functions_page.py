@@ -164,6 +164,7 @@ apply it to one element after the other, and record as many operations as the ax
   of lists (`np.exp([a, b])`), numbers of a type (`np.float32(a)`, `np.float64(x)`), `np.nditer`, `np.ndenumerate`,
   `np.fromiter`, `np.arange` of traced bounds, `np.asfortranarray`, `np.require` and `np.lib.stride_tricks`. Outside
   of recordings NumPy converts an untraced dlarray there.
+- [Functions of Python's `math`](soundness.md#functions-of-math), with derivatives.
 - The assertions of `np.testing`, which are guards.
 - All of `numpy.polynomial`, with derivatives: functions (`polyval`, `chebfit`) and classes (`Polynomial(c)(x)`,
   `Chebyshev.fit(x, y, 3)`).

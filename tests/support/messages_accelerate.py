@@ -2,7 +2,6 @@
 """Rows of the table of messages (messages.py) of accelerated functions, their options and their arguments."""
 
 import itertools
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -95,7 +94,7 @@ def constant_that_changes(**options: Any) -> None:
 
 def number_that_is_needed() -> None:
     """Call a function with numbers that it needs themselves."""
-    function = tj.dlaccelerate(lambda x, n: x * math.gamma(n))
+    function = tj.dlaccelerate(lambda x, n: x * float(n))
     for n in range(100):
         function(V, 1.0 + n / 10)
 
@@ -208,8 +207,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         number_that_is_needed,
         RetraceWarning,
         "number_that_is_needed.<locals>.<lambda> is recorded again for each value of n, because float() "
-        "at <place> needs it as a Python number. Pass it as a dlarray, or use tracejit's and NumPy's "
-        "functions instead of math's. If a trace for each value is intended, raise max_variants.",
+        "at <place> needs it as a Python number. Pass it as a dlarray, or use operators and "
+        "functions of math, NumPy or tracejit, which take it as it is. If a trace for each value is intended, raise "
+        "max_variants.",
     ),
     (
         complex_number_that_changes,

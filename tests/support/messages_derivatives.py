@@ -12,6 +12,8 @@ import tracejit as tj
 from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError, WriteError
 
 X = tj.dlarray(np.ones((2, 3)))
+HELD = (math.erf,)  # not replaced in recordings, as the name in the module is
+OUTSIDE = np.zeros(2)
 SEQUENCE = tj.dlarray(np.ones((2, 3, 4)), "CBT")
 LONG = tj.dlarray(np.ones((2, 3, 12)), "CBT")
 STATES = [tj.dlarray(np.ones((2, 3)), "CB") for _ in range(2)]
@@ -25,6 +27,12 @@ def kept() -> object:
     return found[0] + 1
 
 
+def put_outside(x: tj.dlarray) -> object:
+    """Put a number that has a derivative into an ndarray that the function has not made."""
+    OUTSIDE[0] = math.exp(x)
+    return tj.dlgradient(OUTSIDE.sum() * x, x)
+
+
 def written(x: tj.dlarray) -> tj.dlarray:
     """Write into an argument."""
     x += 1
@@ -35,7 +43,29 @@ OUT = np.ones(3)
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
-        lambda: tj.dlfeval(lambda x: tj.dlgradient(math.erf(x) * x, x), tj.dlarray(2.0)),
+        lambda: tj.dlmap(lambda x: math.sqrt(x[0]), over=0)(np.array([[1.0], [-1.0]])),
+        ValueError,
+        "math domain error",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: math.exp(x[0]), over=0)(np.array([[1.0], [1e3]])),
+        OverflowError,
+        "math range error",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: math.exp(x[0]) ** 3, over=0)(np.array([[1.0], [500.0]])),
+        OverflowError,
+        "(34, 'Numerical result out of range')",
+    ),
+    (
+        lambda: tj.dlfeval(put_outside, tj.dlarray(2.0)),
+        GradientError,
+        "dlgradient: ndarray.__setitem__ at <place> made a plain number of a value that depends on x, and dropped its "
+        "derivative. Use an array that the function makes, or pass float(x) to ndarray.__setitem__ where the value x "
+        "is meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(HELD[0](x) * x, x), tj.dlarray(2.0)),
         GradientError,
         "dlgradient: math.erf at <place> made a plain number of a value that depends on x, and dropped its "
         "derivative. Use scipy.special.erf, or pass float(x) to math.erf where the value x is meant to be a constant.",

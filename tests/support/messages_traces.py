@@ -17,6 +17,8 @@ from tracejit.errors import (
     NotAcceleratedWarning,
 )
 
+KEPT: list[Any] = []
+
 
 def refused(function: Callable[[Any], object]) -> None:
     """Call an accelerated function with different values until it is known to run uncompiled."""
@@ -167,11 +169,17 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "max_variants.",
     ),
     (
-        lambda: refused(lambda x: x * math.sin(x.sum())),
+        lambda: refused(lambda x: (KEPT.append(math.sin(x.sum())), x)[1]),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that math computes of an array "
+        "outlives the call at <place>. Return it, and keep it outside.",
+    ),
+    (
+        lambda: refused(lambda x: x * float(x.sum())),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: float() on a traced array gave a "
         "different number in each of 9 recordings at <place>. A number taken out of an array is a "
-        "constant of the trace. Keep it an array (the functions of tracejit and NumPy instead of math, "
+        "constant of the trace. Keep it an array (the functions of tracejit, NumPy and math, "
         "stop_gradient instead of extractdata), or return it and read it outside; or raise max_variants.",
     ),
     (

@@ -62,8 +62,8 @@ def retraces_on_each_value(name: str, argument: str, needed: Needed | None) -> P
         )  # fmt: skip
     return PendingWarning(
         f"{name} is recorded again for each value of {argument}, because {who_needs('it', *needed)}. "
-        "Pass it as a dlarray, or use tracejit's and NumPy's functions instead of math's. If a trace for each value is "
-        "intended, raise max_variants.",
+        "Pass it as a dlarray, or use operators and functions of math, NumPy or tracejit, which take it as it is. If a "
+        "trace for each value is intended, raise max_variants.",
         RetraceWarning, needed.where, (needed.where, argument),
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ Keys that differ in numbers only are a family. A number that has taken two value
 the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
 their promotion follows different rules. A number that varies in one family does so at once in another that differs in
 sizes of arrays only, such as that of the last mini-batch. If a recording then needs the value as a Python number (an
-index, math.sqrt), the number selects a trace by its value from then on. Complex numbers always do; their values are
+index, float(n)), the number selects a trace by its value from then on. Complex numbers always do; their values are
 counted only to tell the user of many.
 """
 

@@ -10,6 +10,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.program import Program
+from tracejit.record.number import as_result
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -65,7 +66,7 @@ class ResultLayout(NamedTuple):
         outputs = iter(arrays)
         leaves = [
             next(outputs) if type(leaf) is ArrayLeaf
-            else leaf.kind(next(outputs)._data.item()) if type(leaf) is NumberLeaf
+            else as_result(leaf.kind, next(outputs)) if type(leaf) is NumberLeaf
             else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
             for leaf in self.leaves
         ]  # fmt: skip

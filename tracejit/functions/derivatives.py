@@ -12,7 +12,7 @@ from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
-from tracejit.functions.variables import Variables, along, recording, target, value_of
+from tracejit.functions.variables import Variables, along, as_computed, recording, target, value_of
 from tracejit.ir import Builder, Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
@@ -50,6 +50,7 @@ def dljvp(y: Any, x: Any, v: Any) -> Any:
     recorder = recording("dljvp")
     variables = Variables("dljvp", x, recorder)
     leaves, treedef = tree.flatten(y, function="dljvp")
+    leaves = [*map(as_computed, leaves)]
     places = tree.paths(treedef, "y")
     targets = [
         target("dljvp", leaf, recorder, place, is_scalar=False)
@@ -224,7 +225,8 @@ def dlhessian(y: Any, x: Any) -> Any:
     wrt, treedef = variables.values, variables.treedef
     check_rank("dlhessian", wrt, wrt)
     slopes = [
-        value_of(slope) for slope in variables.gradients([value], [b.constant(np.ones(value.shape, y.dtype))])
+        value_of(slope)
+        for slope in variables.gradients([value], [b.constant(np.ones(value.shape, value.dtype))])
     ]
 
     def block(i: int, j: int) -> dlarray:

@@ -11,9 +11,10 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import is_inexact
 from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
+from tracejit.record import crossings, views
 from tracejit.record import recorder as recorders
-from tracejit.record import views
 from tracejit.record.memory import check_same, is_ndarray, is_private
+from tracejit.record.number import true_numbers_after
 from tracejit.record.subscripts import Subscripts
 from tracejit.util.devices import write as write_all
 from tracejit.util.frames import global_names
@@ -88,13 +89,14 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         return result
     recorder = recorders.Recorder(name_of(fun))
     recorder.names = global_names(fun)
-    with recorder, Subscripts(reads=False):
+    with true_numbers_after(recorder), recorder, Subscripts(reads=False):
         recorder.keeps_graph = False
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
-        results, result_treedef = tree.flatten(fun(*args, **kwargs))
+        with crossings.Calls(recorder):
+            results, result_treedef = tree.flatten(fun(*args, **kwargs))
         results = [_untraced(_written(recorder, leaf)) for leaf in results]
         writes = [
             (_memory(leaf), array._data.copy())
@@ -189,6 +191,8 @@ def _written(recorder: recorders.Recorder, leaf: Any) -> Any:
 
 def _untraced(leaf: Any) -> Any:
     """Return a result of an evaluation, with elements of its own."""
+    if recorders.is_number(leaf):
+        return leaf._number
     if type(leaf) is dlarray and is_ndarray(leaf):
         return leaf._data.copy()
     if type(leaf) is dlarray and recorders.is_open(leaf):

@@ -31,6 +31,7 @@ from tracejit.functions.index_keys import (
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped, slice_of
 from tracejit.ops.movement import index_of
 from tracejit.record import ndarrays, recorder, subscripts, views
+from tracejit.record.arithmetic import sources_of
 from tracejit.record.conversion import too_large
 from tracejit.record.number import Number
 from tracejit.util.devices import is_same_memory
@@ -96,7 +97,7 @@ def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
     numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
     if result._data.ndim or not numbers or array.dtype.kind == "b":
         return result
-    return Number(result._data[()], result, frozenset().union(*[number._sources for number in numbers]))
+    return Number(result._data[()], result, sources_of(numbers))
 
 
 def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any) -> bool:

@@ -135,6 +135,6 @@ def _checked(where: str, x: Any) -> dlarray:
         return dlarray(x)
     if not isinstance(x, dlarray):
         raise ArgumentError(
-            f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x)."
+            f"{where}: x must be a dlarray, not {x.__class__.__name__}; make one with dlarray(x)."
         )
     return x

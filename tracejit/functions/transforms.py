@@ -12,7 +12,7 @@ from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.errors import ArgumentError
 from tracejit.functions.derivatives import as_result, check_rank, dlhessian, dljvp, elements, rows_of, units
 from tracejit.functions.evaluate import dlfeval, dlgradient
-from tracejit.functions.variables import Variables, along, recording, target
+from tracejit.functions.variables import Variables, along, as_computed, recording, target
 from tracejit.record import monitor
 from tracejit.util.arguments import callable_, is_option, is_real
 from tracejit.util.text import brief
@@ -81,6 +81,7 @@ def vjp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, tu
         y = fun(*xs)
         recorder = recording("vjp")
         leaves, treedef = tree.flatten(y, function="vjp")
+        leaves = [*map(as_computed, leaves)]
         places = tree.paths(treedef, "fun(...)")
         targets = [
             target("vjp", leaf, recorder, place, is_scalar=False)

@@ -36,6 +36,11 @@ def value_of(array: dlarray) -> Value:
     return value
 
 
+def as_computed(y: Any) -> Any:
+    """Return a number that was computed from arrays, or a sum of X[i], as an array; anything else as it is."""
+    return y._array if recorders.is_number(y) and y._array._value.node is not None else y
+
+
 def recording(function: str) -> recorders.Recorder:
     """Return the recorder of this thread, or raise a GradientError if there is none."""
     recorder = recorders.recorder()
@@ -52,12 +57,11 @@ def target(
 ) -> Value:
     """Return the Value of what is differentiated, the argument `name`: a scalar, or an array of any size."""
     expected = "scalar" if is_scalar else "array"
-    if recorders.is_number(y) and y._array._value.node is not None:  # as the sum of X[i]
-        y = y._array
+    y = as_computed(y)
     if type(y) is not dlarray:
         raise GradientError(
-            f"{function}: {name} is a {type(y).__name__}, expected a traced {expected} dlarray; compute it inside the "
-            "function from its arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp), and pass "
+            f"{function}: {name} is a {y.__class__.__name__}, expected a traced {expected} dlarray; compute it inside "
+            "the function from its arguments, with functions of tracejit, NumPy or math (not with float()), and pass "
             "tj.dlarray(x) for an argument x that is a number."
         )
     recorders.check_open(y)
@@ -112,7 +116,8 @@ class Variables:
         self.function = function
         self.recorder = recorder
         self.root = root
-        self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
+        leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
+        self.leaves = [*map(as_computed, leaves)]
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
         if recorder.plain_numbers:
             self._check_plain(recorder.plain_numbers)

@@ -3,21 +3,27 @@
 
 Note [numbers that vary]
 Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
-a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result
-fits 64 bits. An operation without such conditions (int ** int, a power that is complex) needs the numbers. NumPy's
-numbers are promoted, overflow and divide by zero as its arrays do. The graph does the same, so they need no guards.
+a divisor is not 0, the base of a power is positive or its exponent is whole, a power is finite, integers are so small
+that the result fits 64 bits. An operation without such conditions (int ** int, a power that is complex) needs the
+numbers. NumPy's numbers are promoted, overflow and divide by zero as its arrays do. The graph does the same, so they
+need no guards.
 Complex numbers are computed from numbers that vary (1j * k), and never vary themselves.
 """
 
-from collections.abc import Callable
+import errno
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tracejit.aval import NUMBERS, NUMPY_SCALARS, SUPPORTED_DTYPES
 from tracejit.ir import weak_array
-from tracejit.record import recorder
+from tracejit.record import monitor, recorder
+from tracejit.record.demands import demand
 from tracejit.record.guards import Decides
+from tracejit.util.devices import on_host
 from tracejit.util.uninterrupted import is_of_handler
 
 INT, FLOAT, COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
@@ -42,14 +48,20 @@ def number_of(x: Any) -> Any:
     return x._number if is_number(x) else x
 
 
-def needed(what: str, *numbers: Any) -> None:
-    """Note that `what` needs the values of those of some operands that vary."""
+def needed(what: str, *numbers: Any, drops: bool = True) -> None:
+    """Note that `what` needs the values of those of some operands that vary; it `drops` their derivatives."""
     for x in numbers:
         if is_number(x):
-            x.needed(what)
+            x.needed(what, drops)
 
 
-def _as(x: Any, dtype: np.dtype) -> Any:
+def sources_of(numbers: Sequence[Any]) -> frozenset[int] | None:
+    """Return the arguments that the result of an operation on numbers comes from; None if any comes from an array."""
+    sources = [x._sources for x in numbers]
+    return None if None in sources else frozenset().union(*sources)
+
+
+def scalar(x: Any, dtype: np.dtype) -> Any:
     """Return an operand as a scalar array."""
     if not is_number(x):
         return np.asarray(x, dtype)
@@ -63,22 +75,34 @@ def _below(x: Any, bound: int) -> bool:
 def _result_number(result: Any, array: Any, *operands: Any) -> Any:
     """Return the number that an operation of numbers gave."""
     numbers = [x for x in operands if is_number(x)]
-    return type(numbers[0])(result, array, frozenset().union(*[x._sources for x in numbers]))
+    return type(numbers[0])(result, array, sources_of(numbers))
 
 
 def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     """Return the result of an operation on two numbers; at least one of them varies."""
-    a, b = number_of(x), number_of(y)
     for other in (x, y):
         if recorder.is_array(other) or isinstance(other, np.ndarray):
             return NotImplemented
         if not is_number(other) and type(other) not in _PLAIN:
             needed(name, x, y)
-            return operation(a, b)
+            return operation(number_of(x), number_of(y))
+    if monitor.current.trace is None:
+        return _computed(name, operation, x, y)
+    profile, trace = monitor.pause()  # which would be told of each call
+    try:
+        return _computed(name, operation, x, y)
+    finally:
+        monitor.go_on(profile, trace)
+
+
+def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
+    a, b = number_of(x), number_of(y)
     try:
         result = operation(a, b)
     except Exception:
-        needed(f"an error of {name}", x, y)
+        if {type(a), type(b)} <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
+            is_finite(recorder.apply(name, scalar(x, FLOAT), scalar(y, FLOAT)), _SIZE, _refuse_power)
+        needed(f"an error of {name}", x, y, drops=False)
         raise
     kind = type(result)
     # 1j * np.float64(2) is a number of Python's.
@@ -90,29 +114,76 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
             needed(name, x, y)
             return result
         return _result_number(result, array, x, y)
-    is_power_of_complex = kind is complex and name == "pow"
-    if kind not in _DTYPES or is_power_of_complex or not _agrees(name, x, y):
+    if kind not in _DTYPES or not _agrees(name, operation, x, y):
+        needed(name, x, y)
+        return result
+    if kind is complex and name == "pow":  # of a negative number
         needed(name, x, y)
         return result
     dtype = _DTYPES[kind]
-    array = recorder.apply(name, _as(x, dtype), _as(y, dtype))
+    array = recorder.apply(name, scalar(x, dtype), scalar(y, dtype))
     is_power = name == "pow" and kind is float
-    if is_power and not holds(recorder.apply("isfinite", array), "the size of a power"):
+    if is_power and not is_finite(array, _SIZE, _refuse_power):
         needed(name, x, y)
         return result
     return _result_number(result, array, x, y)
 
 
-def _agrees(name: str, x: Any, y: Any) -> bool:
-    """Return whether the graph computes what Python does, which may be a guard (Note [numbers that vary])."""
-    is_division = name in ("div", "floordiv", "mod") and is_number(y)
-    if is_division and not holds(recorder.apply("not_equal", y._array, 0), "a division"):
-        return False
+_SIZE = "the size of a power"
+
+
+def is_finite(array: Any, what: str, fail: Callable[[], None]) -> bool:
+    """Return whether an array without axes is finite, which is then a guard.
+
+    In a mapped function it has to be for all observations: `fail` raises the error if it is not.
+    """
+    if is_for_this_call(array):
+        return bool(np.isfinite(on_host(array._data)))
+    return _is_met(recorder.apply("isfinite", array), what, fail)
+
+
+def _is_met(condition: Any, what: str, fail: Callable[[], None]) -> bool:
+    """Return whether a condition holds without which Python raises an error, as is_finite() does."""
+    current = recorder.thread.recorder
+    if current is None or not current.maps:
+        return holds(condition, what)
+    demand(condition, what, fail)
+    return True
+
+
+def is_for_this_call(array: Any) -> bool:
+    """Return whether what an array decides needs no guard: no replay follows, and it is no array of observations."""
+    current = recorder.thread.recorder
+    return not recorder.steers(array) and (current is None or not current.maps)
+
+
+def _refuse_power() -> None:
+    raise OverflowError(errno.ERANGE, os.strerror(errno.ERANGE))
+
+
+def _agrees(name: str, operation: _Operation, x: Any, y: Any) -> bool:
+    """Return whether the graph computes what Python does, which may be a guard (Note [numbers that vary]).
+
+    Recordings may differ only after a guard by which they do: so it is also asked where Python raises an error.
+    """
+    if name in ("div", "floordiv", "mod") and is_number(y):
+        by_zero = partial(operation, 1, y._kind(0))
+        if is_for_this_call(y._array):
+            return bool(y._number != 0)
+        if not _is_met(recorder.apply("not_equal", y._array, 0), "a division", by_zero):
+            return False
     whole = all(issubclass(type(number_of(part)), int) for part in (x, y))
     if not whole:
         if name != "pow":
             return True
-        return holds(recorder.apply("greater", x._array, 0), "a power") if is_number(x) else x > 0
+        if any(isinstance(number_of(part), complex) for part in (x, y)):
+            return False
+        if not is_number(x):
+            return bool(x > 0)
+        if not is_number(y) and float(y).is_integer():  # as in x**2, also of a negative number
+            by_zero = partial(operation, 0.0, y)
+            return bool(y >= 0 or _is_met(recorder.apply("not_equal", x._array, 0), "a power", by_zero))
+        return holds(recorder.apply("greater", x._array, 0), "a power")
     if name == "pow":
         return False
     bound = {"mul": PRODUCT, "div": EXACT}.get(name, SUM)
@@ -137,29 +208,31 @@ def compared(name: str, operation: _Operation, x: Any, y: Any) -> Any:
         if recorder.is_array(y) or isinstance(y, np.ndarray):
             return NotImplemented
         if not isinstance(y, _SAME_FOR_ALL_NUMBERS):
-            needed("a comparison", x)
+            needed("a comparison", x, drops=False)
         return operation(a, b)
     result = operation(a, b)
+    if is_for_this_call(x._array):
+        return result
     if isinstance(a, _COMPLEX_KINDS) or isinstance(b, _COMPLEX_KINDS):
-        needed("a comparison", x, y)
+        needed("a comparison", x, y, drops=False)
         return result
     if type(a) in NUMPY_SCALARS or type(b) in NUMPY_SCALARS:
         if _is_by_dtype(x, y):
             holds(recorder.apply(name, x, y), "a comparison")
         else:
-            needed("a comparison", x, y)
+            needed("a comparison", x, y, drops=False)
         return result
     kinds = {issubclass(type(part), int) for part in (a, b)}
     if kinds == {True, False} and not all(
         _below(part, EXACT) for part in (x, y) if issubclass(type(number_of(part)), int)
     ):
-        needed("a comparison", x, y)
+        needed("a comparison", x, y, drops=False)
         return result
     if kinds == {True} and not is_number(y) and not _below(y, SUM):
-        needed("a comparison", x, y)
+        needed("a comparison", x, y, drops=False)
         return result
     dtype = INT if kinds == {True} else FLOAT
-    holds(recorder.apply(name, _as(x, dtype), _as(y, dtype)), "a comparison")
+    holds(recorder.apply(name, scalar(x, dtype), scalar(y, dtype)), "a comparison")
     return result
 
 

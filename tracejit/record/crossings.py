@@ -4,7 +4,8 @@
 Note [crossings]
 A Number has the methods of a number, and most code uses nothing else. Some code asks for the type: type(n),
 json.dumps(n), Decimal(n), math.ldexp(1.0, n). So while a function with such arguments is recorded, each call that its
-code makes is looked at before it happens. The user's own code gets Numbers, because its calls are looked at too.
+code makes is looked at before it happens; where a number is computed from an array (number.py, Note [numbers of
+arrays]), from that time on. The user's own code gets Numbers, because its calls are looked at too.
 tracejit, NumPy and those functions of Python that use only the methods also get Numbers. All other functions get true
 numbers: the Numbers that can be reached from their arguments first become true numbers (Note [true numbers]), and are
 needed.
@@ -27,7 +28,6 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,7 @@ _KEEPERS = frozenset(
     {object, tuple, list, dict, set, frozenset, BaseException, Exception}
 )  # make objects of anything
 _CLOSED = (str, bytes, complex, type, types.ModuleType, types.CodeType, np.ndarray, np.generic)
+_LIBRARIES = monitor.files
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
 
@@ -135,12 +136,14 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
         if _is_safe(function, arguments):
             return
         name = getattr(function, "__qualname__", None) or type(function).__name__
+        module = getattr(function, "__module__", None)
+        by = name if module in (None, "builtins") else f"{module}.{name}"
         numbers = _reached(owner, [function, *arguments])
     except Exception:  # objects may be odd in any way; the user's code goes on
-        name, numbers = "a call", list(owner.varying)
+        name, by, numbers = "a call", "a call", list(owner.varying)
     for number in numbers:
         if recorder.is_number(number):  # not yet with another one
-            number.needed(f"{name}()")
+            number.become_true(f"{name}()", by)
 
 
 def _is_safe(function: Any, arguments: list[Any]) -> bool:
@@ -188,13 +191,41 @@ def _is_large(kind: type) -> bool:
     return str(kind.__module__).partition(".")[0] in _WITH_LARGE_OBJECTS
 
 
-def watched(owner: Any) -> AbstractContextManager[Any]:
-    """Return a block in which the calls that the user's code makes in this thread are looked at, for a recorder."""
-    if not owner.varying or not stack.is_readable():
-        return nullcontext()
-    if sys.version_info < (3, 12):
-        return _Steps(owner)
-    return monitor.CallWatch(functools.partial(_called, owner))
+class Calls:
+    """A block in which the calls that the user's code makes in this thread are looked at, as soon as there are Numbers.
+
+    Args:
+        owner: the recorder.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self._watch: _Steps | monitor.CallWatch | None = None
+        self._around: Any = None  # the frame of the block
+
+    def __enter__(self) -> "Calls":
+        self._around = sys._getframe(1)
+        self.owner.calls = self
+        if self.owner.varying:
+            self.begin()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.owner.calls = recorder.NO_CALLS
+        self._around = None
+        if self._watch is not None:
+            self._watch.__exit__()
+
+    def begin(self) -> None:
+        """Look at calls from now on, also at those that functions make which are running."""
+        if self._watch is None and stack.is_readable():
+            if sys.version_info < (3, 12):
+                self._watch = _Steps(self.owner)
+            else:
+                self._watch = monitor.CallWatch(functools.partial(_called, self.owner))
+            self._watch.__enter__()
+        if self._watch is not None:
+            self._watch.join(sys._getframe(1), self._around)
 
 
 class _Steps:
@@ -203,6 +234,8 @@ class _Steps:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self._outer: tuple[Any, Any] | None = None
+        self._code: types.CodeType | None = None  # the latest, and its instructions
+        self._instructions = b""
 
     def __enter__(self) -> "_Steps":
         self._outer = sys.gettrace(), monitor.current.trace
@@ -224,7 +257,8 @@ class _Steps:
 
     def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Begin with a frame."""
-        if monitor.is_library(frame.f_code.co_filename):
+        is_library = _LIBRARIES.get(frame.f_code.co_filename)
+        if is_library or (is_library is None and monitor.is_library(frame.f_code.co_filename)):
             return None
         if not self.owner.varying or _is_not_of_user(frame):
             return None
@@ -232,9 +266,23 @@ class _Steps:
         frame.f_trace_opcodes = True
         return self.step
 
+    def join(self, frame: types.FrameType | None, around: types.FrameType) -> None:
+        """Look at the next instructions of frames that are running, from one up to that around them."""
+        while frame is not None and frame is not around:
+            if not _LIBRARIES.get(frame.f_code.co_filename):
+                if frame.f_trace_opcodes and frame.f_trace == self.step:
+                    return
+                step = self.called(frame, "call", None)
+                if step is not None:
+                    frame.f_trace = step
+            frame = frame.f_back
+
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Look at the next instruction of a frame."""
-        if event == "opcode" and stack.code_of(frame.f_code)[frame.f_lasti] in stack.CALLS:
+        code = frame.f_code
+        if code is not self._code:  # which takes longer to look up than the rest
+            self._code, self._instructions = code, stack.code_of(code)
+        if event == "opcode" and self._instructions[frame.f_lasti] in stack.CALLS:
             if not self.owner.varying:
                 frame.f_trace_opcodes = False
                 return None

@@ -58,7 +58,7 @@ def elements(array: Any, what: str) -> np.ndarray:
             owner.state.taken(ndarray)
         else:
             owner.guard(value, Decides.VALUE, what)
-    number.settle(owner, [x for x in owner.varying if x._sources <= owner.needed.keys()])
+    number.settle_needed(owner)
     data: np.ndarray = array._data
     return data
 

@@ -49,7 +49,8 @@ _STANDARD = tuple(
     )
 )
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
-_is_library: dict[str, bool] = {}
+files: dict[str, bool] = {}
+"""The files of code that was met, and whether they are those of libraries."""
 IMPORT_MODULE = importlib.import_module.__code__
 """The code of a function of Python's that is reported all the same: no byte code tells which module it returns."""
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -76,36 +77,47 @@ current = _Watching()
 @contextmanager
 def paused() -> Iterator[None]:
     """Run a block of the package's own code without reporting its calls."""
-    profile = current.profile
-    if profile is None:
-        yield
-        return
-    trace = None if current.trace is None else sys.gettrace()
-    sys.setprofile(None)
-    if trace is not None:
-        sys.settrace(None)
+    profile, trace = pause()
     try:
         yield
     finally:
-        if trace is not None:
-            sys.settrace(trace)
+        go_on(profile, trace)
+
+
+def pause() -> tuple[Any, Any]:
+    """Report no calls from now on; return what go_on() takes to report them again."""
+    profile = current.profile
+    trace = None if current.trace is None else sys.gettrace()
+    if profile is not None:
+        sys.setprofile(None)
+    if trace is not None:
+        sys.settrace(None)
+    return profile, trace
+
+
+def go_on(profile: Any, trace: Any) -> None:
+    """Report calls again after pause()."""
+    if trace is not None:
+        sys.settrace(trace)
+    if profile is not None:
         sys.setprofile(profile)
 
 
 @contextmanager
 def resumed() -> Iterator[None]:
     """Run a block of the user's code inside paused(): its calls are reported."""
-    if current.profile is None or sys.getprofile() is not None:
-        yield
-        return
-    sys.setprofile(current.profile)
-    if current.trace is not None:
+    is_paused = current.profile is not None and sys.getprofile() is None
+    is_untraced = current.trace is not None and sys.gettrace() is None
+    if is_paused:
+        sys.setprofile(current.profile)
+    if is_untraced:
         sys.settrace(current.trace)
     try:
         yield
     finally:
-        sys.setprofile(None)
-        if current.trace is not None:
+        if is_paused:
+            sys.setprofile(None)
+        if is_untraced:
             sys.settrace(None)
 
 
@@ -135,12 +147,12 @@ def note_used(value: Any) -> None:
 
 def is_library(file: str) -> bool:
     """Return whether code of a file is assumed to read nothing that changes: NumPy's, tracejit's, Python's own."""
-    is_of_library = _is_library.get(file)
+    is_of_library = files.get(file)
     if is_of_library is None:
         path = absolute(file)
         standard = path.startswith(_STANDARD) and "-packages" + os.sep not in path
         is_of_library = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
-        _is_library[file] = is_of_library
+        files[file] = is_of_library
     return is_of_library
 
 
@@ -236,7 +248,7 @@ class Watch:
         self._outer = None
 
     def _profile(self) -> None:
-        libraries = _is_library
+        libraries = files
         self._previous = previous = sys.getprofile()
         forward: Any = previous if callable(previous) else None
 
@@ -319,6 +331,13 @@ class CallWatch:
             raise
         return self
 
+    def join(self, frame: types.FrameType | None, around: types.FrameType) -> None:
+        """Report the calls with a star, too, of frames that are running, from one up to that around them."""
+        while frame is not None and frame is not around and _monitor.tool is not None:
+            if not is_library(frame.f_code.co_filename):
+                _monitor.step(frame.f_code)
+            frame = frame.f_back
+
     def __exit__(self, *exc: object) -> None:
         if self._outer is None:
             return
@@ -361,14 +380,19 @@ class _Monitor:
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
-        if current.called is not None and id(code) not in self.stepped and stack.has_star(code):
+        if current.called is not None:
+            self.step(code)
+        if current.started is not None:
+            _start(sys._getframe(1))
+        return None
+
+    def step(self, code: types.CodeType) -> None:
+        """Have each instruction of a code reported, if there are calls with stars in it."""
+        if id(code) not in self.stepped and stack.has_star(code):
             self.stepped[id(code)] = (
                 code  # without the lock: a signal handler may start here while it is held
             )
             _monitoring.set_local_events(self.tool, code, _monitoring.events.INSTRUCTION)
-        if current.started is not None:
-            _start(sys._getframe(1))
-        return None
 
     def called(self, code: types.CodeType, offset: int, function: Any, argument: Any) -> Any:
         if is_library(code.co_filename):

@@ -4,14 +4,23 @@
 A Number stands for a number while a function is recorded. Arithmetic with a Python number is recorded in the precision
 that Python has (float64, int64), and where it meets an array it takes the array's dtype as a Python number does; a
 number of NumPy has its own dtype. The outcome of a comparison is a guard. Anything that needs the number itself
-(math.sqrt, a format, a key of a dict) gets it; the number is then *needed*, and its value selects the trace again
-(Note [numbers that vary] in arithmetic.py).
+(a format, a key of a dict) gets it; the number is then *needed*, and its value selects the trace again (Note [numbers
+that vary] in arithmetic.py).
+
+Note [numbers of arrays]
+math.sin(x[0]) is a number of Python's, too, but no argument: it is computed from the elements of an array. Its value
+cannot select a trace, so it is a guard where it is needed. And it has a derivative, which a true number lacks. So the
+object stays a Number when its value has been asked for, and becomes a true one only where C code insists on the type
+(crossings.py), or when the recording has ended. Who makes it a true number is noted, as of arrays (Note [plain numbers]
+in plain_numbers.py).
 """
 
 import gc
 import math
 import operator
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +31,9 @@ from tracejit.record import arithmetic, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
+from tracejit.record.plain_numbers import note, note_use
+from tracejit.util.devices import on_host
+from tracejit.util.frames import is_storing
 
 _INT64_MAX = np.iinfo(np.int64).max
 _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers of NumPy have
@@ -30,20 +42,23 @@ _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers
 class Number:
     """A number that is an input of a trace, or was computed from one.
 
-    It says that it is an instance of the type that it stands for.
+    It says that it is an instance of the type that it stands for. Long because it has all methods of numbers.
     """
 
     __slots__ = ("_array", "_bounds", "_kind", "_number", "_sources")
 
-    def __init__(self, number: Any, array: Any, sources: frozenset[int]) -> None:
+    def __init__(self, number: Any, array: Any, sources: frozenset[int] | None) -> None:
         self._number = number
         self._kind = type(number)
         self._array = array  # a traced scalar of float64, int64 or complex128
-        self._sources = sources  # the arguments, by the number of their leaf, that it comes from
+        # The arguments, by the number of their leaf, that it comes from; None if it comes from an array, too.
+        self._sources = sources
         self._bounds: set[int] = set()
         owner = array._value.owner
         owner.varying.append(self)
-        if array._value.node is None:
+        if sources is None:
+            owner.calls.begin()
+        elif array._value.node is None:
             owner.sources.setdefault(array._value, sources)
 
     @property
@@ -59,14 +74,35 @@ class Number:
         """True if it is a complex number."""
         return issubclass(self._kind, (complex, np.complexfloating))
 
-    def needed(self, what: str) -> Any:
-        """Return the number itself, for `what`; from now on this object is that number (Note [true numbers])."""
+    def needed(self, what: str, drops: bool = True) -> Any:
+        """Return the number itself, for `what`; from now on this object is that number (Note [true numbers]).
+
+        One of an array stays what it is (Note [numbers of arrays]).
+
+        Args:
+            what: needs it.
+            drops: whether something is computed of the number, which then lacks a derivative.
+        """
+        if self._sources is None:
+            recorder.need_value(self._array, what)
+            if drops:
+                note_use(self._array, what)
+            return self._number
         recorder.check_open(self._array)
         number, owner = self._number, self._array._value.owner
         for source in self._sources:
             owner.needed.setdefault(source, (what, recorder.user_location()))
-        settle(owner, [x for x in owner.varying if x._sources <= owner.needed.keys()])
+        settle_needed(owner)
         return number
+
+    def become_true(self, what: str, by: str) -> None:
+        """Become the true number, which `what` insists on, a call of the function `by`."""
+        if self._sources is not None:
+            self.needed(what)
+            return
+        self.needed(what, drops=False)
+        note_use(self._array, by)
+        settle(self._array._value.owner, [self])
 
     def weak(self, dtypes: list[np.dtype]) -> Any:
         """Return the array that stands for the number where it meets arrays of some dtypes."""
@@ -96,35 +132,46 @@ class Number:
         return holds(self._array, "bool()")
 
     def __int__(self) -> int:
-        if self._kind is int or self.is_complex or not math.isfinite(self._number):
-            return int(self.needed("int()"))
+        is_special = self._sources is not None and not math.isfinite(self._number)
+        if self._kind is int or self.is_complex or is_special:
+            return int(self.needed("int()", drops=False))
         return int(recorder.need_value(self._array, "int()", Decides.WHOLE))
 
     def __index__(self) -> int:
         if not issubclass(self._kind, (int, np.integer)):
             raise TypeError(f"'{self._kind.__name__}' object cannot be interpreted as an integer")
-        return int(self.needed("index"))
+        return int(self.needed("index", drops=False))
 
     def __float__(self) -> float:
-        return float(self.needed("float()"))
+        return float(self._asked("float()"))
 
     def __complex__(self) -> complex:
-        return complex(self.needed("complex()"))
+        return complex(self._asked("complex()"))
+
+    def _asked(self, what: str) -> Any:
+        """Return the number for a conversion; it is noted who asks (Note [plain numbers] in plain_numbers.py)."""
+        if self._sources is None and recorder.is_open(self._array):
+            if is_storing():
+                note_use(self._array, "ndarray.__setitem__")
+            note(self._array)
+        return self.needed(what, drops=False)
 
     def __hash__(self) -> int:
-        return hash(self.needed("hash()"))
+        number = self._number
+        self.become_true("hash()", "hash")  # tables compare types
+        return hash(number)
 
     def __repr__(self) -> str:
-        return repr(self.needed("repr()"))
+        return repr(self.needed("repr()", drops=False))
 
     def __str__(self) -> str:
-        return str(self.needed("str()"))
+        return str(self.needed("str()", drops=False))
 
     def __format__(self, spec: str) -> str:
-        return format(self.needed("format()"), spec)
+        return format(self.needed("format()", drops=False), spec)
 
     def __round__(self, *digits: Any) -> Any:
-        return round(self.needed("round()"), *digits)
+        return round(self.needed("round()", drops=False), *digits)
 
     def __trunc__(self) -> int:
         return int(self)
@@ -314,6 +361,23 @@ class Number:
         return compared("greater_equal", operator.ge, self, other)
 
 
+def as_result(kind: type, array: Any) -> Any:
+    """Return a number that a function gives, which is `array`: a true one, or that of an array that is traced."""
+    number = kind(on_host(array._data).item())
+    value = array._value
+    return (
+        number
+        if value is None or value.is_constant or not recorder.is_open(array)
+        else Number(number, array, None)
+    )
+
+
+def settle_needed(owner: Any) -> None:
+    """Have those Numbers of a recording become true ones whose arguments are all needed."""
+    needed = owner.needed.keys()
+    settle(owner, [x for x in owner.varying if x._sources is not None and x._sources <= needed])
+
+
 def settle(owner: Any, numbers: list[Number]) -> None:
     """Have some Numbers of a recording become the numbers that they stand for."""
     settled = set(map(id, numbers))
@@ -322,10 +386,30 @@ def settle(owner: Any, numbers: list[Number]) -> None:
         become(x, x._number, Number.__slots__)
 
 
+@contextmanager
+def settled_by_errors(owner: Any) -> Iterator[None]:
+    """Have the Numbers of a recording that an error's traceback refers to become true ones."""
+    try:
+        yield
+    except BaseException:
+        settle(owner, owner.varying)
+        raise
+
+
+@contextmanager
+def true_numbers_after(owner: Any) -> Iterator[None]:
+    """Have all Numbers of a recording become true ones when it ends."""
+    try:
+        yield
+    finally:
+        settle(owner, _referenced(owner) if owner.varying else [])
+        owner.varying = []
+
+
 def end(owner: Any, where: Any) -> None:
     """End the Numbers of a recording whose function has returned; those that somebody still has become true numbers.
 
-    The arguments that these come from are needed then.
+    The arguments that these come from are needed then. A number of an array would have to be kept by replays, too.
 
     Args:
         owner: the recorder.
@@ -338,13 +422,18 @@ def end(owner: Any, where: Any) -> None:
             gc.collect(generation)
             kept = _referenced(owner)
     for x in kept:
-        for source in x._sources:
+        if x._sources is None:
+            owner.refuse(_KEPT, where, "return it, and keep it outside")
+        for source in x._sources or ():
             owner.needed.setdefault(source, ("something that outlives the call", where))
     settle(owner, kept)
     for x in kept:
         if type(x) is Number:  # where objects are laid out in another way
             x._array = _Ended()
     owner.varying = []
+
+
+_KEPT = "a number that math computes of an array outlives the call"
 
 
 class _Ended:

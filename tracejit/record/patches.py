@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of NumPy that are replaced while something is recorded.
+"""Functions of NumPy, and of Python's `math`, that are replaced while something is recorded.
 
 NumPy uses no protocol when it makes an array of numbers (np.zeros(3)), so it cannot be told that the array will hold
 traced values. While a recording is open, in any thread, the names in NumPy's namespace stand for replacements. These do
@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,12 +73,17 @@ class Patched:
 
 
 class ListTaker(Patched):
-    """A function of NumPy that gets arrays in place of lists that hold traced ones (Note [lists of traced arrays])."""
+    """A function of NumPy that gets arrays in place of lists that hold traced ones (Note [lists of traced arrays]).
+
+    It gets arrays in place of numbers, too, that are computed from arrays: nobody asks these for a protocol either.
+    """
+
+    taken: ClassVar[set[type]] = {list, tuple}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
             for given in (*args, *kwargs.values()):
-                if type(given) in _LISTS:
+                if type(given) in self.taken:
                     with monitor.paused():
                         args, kwargs = self._instead(self._original, args, kwargs)
                     break
@@ -87,6 +92,8 @@ class ListTaker(Patched):
 
 class UfuncTaker(ListTaker):
     """A ufunc that gets arrays in place of lists that hold traced ones, as its methods do."""
+
+    taken: ClassVar[set[type]] = {list, tuple}
 
     __class__ = property(lambda self: np.ufunc, vars(object)["__class__"].__set__)
 
@@ -127,7 +134,24 @@ class Asked(Patched):
         return self._original(*args, **kwargs)
 
 
-_LISTS = (list, tuple)
+class NumbersTaker(Asked):
+    """A function of numbers, which is replaced where code calls it with other things than numbers.
+
+    SciPy's code, and Python's own, gets plain numbers, whose types it may ask for.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None:
+            for given in args:
+                if type(given) not in _NUMBERS:
+                    file = sys._getframe(1).f_code.co_filename
+                    if monitor.is_library(file) and not file.startswith((_NUMPY, _OWN)):
+                        break
+                    return super().__call__(*args, **kwargs)
+        return self._original(*args, **kwargs)
+
+
+_NUMBERS = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 
 def _of_numpy(module: str, name: str) -> Any:
@@ -175,7 +199,8 @@ def _is_file_of_library(file: str) -> bool:
     return bool(_PACKAGES.intersection(file.split(os.sep))) or monitor.is_library(file)
 
 
-_RECORDED = os.path.join(os.path.dirname(os.path.abspath(np.__file__)), "polynomial") + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_RECORDED = os.path.join(_NUMPY, "polynomial") + os.sep
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -288,13 +313,16 @@ def replace(name: str, instead: Callable[..., Any]) -> None:
     _put(Patched(np, name, instead), name)
 
 
-def take_lists(instead: Callable[..., Any]) -> None:
+def take_lists(number: type, instead: Callable[..., Any]) -> None:
     """Have NumPy's other functions replaced that ask protocols of arrays, while something is recorded.
 
     Args:
+        number: the class of numbers that are traced.
         instead: is called with NumPy's function, the tuple of its arguments and the dict of those by name, if there is
-            a list among them, and returns the arguments that NumPy's function gets.
+            a list among them, or such a number and the function is no ufunc, and returns the arguments that NumPy's
+            function gets.
     """
+    ListTaker.taken.add(number)
     for module in (np, np.linalg, np.fft, np.lib.stride_tricks):
         for name, function in [*vars(module).items()]:
             if type(function) is _PROTOCOL and type(_patched.get(function)) not in (Patched, Asked):
@@ -312,6 +340,18 @@ def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
         instead: is called with NumPy's function and the arguments; it may return NotImplemented.
     """
     _put(Asked(module, name, instead), name)
+
+
+def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Have a function of numbers replaced while something is recorded, in any code.
+
+    Args:
+        module: of the function.
+        name: of the function.
+        instead: is called with the function and its arguments, of which one at least is no number; it may return
+            NotImplemented.
+    """
+    _put(NumbersTaker(module, name, instead), name)
 
 
 def when_imported(name: str, install: Callable[[], object]) -> None:
@@ -431,7 +471,17 @@ def _exchange(is_open: bool) -> None:
 
 
 _KINDS = frozenset(
-    {Patched, ListTaker, UfuncTaker, Asked, BuiltinFunctionType, FunctionType, _PROTOCOL, np.ufunc}
+    {
+        Patched,
+        ListTaker,
+        UfuncTaker,
+        Asked,
+        NumbersTaker,
+        BuiltinFunctionType,
+        FunctionType,
+        _PROTOCOL,
+        np.ufunc,
+    }
 )
 _namespaces: list[dict[str, Any]] = []
 _users = UserNamespaces(_patch_of, _is_file_of_library)

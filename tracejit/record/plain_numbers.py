@@ -2,7 +2,7 @@
 """Traced values that a function of another library turns into plain numbers, which have no derivative.
 
 Note [plain numbers]
-math.exp(x), scipy.optimize.brentq(f, 0, 1) and statistics.NormalDist(x, 1) ask a traced array for its number by
+math.fsum(x), scipy.optimize.brentq(f, 0, 1) and statistics.NormalDist(x, 1) ask a traced array for its number by
 float(), and what they compute from it is a plain number. It is right, and a guard watches it; a derivative through it
 would lack a part without a word. So what asked is noted, and a derivative by an array on which such a number depends is
 an error. Where the user's own code asks, by float(x), the number is a constant on purpose; complex(x, y) puts a number
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracejit.ir import Where
+from tracejit.record.patches import original
 from tracejit.util.frames import library_call, place_of, source_of, user_frame
 from tracejit.util.named_tuples import NamedTuple
 
@@ -59,6 +60,14 @@ def note(array: Any) -> None:
     asking = _asking()
     if asking is not None:
         array._value.owner.plain_numbers.setdefault(array._value, asking)
+
+
+def note_use(array: Any, what: str) -> None:
+    """Note that `what`, such as a function of C, makes a plain number of a number that is computed from an array."""
+    frame = user_frame()
+    if frame is not None and array._value is not None:
+        plain = PlainNumber(what.removesuffix("()"), (frame.f_code.co_filename, frame.f_lineno))
+        array._value.owner.plain_numbers.setdefault(array._value, plain)
 
 
 def _asking() -> PlainNumber | None:
@@ -102,6 +111,7 @@ def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
             found = _of_math(part, frame)
         else:
             found = _called_by(_resolved(part, frame))
+        found = original(found)
         if isinstance(found, types.BuiltinFunctionType) and found in _OF_MATH:
             return found
     return None

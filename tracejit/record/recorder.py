@@ -8,7 +8,6 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 Long because the recorder and the door read each other's state.
 """
 
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -65,6 +64,17 @@ def is_number(x: object) -> bool:
     return type(x) is _number_class
 
 
+class _NoCalls:
+    """The stand-in for what looks at the calls of a recorded function (crossings.py) where nothing does."""
+
+    @staticmethod
+    def begin() -> None:
+        """Do nothing."""
+
+
+NO_CALLS = _NoCalls()
+
+
 class Recorder(RecordingBlock):
     """Records the operations of one evaluation of a function as a Graph.
 
@@ -84,6 +94,9 @@ class Recorder(RecordingBlock):
         # Inputs whose values are needed as numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
         self.varying: list[Any] = []  # objects that stand for such inputs
+        self.calls: Any = NO_CALLS
+        self.finite: set[Value] = set()  # that a guard says are finite
+        self.has_values = True  # False: those of the arrays mean nothing (sizes_only.py)
         self.plain_numbers: dict[Value, PlainNumber] = {}  # that other libraries asked for (plain_numbers.py)
         self.sources: dict[Value, frozenset[int]] = {}  # of the inputs that stand for numbers
         # What operations took besides dlarrays, by id; None for what the function has made a dlarray of. A reference
@@ -122,6 +135,7 @@ class Recorder(RecordingBlock):
         self._replaced.clear()
         self._inputs.clear()
         self._guarded.clear()
+        self.finite.clear()
         self.masks.clear()
         self.settled.clear()
         self.numbers.clear()
@@ -361,20 +375,14 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     """
     if Selections.met and (lifted := _lift(OPS[name], operands, params)) is not None:
         return lifted
-    profile = monitor.current.profile
-    if profile is None:
+    if monitor.current.profile is None and monitor.current.trace is None:
         return _apply(OPS[name], operands, params)
     # As monitor.paused() does: the profile function would be called about forty times for each operation.
-    trace = None if monitor.current.trace is None else sys.gettrace()
-    sys.setprofile(None)
-    if trace is not None:
-        sys.settrace(None)
+    profile, trace = monitor.pause()
     try:
         return _apply(OPS[name], operands, params)
     finally:
-        if trace is not None:
-            sys.settrace(trace)
-        sys.setprofile(profile)
+        monitor.go_on(profile, trace)
 
 
 def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:

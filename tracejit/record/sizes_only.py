@@ -34,7 +34,7 @@ def sizes_only(name: str) -> Iterator[None]:
         name: what is evaluated, for messages.
     """
     recorder = Recorder(name)
-    recorder.keeps_graph = False
+    recorder.keeps_graph = recorder.has_values = False
     recorder.builder = _SizeBuilder(recorder.graph, owner=recorder)
     with recorder:
         yield

@@ -3,7 +3,6 @@
 
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,7 @@ from tracejit.ir import Graph, Node, Value, Where, live
 from tracejit.record import crossings, guards, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change, check_same, is_ndarray
-from tracejit.record.number import Number, settle
+from tracejit.record.number import Number, settled_by_errors
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
@@ -109,13 +108,13 @@ def record(
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.names = global_names(function)
     recorder.around = None if outer is None else weakref.ref(outer)
-    with _true_numbers_after(recorder), recorder:
+    with settled_by_errors(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
         recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         try:
-            with crossings.watched(recorder), Subscripts():
+            with crossings.Calls(recorder), Subscripts():
                 crossings.cross(recorder, function, [args, kwargs])
                 returned = function(*args, **kwargs)
         finally:  # after an error nothing is stored
@@ -216,16 +215,6 @@ def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) 
     if stores.unmade is not None and reads.changed is None:
         name, where = stores.unmade
         reads.changed = OwnChange(name, where if where and where[0] else None, False, is_made=True)
-
-
-@contextmanager
-def _true_numbers_after(recorder: recorders.Recorder) -> Iterator[None]:
-    """Have the numbers that an error's traceback refers to become true ones."""
-    try:
-        yield
-    except BaseException:
-        settle(recorder, recorder.varying)
-        raise
 
 
 def _defined(function: Any) -> Where:

@@ -101,6 +101,7 @@ WITH_DERIVATIVES = {
     "statistics.": "functions of NumPy, or of tracejit.stats",
     "random.": "operations on a number that random.random() draws, or tracejit.rand",
     "complex": "x + 1j * y",
+    "ndarray.__setitem__": "an array that the function makes",
     "math.dist": "np.linalg.norm of the difference",
     "math.erf": "scipy.special.erf",
     "math.erfc": "scipy.special.erfc",

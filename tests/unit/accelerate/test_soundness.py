@@ -299,7 +299,7 @@ class TestLimits:
         assert "float() on a traced array gave a different number in each of 3 recordings" in str(
             warning.message
         )
-        assert "Keep it an array (the functions of tracejit and NumPy instead of math" in str(warning.message)
+        assert "Keep it an array (the functions of tracejit, NumPy and math" in str(warning.message)
 
     def test_max_variants(self):
         accelerated = dlaccelerate(lambda x: x * float(x[0]), max_variants=20)

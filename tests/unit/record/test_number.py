@@ -45,11 +45,10 @@ class TestBecomesAnInput:
         assert fun.stats.misses["signature"] == 5
 
     def test_unless_one_of_these_needs_the_number(self):
-        fun = dlaccelerate(lambda x, k: x * (math.sqrt(k) if len(x) == 3 else k))
+        fun = dlaccelerate(lambda x, k: x * (len(range(k)) if len(x) == 3 else k))
         for size in (4, 4, 4, 4, 3, 3, 3, 3, 5, 5):
             k = fun.stats.calls + 1
-            wanted = np.full(size, math.sqrt(k) if size == 3 else k)
-            np.testing.assert_allclose(fun(np.ones(size), k), wanted, rtol=1e-15)
+            np.testing.assert_allclose(fun(np.ones(size), k), np.full(size, k), rtol=1e-15)
         assert "k: 10" in fun.explain()
 
     def test_and_two_values_stay_what_they_are(self):
@@ -443,7 +442,7 @@ class TestNeeded:
         assert fun.stats.hits == 3 and "n: 5" in fun.explain()
 
     def test_explained(self):
-        fun = follow(lambda x, n: x * math.sqrt(n), [2.0, 3.0, 4.0], X)
+        fun = follow(lambda x, n: x * float(n), [2.0, 3.0, 4.0], X)
         where = f"{__file__}:{fun.function.__code__.co_firstlineno}"
         assert (
             f"but float() at {where} needs n as a Python number, so its value selects the trace again."
@@ -460,7 +459,7 @@ class TestNeeded:
         assert "n: 3, k: a float that varies" in fun.explain() and fun.stats.hits > 10
 
     def test_a_number_that_is_needed_and_keeps_changing(self):
-        fun = dlaccelerate(lambda x, rate: x * math.sqrt(rate))
+        fun = dlaccelerate(lambda x, rate: x * float(rate))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for n in range(20):
@@ -470,8 +469,8 @@ class TestNeeded:
         assert str(warning.message) == (
             f"{fun.__qualname__} is recorded again for each value of rate, because float() at {__file__}:"
             f"{fun.function.__code__.co_firstlineno} needs it as a Python number. Pass it as a dlarray, or use "
-            "tracejit's and NumPy's functions instead of math's. If a trace for each value is intended, raise "
-            "max_variants."
+            "operators and functions of math, NumPy or tracejit, which take it as it is. If a trace for each value is "
+            "intended, raise max_variants."
         )
 
     @pytest.mark.parametrize("kind", [complex, np.complex128, np.complex64])

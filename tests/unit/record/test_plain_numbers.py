@@ -3,6 +3,7 @@
 
 import cmath
 import functools
+import json
 import logging
 import math
 import random
@@ -50,6 +51,7 @@ class Named(NamedTuple):
 
 MODEL, SLOTTED, NAMED = Model(), Slotted(), Named()
 TABLE, LISTED = {"sine": math.sin}, (math.cos, math.sin)
+OUTSIDE = np.zeros(1)
 POWER, OF_ALL = functools.partial(math.pow, 2.0), np.vectorize(math.erf)
 
 
@@ -82,9 +84,14 @@ def in_a_comprehension(x: Any) -> Any:
 
 def in_a_loop_over_a_map(x: Any) -> Any:
     total = 0.0
-    for number in map(math.sin, [x, 2 * x]):
+    for number in map(TABLE["sine"], [x, 2 * x]):
         total = total + number * x
     return total
+
+
+def filled(number: Any) -> Any:
+    OUTSIDE[0] = number
+    return OUTSIDE.sum()
 
 
 def kept(x: Any) -> Any:
@@ -107,28 +114,21 @@ def shown(x: Any) -> Any:
 
 
 DROPPING = {
-    "math.sin ": lambda x: TABLE["sine"](x) * x,
+    "math.sin": lambda x: TABLE["sine"](x) * x,
+    "math.sin ": lambda x: sum(map(TABLE["sine"], [x, x])) * x,
+    "math.sin   ": in_a_loop_over_a_map,
+    "hash": lambda x: {(root := math.sqrt(x)): 2.0}[root] * root * x,
+    "json.dumps": lambda x: len(json.dumps(root := math.sqrt(x))) * root * x,
+    "ndarray.__setitem__": lambda x: filled(math.exp(x)) * x,
+    "pow": lambda x: abs((-math.exp(x)) ** 0.5) * x,
     "math.sin  ": lambda x: LISTED[1](x) * x,
-    "math.sin   ": lambda x: getattr(math, "sin")(x) * x,  # noqa: B009
-    "math.sin    ": lambda x: sum(map(math.sin, [x, x])) * x,
-    "math.sin     ": lambda x: sum([*map(math.sin, [x, x])]) * x,
-    "math.sin      ": in_a_loop_over_a_map,
-    "math.sqrt ": kept,
     "math.cosh": lambda x: MODEL.function(x) * x,
     "math.cosh ": lambda x: MODEL.static(x) * x,
     "math.atan ": lambda x: SLOTTED.own(x) * x,
     "math.atan  ": lambda x: NAMED.own(x) * x,
-    "math.asinh": lambda x: sum([number * x for number in map(math.asinh, [x, x])]),
     "math.pow ": lambda x: POWER(x) * x,
     "math.erf": lambda x: OF_ALL(x) * x,
-    "math.tanh": lambda x: int(x) * (1.0 + max(math.tanh(x), 0.0)) * x,
-    "math.sin": lambda x: math.sin(x) * x,
-    "math.exp": lambda x: exp(-x * 2) * x,
-    "math.sqrt": aliased,
-    "math.hypot": over_lines,
-    "math.pow": in_a_comprehension,
     "math.atan": MODEL.value,
-    "math.lgamma": lambda x: x * (math.lgamma(x + 1) + math.pi),
     "math.fsum": lambda x: math.fsum([x, 1.0]) * x,
     "cmath.sqrt": lambda x: cmath.sqrt(x).real * x,
     "cmath.exp": lambda x: cmath.exp(1j * x).real * x,
@@ -144,6 +144,23 @@ DROPPING = {
         x * optimize.root_scalar(lambda r: r**3 - x * r, bracket=[1.0, 3.0]).root
     ),
     "scipy.integrate.quad": lambda x: integrate.quad(lambda t: t * x, 0.0, 1.0)[0] * x,
+}
+RECORDED = {
+    "an attribute": lambda x: getattr(math, "sin")(x) * x,  # noqa: B009
+    "a map": lambda x: sum(map(math.sin, [x, x])) * x,
+    "a list of a map": lambda x: sum([*map(math.sin, [x, x])]) * x,
+    "numbers in a comprehension": lambda x: sum([number * x for number in map(math.asinh, [x, x])]),
+    "a name": lambda x: exp(-x * 2) * x,
+    "an alias": aliased,
+    "several lines": over_lines,
+    "a comprehension": in_a_comprehension,
+    "beside a decision": kept,
+    "a larger one": lambda x: int(x + 0.5) * (1.0 + max(math.tanh(x), 0.0)) * x,
+    "a special function": lambda x: x * (math.lgamma(x + 1) + math.pi),
+    "an element that is shown": lambda x: shown(x) * (root := math.sqrt(x)) * len(f"{root}"[:1]),
+    "a number in a list": lambda x: [math.sqrt(x), 2.0][0] * x,
+    "a complex number": lambda x: (1j * math.sin(x) + 1.0).imag * x,
+    "a power": lambda x: (-math.exp(x)) ** 3 + math.cos(x) ** -2,
 }
 KEEPING = {
     "float": (lambda x: float(x) * x, 2.0),
@@ -183,6 +200,12 @@ def test_a_dropped_derivative_is_an_error(name: str) -> None:
         derivative(DROPPING[name])
 
 
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_function_of_math_has_its_derivative(name: str) -> None:
+    fun, step = RECORDED[name], 1e-6
+    assert derivative(fun) == pytest.approx((fun(2.0 + step) - fun(2.0 - step)) / (2 * step), rel=1e-6)
+
+
 @pytest.mark.parametrize("name", KEEPING)
 def test_what_drops_nothing_is_no_error(name: str) -> None:
     fun, want = KEEPING[name]
@@ -198,13 +221,13 @@ def test_values_are_right_where_no_derivative_is_taken(name: str) -> None:
 
 def test_other_arrays_have_derivatives() -> None:
     def both(x: Any, scale: Any) -> Any:
-        y = math.sin(scale) * x * x
+        y = TABLE["sine"](scale) * x * x
         return tj.dlgradient(y, x)
 
     assert tj.dlfeval(both, tj.dlarray(2.0), tj.dlarray(1.0)).item() == pytest.approx(4 * math.sin(1.0))
     with pytest.raises(tj.GradientError, match=r"depends on x\['scale'\],"):
         tj.dlfeval(
-            lambda x, scale: tj.dlgradient(math.sin(scale) * x, {"x": x, "scale": scale}),
+            lambda x, scale: tj.dlgradient(TABLE["sine"](scale) * x, {"x": x, "scale": scale}),
             tj.dlarray(2.0),
             tj.dlarray(1.0),
         )
@@ -219,32 +242,32 @@ def test_other_arrays_have_derivatives() -> None:
 )
 def test_every_kind_of_derivative_tells(take: Any) -> None:
     with pytest.raises(tj.GradientError, match=r"math\.sin at"):
-        tj.dlfeval(lambda x: take(math.sin(x) * x, x), tj.dlarray(2.0))
+        tj.dlfeval(lambda x: take(TABLE["sine"](x) * x, x), tj.dlarray(2.0))
 
 
 def test_in_replays_too() -> None:
     @tj.dlaccelerate
     def step(x: Any) -> Any:
-        return tj.dlgradient(math.exp(x[0]) * x.sum(), x)
+        return tj.dlgradient(TABLE["sine"](x[0]) * x.sum(), x)
 
     for _ in range(3):
         with pytest.raises(
-            tj.GradientError, match=r"math\.exp at .* Use np\.exp, or pass float\(x\) to math\.exp"
+            tj.GradientError, match=r"math\.sin at .* Use np\.sin, or pass float\(x\) to math\.sin"
         ):
             step(tj.dlarray(np.ones(2)))
 
 
 def test_in_an_accelerated_function_that_is_called() -> None:
-    inner = tj.dlaccelerate(lambda x: x * math.exp(x[0]))
+    inner = tj.dlaccelerate(lambda x: x * TABLE["sine"](x[0]))
     for x in (tj.dlarray(np.ones(2)),) * 4:
         inner(x)
-        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.exp at .* depends on x,"):
+        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.sin at .* depends on x,"):
             tj.dlfeval(lambda x: tj.dlgradient(inner(2 * x).sum(), x), x)
 
 
 def test_code_without_source_says_nothing() -> None:
-    names: dict[str, Any] = {"math": math}
-    exec(compile("def fun(x): return math.sin(x) * x", "<nowhere>", "exec"), names)
+    names: dict[str, Any] = {"table": TABLE}
+    exec(compile("def fun(x): return table['sine'](x) * x", "<nowhere>", "exec"), names)
     assert derivative(names["fun"]) == pytest.approx(math.sin(2.0))
 
 
@@ -258,7 +281,7 @@ def test_the_graph_is_walked_once_for_each_array_however_many_numbers_there_are(
     for numbers in (1, 20):
 
         def both(x: Any, y: Any, numbers: int = numbers) -> Any:
-            total = sum([y * math.exp(x * number) for number in range(numbers)], 0.0)
+            total = sum([y * TABLE["sine"](x * number) for number in range(numbers)], 0.0)
             return total, tj.dlgradient(total, y)
 
         walks.clear()

@@ -20,7 +20,7 @@ from tracejit.aval import SUPPORTED_DTYPES, wanted_dtype
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, unasked
+from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, of_numbers, unasked
 from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
 from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.functions.numpy_api.table import late_implementations
@@ -155,5 +155,6 @@ def install() -> None:
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
     classes.install()
     unasked.install()
+    of_numbers.install()
     patches.when_imported("numpy.testing", asserting.install)
     lists.install()

@@ -13,7 +13,9 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.errors import DimsError
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.joining import stack
+from tracejit.functions.numpy_api.table import FUNCTIONS, late_implementations
 from tracejit.record import conversion, patches, recorder
+from tracejit.record.number import Number
 
 _LISTS = (list, tuple)
 _NUMBERS = (int, float, complex, np.generic)
@@ -116,6 +118,7 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
     """Return the arguments of a function of NumPy with arrays in place of the lists that hold traced ones."""
     if function in _NESTED:
         return args, options
+    args, options = _with_arrays(function, args, options)
     names = _names(function)
 
     def given(name: str, x: Any) -> Any:
@@ -133,6 +136,32 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
     return [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
 
 
+def _with_arrays(
+    function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a function with arrays in place of numbers that are computed from arrays.
+
+    Beside arrays these take their dtype, which an array would not; a dlarray among the arguments sees to that.
+    """
+    given = (*args, *options.values())
+    if not any(map(_is_of_array, given)) or any(type(x) is dlarray for x in given):
+        return args, options
+    if type(function) is np.ufunc or any(isinstance(x, _ARRAYS) and x.dtype.itemsize < _WIDTH for x in given):
+        return args, options
+    if function not in FUNCTIONS and function not in late_implementations().FUNCTIONS:
+        return args, options
+    named = {name: x._array if _is_of_array(x) else x for name, x in options.items()}
+    return [x._array if _is_of_array(x) else x for x in args], named
+
+
+def _is_of_array(x: Any) -> bool:
+    return recorder.is_number(x) and x._sources is None
+
+
+_ARRAYS = (np.ndarray, np.generic)
+_WIDTH = 8  # bytes of a float64
+
+
 @cache
 def _names(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments of a function of NumPy by position; one in C may not tell them."""
@@ -146,4 +175,4 @@ def _names(function: Callable[..., Any]) -> list[str]:
 def install() -> None:
     """Have lists that hold traced arrays taken for arrays."""
     conversion.register_lists(_operand)
-    patches.take_lists(arguments)
+    patches.take_lists(Number, arguments)
