@@ -144,6 +144,33 @@ def test_a_captured_array_on_the_device_is_written(fake: FakeLibrary, options: d
         assert function.stats.hits == 3
 
 
+@pytest.mark.parametrize("options", [{}, {"check_mode": "tolerance"}, {"target": "cuda"}, None])
+def test_a_captured_ndarray_of_the_host_is_written(fake: FakeLibrary, options: dict[str, Any] | None) -> None:
+    """It stays where it is, and the ndarray that it is; a view of it is a part of it."""
+
+    def step(holder: _Holder) -> Callable[[Any], Any]:
+        def of(x: Any) -> Any:
+            holder.kept += x
+            holder.kept[1:] *= 2
+            holder.kept[0] = x.sum()
+            return (holder.kept * x).sum()
+
+        return of
+
+    there, here = _Holder(), _Holder()
+    there.kept, here.kept = np.ones(3, F32), np.ones(3, F32)
+    array, plain = there.kept, step(here)
+    function = partial(tj.dlfeval, step(there)) if options is None else tj.dlaccelerate(step(there), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number in range(5):
+            x = np.arange(3, dtype=F32) + number
+            assert function(tj.gpu(x)).item() == plain(x)
+            assert there.kept is array and there.kept.tolist() == here.kept.tolist()
+    if options == {}:
+        assert function.stats.hits == 3
+
+
 @pytest.mark.parametrize("options", [{"check_mode": "tolerance"}, {"audit": True}, None])
 def test_an_argument_on_the_device_is_written(fake: FakeLibrary, options: dict[str, Any] | None) -> None:
     """Also by the uncompiled function that a replay is checked against."""
