@@ -20,6 +20,7 @@ from benchmarks import (
     bench_programs,
     bench_random,
     bench_single_ops,
+    bench_state,
     bench_writes,
     internals,
     report,
@@ -259,6 +260,12 @@ def test_steps_that_write_are_timed() -> None:
     found = bench_writes.rows(1, 0.0, small)
     assert [name for name, *_ in found] == list(small)
     assert all(cost > 0 for row in found for cost in row[1:])
+
+
+def test_methods_that_write_their_state_are_timed() -> None:
+    found = bench_state.rows(1, 0.0, [10])
+    assert [row[:2] for row in found] == [("descend", 10), ("drift", 10), ("learn", 10)]
+    assert all(cost > 0 for row in found for cost in row[2:])
 
 
 def test_captured_state_is_timed(capsys) -> None:

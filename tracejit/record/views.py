@@ -373,7 +373,9 @@ recorder.refresh_with(_refresh)
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
     """Let an array have a Value whose elements lie in memory as those of `like` do (on a device, views are copies)."""
-    is_moved = isinstance(value.data, OnDevice) and not isinstance(like, OnDevice)  # an array stays where it is
+    is_moved = isinstance(value.data, OnDevice) and not isinstance(
+        like, OnDevice
+    )  # an array stays where it is
     if is_moved or (value.data.strides != like.strides and not isinstance(value.data, OnDevice)):
         value = _laid_out(value, _empty(like), current)
     array._data, array._value = value.data, value

@@ -160,7 +160,9 @@ def test_a_captured_ndarray_of_the_host_is_written(fake: FakeLibrary, options: d
     there, here = _Holder(), _Holder()
     there.kept, here.kept = np.ones(3, F32), np.ones(3, F32)
     array, plain = there.kept, step(here)
-    function = partial(tj.dlfeval, step(there)) if options is None else tj.dlaccelerate(step(there), **options)
+    function = (
+        partial(tj.dlfeval, step(there)) if options is None else tj.dlaccelerate(step(there), **options)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for number in range(5):
