@@ -107,11 +107,23 @@ def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any) -> bool:
     part = value if type(value) is np.ndarray else None
     if part is not None and np.may_share_memory(array, part) and _is_part(array, key, part):
         return True  # as a[i] += x puts back the view that it has written
+    is_plain = recorder.is_array(value) and value._value is not None and not _has_recorded(key)
+    if is_plain and ndarrays.write_at_once(array, key, value):
+        return True
     through = ndarrays.target(array, value)
     if through is None:
         return False
     through[key] = value
     return True
+
+
+def _has_recorded(key: Any) -> bool:
+    """Return whether a key has arrays or numbers of a recording."""
+    return any(
+        recorder.is_array(part) or recorder.is_number(part)
+        for entry in (key if type(key) is tuple else (key,))
+        for part in ((entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,))
+    )
 
 
 def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:

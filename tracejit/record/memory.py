@@ -127,6 +127,7 @@ class Memories:
         begun: the writes so far of a step of a loop that is recorded.
         followers: other arrays over the memory of a written one, which follow it, with their elements.
         meets: whether memory of these was met that they are a part of: its elements are the present ones.
+        undo: what ndarrays held that were written at once: the array, a key, and the elements there.
         ndarrays: memory of ndarrays that traced values were written into, by id, and its first elements: ndarrays.py.
     """
 
@@ -144,6 +145,7 @@ class Memories:
         "place",
         "read",
         "sources",
+        "undo",
         "views",
         "writes_sources",
         "written",
@@ -163,6 +165,7 @@ class Memories:
         self.begun: list[BegunWrite] | None = None
         self.ndarrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.followers: list[tuple[Any, np.ndarray]] = []
+        self.undo: list[tuple[np.ndarray, Any, np.ndarray]] = []
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
         """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""
@@ -272,6 +275,9 @@ class Memories:
             array._data, array._value, array._view = data, None, None
         for data, before in reversed(self.ndarrays.values()):
             np.copyto(data, before)
+        for data, key, elements in reversed(self.undo):
+            data[key] = elements
+        self.undo = []
         self.written, self.ndarrays, self.followers = {}, {}, []
         return changes
 

@@ -7,6 +7,9 @@ memory, and the write makes a new value of that, as any write does (Note [writes
 read the memory before the function has ended. Therefore the new elements are shown there at once; the old ones are put
 back when the recording ends, because its guards say what was there before the call, and come again with its commit.
 
+Where nothing is recorded for replays, NumPy writes the elements at once, and what was there is kept until the function
+has ended, in case that it fails.
+
 What plain NumPy reads of such an array is a number that a replay would not compute again, so the captured state refuses
 a recording whose code may read it (capture/array_guards.py), and a derivative that would go through it is an error
 (PlainNumber). What plain NumPy writes there in between (``self.w.sort()``) is found by comparing the memory with
@@ -19,7 +22,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import derived, memory, recorder, views
-from tracejit.util.devices import is_same_memory, may_share_memory
+from tracejit.record.plain_numbers import PlainNumber
+from tracejit.record.selections import SelectionValue
+from tracejit.util.devices import is_same_memory, may_share_memory, on_host
 from tracejit.util.frames import written_in_place
 
 _MADE = (
@@ -56,6 +61,36 @@ def target(array: np.ndarray, *values: Any) -> Any:
     else:
         holder = array.base if type(array.base) is np.ndarray else array
     return _through(array, holder)
+
+
+def write_at_once(array: np.ndarray, key: Any, value: Any) -> bool:
+    """Have NumPy write a traced array into an ndarray, where nothing is recorded for replays; return whether it did.
+
+    Args:
+        array: the ndarray.
+        key: selects the elements, by numbers and arrays of NumPy.
+        value: the array.
+    """
+    current = recorder.thread.recorder
+    if (
+        current is None
+        or current.accelerating
+        or current.maps
+        or type(value._value) is SelectionValue
+        or current.written(array) is not None
+    ):
+        return False
+    if not derived.is_computed_of_ndarrays(value) and value._data.dtype.kind in "fc":
+        note = PlainNumber(_name(), recorder.user_location(), is_write=True)
+        current.plain_numbers.setdefault(value._value, note)
+    current.memories.undo.append((array, key, array[key].copy()))
+    array[key] = on_host(value._data)
+    return True
+
+
+def _name() -> str:
+    name = written_in_place()
+    return "an ndarray" if name is None else f"the ndarray {name}"
 
 
 def part_of_captured(array: np.ndarray) -> Any:
@@ -116,8 +151,7 @@ def around(array: np.ndarray) -> Any:
     if not is_same_memory(result._data, array):  # elements in foreign byte order
         return None
     current.state.shows(array)
-    name = written_in_place()
-    current.through[id(result._data)] = "an ndarray" if name is None else f"the ndarray {name}"
+    current.through[id(result._data)] = _name()
     if not array.ndim:  # an array, not a number (is_scalar in views.py)
         root, result = result, recorder.wrap(result._data)
         current.memories.link(result, root, None, {})

@@ -199,6 +199,7 @@ class Recorder(RecordingBlock):
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
         for data, _ in [*self.memories.ndarrays.values()]:
             _refresh(self, data)
+        self.memories.undo.clear()  # what was written at once stays
         if self.memories.meets:
             self.refuse(MIXED_WRITES[0], user_location(), MIXED_WRITES[1])
         return self.memories.restore(

@@ -223,8 +223,9 @@ def test_in_loops_and_branches(function: Any) -> None:
             check_state(have, want)
 
 
-def test_after_an_error_nothing_is_written() -> None:
-    function, o, _ = program("o.a += x; o.b[0] = x; raise KeyError(1)", tj.dlaccelerate)
+@pytest.mark.parametrize("wrap", [tj.dlaccelerate, lambda fun: lambda x: tj.dlfeval(fun, x)])
+def test_after_an_error_nothing_is_written(wrap: Any) -> None:
+    function, o, _ = program("o.a += x; o.b[0] = x; o.a[1:] = x[:2]; o.a[0] = x[1]; raise KeyError(1)", wrap)
     a, was = o.a, {name: value.copy() for name, value in o.arrays().items()}
     for _ in range(3):
         with pytest.raises(KeyError):
