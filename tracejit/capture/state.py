@@ -145,7 +145,8 @@ class CapturedState(State):
     def writes(self, array: np.ndarray) -> None:
         """Note that the recording writes an ndarray, by the code that the user is at."""
         self._written_at.add(user_place())
-        if all(array is not other for other in self._written):
+        is_new = all(array is not other for other in self._written)
+        if is_new and self.holder(array) is not None:  # to another one a reference would count as the function's
             self._written.append(array)
 
     def take_entered(self) -> dict[Value, np.ndarray]:
