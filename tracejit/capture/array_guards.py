@@ -45,11 +45,13 @@ class TraceWrites(NamedTuple):
     memory   the ndarrays
     places   in the user's code, as user_place() gives them
     through  ndarrays of which the recording has views, beside these
+    made     ids of ndarrays that are written and that no path leads to
     """
 
     memory: Sequence[np.ndarray]
     places: Collection[Any]
     through: Sequence[np.ndarray]
+    made: Collection[int]
 
     def change(self, array: np.ndarray) -> bool:
         """Return whether elements of an array are written."""
@@ -248,7 +250,9 @@ class ArrayGuards:
                 inputs.fetch(entry, name, "None")
                 continue
             is_held = id(entry) in was_held and self._is_held(entry)
-            is_kept = is_held and id(entry.data) not in self._results
+            is_kept = (
+                is_held and id(entry.data) not in self._results and id(entry.data) not in self._writes.made
+            )
             entry.is_input = is_kept and entry.is_same and len(inputs.by_data[id(entry.data)]) == 1
             if entry.is_input:
                 name = f"an array at {id(entry.data):#x} {UNNAMED}"

@@ -61,6 +61,7 @@ class CapturedState(State):
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._selected: set[tuple[CodeType, int]] = set()
         self._written: list[np.ndarray] = []
+        self._made: set[int] = set()
         self._written_at: set[Any] = set()
         self._through: list[np.ndarray] = []
         self._exchanges: Exchanges | None = None
@@ -146,8 +147,10 @@ class CapturedState(State):
         """Note that the recording writes an ndarray, by the code that the user is at."""
         self._written_at.add(user_place())
         is_new = all(array is not other for other in self._written)
-        if is_new and self.holder(array) is not None:  # to another one a reference would count as the function's
+        if is_new and self.holder(array) is not None:
             self._written.append(array)
+        elif is_new:  # a reference to it would count as one that the function keeps
+            self._made.add(id(array))
 
     def take_entered(self) -> dict[Value, np.ndarray]:
         """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""
@@ -229,7 +232,7 @@ class CapturedState(State):
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(
             guards, snapshot, self._seen, has_computed, self._taken, self.results, selected,
-            TraceWrites(self._written, self._written_at, self._through),
+            TraceWrites(self._written, self._written_at, self._through, self._made),
         )  # fmt: skip
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
@@ -303,7 +306,7 @@ class CapturedState(State):
         self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
-        self._written, self._through, self._written_at = [], [], set()
+        self._written, self._through, self._written_at, self._made = [], [], set(), set()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
