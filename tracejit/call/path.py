@@ -86,6 +86,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 MISS = object()
 
+_ENDED: list[str] = []  # files of functions that are there no more
 _INDENT = "    "
 _numbers = count()  # of call paths
 _NO_TABLES = Tables()
@@ -290,10 +291,12 @@ class PathGenerator:
         """Return the function of all that was emitted."""
         text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
         file = f"<tracejit call path {next(_numbers)}>"
+        while _ENDED:  # not when they end, which may be within linecache.checkcache()
+            linecache.cache.pop(_ENDED.pop(), None)
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         replay: Callable[[Any], Any] = generated.function(text, file, self.names)
         # The text goes with the function.
-        weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
+        weakref.finalize(replay, _ENDED.append, file).atexit = False
         return replay
 
     def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
