@@ -296,7 +296,7 @@ class PathGenerator:
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         replay: Callable[[Any], Any] = generated.function(text, file, self.names)
         # The text goes with the function.
-        weakref.finalize(replay, _ENDED.append, file).atexit = False
+        weakref.finalize(replay, _end, file).atexit = False
         return replay
 
     def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
@@ -444,3 +444,9 @@ class PathGenerator:
 
 def _tuple(names: Sequence[str]) -> str:
     return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _end(file: str) -> None:
+    """Forget the text of a function, whose name stays in linecache until the next one comes."""
+    linecache.cache[file] = (0, None, [], file)
+    _ENDED.append(file)
