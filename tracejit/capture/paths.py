@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.capture import bytecode
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.library import WRITING
-from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule
+from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule, ObservedSubarray
 from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed
 from tracejit.capture.reads import (
@@ -205,7 +205,7 @@ class PathReader:
                     observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
             is_item = number == len(steps) and kind == "item" and use.how in (WRITE, UPDATE)
-            if is_item and type(observed.value) in MEMORIES:
+            if is_item and (type(observed.value) in MEMORIES or isinstance(observed, ObservedSubarray)):
                 self._snapshot.change(observed.value)
             if number == len(steps) and use.how == UPDATE:
                 self._snapshot.update(observed, slot_kind, name, self._added(use), self._place_of(use))

@@ -20,7 +20,13 @@ from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.contents import kind_of_slots
 from tracejit.capture.generators import Generators
 from tracejit.capture.made_classes import MadeClasses
-from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
+from tracejit.capture.named import (
+    ObservedClass,
+    ObservedInstance,
+    ObservedMember,
+    ObservedNames,
+    ObservedSubarray,
+)
 from tracejit.capture.objects import (
     ObservedArray,
     ObservedContainer,
@@ -342,6 +348,8 @@ class Snapshot:
         observed = self.observe(value)
         if isinstance(observed, ObservedArray):
             observed.note_written(self.where, place)
+        elif isinstance(observed, ObservedSubarray):  # whose own code writes it
+            self.unseen = self.unseen or (f"a {type(value).__name__} that is written", self.where)
         elif type(value) in MEMORIES:
             self.read_whole(value)
         elif isinstance(observed, ObservedContainer):

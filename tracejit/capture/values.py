@@ -134,7 +134,7 @@ def is_user_class(kind: type) -> bool:
 def is_written_in_place(value: Any) -> bool:
     """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
     kind = type(value)
-    is_memory = kind is dlarray or kind is np.ndarray or kind in MEMORIES
+    is_memory = kind is dlarray or issubclass(kind, np.ndarray) or kind in MEMORIES
     return is_memory or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
 
 

@@ -183,7 +183,7 @@ def _inner_input(leaf: Any) -> Any:
 
 def _written(recorder: recorders.Recorder, leaf: Any) -> Any:
     """Return a result; the array that was written in the place of an ndarray."""
-    if not (isinstance(leaf, np.ndarray) and recorder.memories.ndarrays):
+    if type(leaf) is dlarray or not (isinstance(leaf, np.ndarray) and recorder.memories.ndarrays):
         return leaf
     written = recorder.written(leaf)
     return leaf if written is None else written

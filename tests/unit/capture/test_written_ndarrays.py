@@ -375,3 +375,34 @@ def test_code_that_takes_ndarrays_only(text: str) -> None:
             x = np.full(3, call + 0.5)
             assert function(x) == plain(x)
             check_state(have, want)
+
+
+@pytest.mark.parametrize(
+    "write", ["o.w += x", "o.w[0] = x[1]", "o.w[:] = x", "o.w *= 2", "w = o.w; w[1:] += x[1:]"]
+)
+def test_masked_arrays_are_written_uncompiled(write: str) -> None:
+    """NumPy's code for them writes their elements and their masks."""
+    states = []
+    for wrap in (tj.dlaccelerate, lambda fun: fun):
+        function, o, _ = program(f"{write}; return 1.0", wrap)
+        o.w = np.ma.masked_array(np.ones(3), [0, 1, 0])  # type: ignore[attr-defined]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for call in range(6):
+                function(np.full(3, call + 1.0))
+        assert len(told) == (wrap is tj.dlaccelerate)
+        states.append((o.w.data.tolist(), o.w.mask.tolist()))  # type: ignore[attr-defined]
+    assert states[0] == states[1]
+
+
+def test_a_filter_of_numbers_that_vary() -> None:
+    """Its results are numbers of a recording, of which nobody needs the values."""
+    text = (
+        "y = o.a[0] * x + o.m[0]; o.m[0] = o.a[1] * x - y + o.m[1]; o.m[1] = o.a[2] * x - 0.5 * y; return y"
+    )
+    plain, want, _ = program(text)
+    function, have, _ = program(text, tj.dlaccelerate)
+    for call in range(12):
+        check_same(function(0.1 + call % 5), plain(0.1 + call % 5))
+        check_state(have, want)
+    assert function.stats.hits == 5  # after the calls that find that the number varies
