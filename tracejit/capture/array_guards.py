@@ -17,6 +17,7 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
 from tracejit.ir import Where
 from tracejit.record import recorder
+from tracejit.util.devices import address
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -39,19 +40,31 @@ class _LooseArray(NamedTuple):
     is_changed: bool = False  # by the trace
 
 
-class TraceWrites(NamedTuple):
+class TraceWrites:
     """The writes of a trace into ndarrays that it captures.
 
-    memory   the ndarrays
-    places   in the user's code, as user_place() gives them
-    through  ndarrays of which the recording has views, beside these
-    made     ids of ndarrays that are written and that no path leads to
+    Attributes:
+        memory: the ndarrays.
+        places: in the user's code, as user_place() gives them.
+        through: ndarrays of which the recording has views, beside these.
+        made: ids of ndarrays that are written and that no path leads to.
     """
 
-    memory: Sequence[np.ndarray]
-    places: Collection[Any]
-    through: Sequence[np.ndarray]
-    made: Collection[int]
+    __slots__ = ("made", "memory", "places", "through")
+
+    def __init__(self) -> None:
+        self.memory: list[np.ndarray] = []
+        self.places: set[Any] = set()
+        self.through: list[np.ndarray] = []
+        self.made: set[int] = set()
+
+    def note(self, array: np.ndarray, is_known: bool, place: Any) -> None:
+        """Note a write into an ndarray, to which a path leads if it is known."""
+        self.places.add(place)
+        if not is_known:  # a reference to it would count as one that the function keeps
+            self.made.add(id(array))
+        elif all(array is not other for other in self.memory):
+            self.memory.append(array)
 
     def change(self, array: np.ndarray) -> bool:
         """Return whether elements of an array are written."""
@@ -301,8 +314,7 @@ def described(array: Any) -> str:
 
 def distance(array: np.ndarray, other: np.ndarray) -> int:
     """Return how many bytes the first element of an array lies behind that of another one."""
-    first, second = array.__array_interface__["data"], other.__array_interface__["data"]
-    return int(first[0] - second[0])
+    return address(array) - address(other)
 
 
 def seen_by_numpy(value: Any) -> np.ndarray:

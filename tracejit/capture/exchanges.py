@@ -82,8 +82,8 @@ class Exchanges:
         places = []
         for observed in [*self._snapshot.objects.values()]:
             owner = observed.value
-            if _is_among(array.value, observed.held or ()) or _is_among(
-                array.value, getattr(observed, "inside", ())
+            if any(
+                part is array.value for part in (*(observed.held or ()), *getattr(observed, "inside", ()))
             ):
                 array.is_exchanged = False
             for slot in [*observed.slots.values()]:
@@ -116,7 +116,3 @@ def _is_possible(observed: ObservedArray) -> bool:
         and array.flags.writeable
         and all(hasattr(dlarray, name) for name in observed.names)
     )
-
-
-def _is_among(array: np.ndarray, values: Iterable[Any]) -> bool:
-    return any(value is array for value in values)

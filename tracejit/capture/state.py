@@ -60,10 +60,7 @@ class CapturedState(State):
         self._by_value: dict[int, Value] = {}  # by the id of the Value on the outer tape
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._selected: set[tuple[CodeType, int]] = set()
-        self._written: list[np.ndarray] = []
-        self._made: set[int] = set()
-        self._written_at: set[Any] = set()
-        self._through: list[np.ndarray] = []
+        self._writes = TraceWrites()
         self._exchanges: Exchanges | None = None
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
@@ -141,16 +138,11 @@ class CapturedState(State):
 
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""
-        self._through.append(array)
+        self._writes.through.append(array)
 
     def writes(self, array: np.ndarray) -> None:
         """Note that the recording writes an ndarray, by the code that the user is at."""
-        self._written_at.add(user_place())
-        is_new = all(array is not other for other in self._written)
-        if is_new and self.holder(array) is not None:
-            self._written.append(array)
-        elif is_new:  # a reference to it would count as one that the function keeps
-            self._made.add(id(array))
+        self._writes.note(array, self.holder(array) is not None, user_place())
 
     def take_entered(self) -> dict[Value, np.ndarray]:
         """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""
@@ -231,9 +223,8 @@ class CapturedState(State):
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(
-            guards, snapshot, self._seen, has_computed, self._taken, self.results, selected,
-            TraceWrites(self._written, self._written_at, self._through, self._made),
-        )  # fmt: skip
+            guards, snapshot, self._seen, has_computed, self._taken, self.results, selected, self._writes
+        )
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
         self._locate(guards, writer)
@@ -306,7 +297,7 @@ class CapturedState(State):
         self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
-        self._written, self._through, self._written_at, self._made = [], [], set(), set()
+        self._writes = TraceWrites()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 

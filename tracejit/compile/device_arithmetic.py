@@ -56,12 +56,24 @@ _CORRECTED_SINGLE = """
   %rest = call float @llvm.fma.f32(float %minus_d, float %q, float %n)
   %corrected = call float @llvm.fma.f32(float %rest, float %r, float %q)"""
 
-_FAR, _NEAR, _ROOT_NEAR = (
-    "0x43F0000000000000",
-    "0x3BF0000000000000",
-    "0x3DF0000000000000",
-)  # 2^64, 2^-64, 2^-32
+
+def _power(exponent: int) -> str:
+    """Return a power of two as LLVM writes it."""
+    return f"0x{(1023 + exponent) << 52:016X}"
+
+
+_FAR, _NEAR, _ROOT_NEAR = _power(64), _power(-64), _power(-32)
 _INFINITY = "0x7FF0000000000000"
+
+
+def _own_roots(kind: str, otherwise: str, result: str) -> str:
+    """Return the lines that give a number itself if it is its own root, 0 or infinity, and another one otherwise."""
+    return f"""
+  %is_zero = fcmp oeq {kind} %x, 0.0
+  %is_infinite = fcmp oeq {kind} %x, {_INFINITY}
+  %is_own_root = or i1 %is_zero, %is_infinite
+  %{result} = select i1 %is_own_root, {kind} %x, {kind} %{otherwise}"""
+
 
 _SINGLE_TEXT = f"""
 declare float @llvm.fabs.f32(float)
@@ -98,11 +110,7 @@ define float @"tracejit.{_ROOT}.f32"(float %x) alwaysinline {{
   %minus_s = fneg float %s
   %rest = call float @llvm.fma.f32(float %minus_s, float %s, float %d)
   %corrected = call float @llvm.fma.f32(float %rest, float %half, float %s)
-  %root = fmul float %corrected, %down
-  %is_zero = fcmp oeq float %x, 0.0
-  %is_infinite = fcmp oeq float %x, {_INFINITY}
-  %is_own_root = or i1 %is_zero, %is_infinite
-  %result = select i1 %is_own_root, float %x, float %root
+  %root = fmul float %corrected, %down{_own_roots("float", "root", "result")}
   ret float %result
 }}
 """
@@ -136,11 +144,6 @@ _CORRECTED_ROOT = """
   %minus_s = fneg double %s
   %rest = call double @llvm.fma.f64(double %minus_s, double %s, double %d)
   %corrected = call double @llvm.fma.f64(double %rest, double %half, double %s)"""
-
-
-def _power(exponent: int) -> str:
-    """Return a power of two as LLVM writes it."""
-    return f"0x{(1023 + exponent) << 52:016X}"
 
 
 _LEAST, _MOST = (1023 - 500) << 20, (1023 + 500) << 20  # upper halves of 2^-500 and 2^500
@@ -217,11 +220,7 @@ usual:
   br label %end
 other:{_scaled("d", "x")}
   %scaled = call double @"tracejit.usual_root"(double %d)
-  %root = fmul double %scaled, %d_back
-  %is_zero = fcmp oeq double %x, 0.0
-  %is_infinite = fcmp oeq double %x, {_INFINITY}
-  %is_own_root = or i1 %is_zero, %is_infinite
-  %slow = select i1 %is_own_root, double %x, double %root
+  %root = fmul double %scaled, %d_back{_own_roots("double", "root", "slow")}
   br label %end
 end:
   %result = phi double [ %fast, %usual ], [ %slow, %other ]

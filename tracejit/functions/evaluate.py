@@ -97,7 +97,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         args, kwargs = tree.unflatten(treedef, inputs)
         with crossings.Calls(recorder):
             results, result_treedef = tree.flatten(fun(*args, **kwargs))
-        results = [_untraced(_written(recorder, leaf)) for leaf in results]
+        results = [_untraced(recorder.given_back(leaf)) for leaf in results]
         writes = [
             (_memory(leaf), array._data.copy())
             for leaf, array, value in zip(
@@ -179,14 +179,6 @@ def _inner_input(leaf: Any) -> Any:
         variable = apply("cast", array, dtype=array.dtype)
         return variable if array._data.ndim or views.is_scalar(array) else views.without_axes(variable)
     return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
-
-
-def _written(recorder: recorders.Recorder, leaf: Any) -> Any:
-    """Return a result; the array that was written in the place of an ndarray."""
-    if type(leaf) is dlarray or not (isinstance(leaf, np.ndarray) and recorder.memories.ndarrays):
-        return leaf
-    written = recorder.written(leaf)
-    return leaf if written is None else written
 
 
 def _untraced(leaf: Any) -> Any:

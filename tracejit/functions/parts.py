@@ -6,6 +6,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.functions.indexing import getitem
 from tracejit.functions.movement import permuted, reshape
+from tracejit.util.devices import address
 
 
 def part(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
@@ -19,7 +20,7 @@ def part(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
     """
     if whole.dtype != data.dtype:
         return None
-    starts = _starts(whole, _address(data) - _address(whole))
+    starts = _starts(whole, address(data) - address(whole))
     if starts is None:
         return None
     key: list[slice] = [slice(start, start + 1) for start in starts]
@@ -49,10 +50,6 @@ def part(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
     if result._data.shape != data.shape:
         result = reshape(result, data.shape)
     return result
-
-
-def _address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def _starts(whole: np.ndarray, offset: int) -> list[int] | None:

@@ -97,13 +97,15 @@ def show_parts_with(part: Callable[[Any, np.ndarray, np.ndarray], Any]) -> None:
 
 
 def part(root: Any, memory: Any, data: Any) -> Any:
-    """Return the view of an array that shows what an ndarray shows of its memory, or None if slices and axes do not.
+    """Return what shows of an array what an ndarray shows of its memory: itself, or a view by slices and axes, or None.
 
     Args:
         root: the array.
         memory: what was its memory when it entered the evaluation.
         data: the ndarray, over the same memory.
     """
+    if is_same_memory(memory, data):
+        return root
     if isinstance(memory, OnDevice) or isinstance(data, OnDevice):
         return None
     return _parts[0](root, memory, data)
@@ -205,28 +207,19 @@ class Memories:
             views.pop()
         return True
 
-    def entered(self, data: np.ndarray, name: str) -> Any:
-        """Note an array that enters the evaluation from outside; return the array that was written in its place.
+    def shown(self, data: np.ndarray, name: str) -> Any:
+        """Return the array that was written in the place of one from outside, or the part that it shows; or None.
 
         Raises:
             WriteError: if it shows elements of an array that was written in a way that no slices and axes do.
         """
-        written = self.shown(data, name)
-        if written is None:
-            self.read[id(data)] = data
-        return written
-
-    def shown(self, data: np.ndarray, name: str) -> Any:
-        """Return the array that was written in the place of one from outside, or the part that it shows; or None."""
         for root, memory in self.changed:
             if may_share_memory(memory, data):
-                if is_same_memory(memory, data):
-                    return root
                 found = part(root, memory, data)
-                if found is None and id(memory) not in self.ndarrays:
-                    check_same(memory, data, _READ.format(name), name)
                 if found is not None:
                     return found
+                if id(memory) not in self.ndarrays:
+                    check_same(memory, data, _READ.format(name), name)
                 self.meets = True
         return None
 
@@ -247,10 +240,10 @@ class Memories:
         self.changed.append((root, data))
 
     def _follow(self, other: Any, root: Any, name: str) -> None:
-        """Let another array over the memory of one that is written, of which there are views, follow it."""
+        """Let an array that shares the memory of a written one, and has views, show what is written."""
         if not may_share_memory(root._data, other._data):
             return
-        found = root if is_same_memory(root._data, other._data) else part(root, root._data, other._data)
+        found = part(root, root._data, other._data)
         if found is None:
             check_same(root._data, other._data, _READ.format(name), name)
         self.followers.append((other, other._data))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import derived, memory, recorder, views
-from tracejit.record.plain_numbers import PlainNumber
+from tracejit.record.plain_numbers import note_write
 from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import is_same_memory, may_share_memory, on_host
 from tracejit.util.frames import written_in_place
@@ -80,9 +80,8 @@ def write_at_once(array: np.ndarray, key: Any, value: Any) -> bool:
         or current.written(array) is not None
     ):
         return False
-    if not derived.is_computed_of_ndarrays(value) and value._data.dtype.kind in "fc":
-        note = PlainNumber(_name(), recorder.user_location(), is_write=True)
-        current.plain_numbers.setdefault(value._value, note)
+    if not derived.is_computed_of_ndarrays(value):
+        note_write(current, value._value, value._data, _name())
     current.memories.undo.append((array, key, array[key].copy()))
     array[key] = on_host(value._data)
     return True

@@ -21,6 +21,7 @@ import numpy as np
 
 from tracejit.ir import Where
 from tracejit.record.patches import original
+from tracejit.record.places import user_location
 from tracejit.util.frames import library_call, place_of, source_of, user_frame
 from tracejit.util.named_tuples import NamedTuple
 
@@ -64,10 +65,15 @@ def note(array: Any) -> None:
 
 def note_use(array: Any, what: str) -> None:
     """Note that `what`, such as a function of C, makes a plain number of a number that is computed from an array."""
-    frame = user_frame()
-    if frame is not None and array._value is not None:
-        plain = PlainNumber(what.removesuffix("()"), (frame.f_code.co_filename, frame.f_lineno))
-        array._value.owner.plain_numbers.setdefault(array._value, plain)
+    where = user_location()
+    if where is not None and array._value is not None:
+        array._value.owner.plain_numbers.setdefault(array._value, PlainNumber(what.removesuffix("()"), where))
+
+
+def note_write(owner: Any, value: Any, data: np.ndarray, into: str) -> None:
+    """Note that a traced value with these elements is written into an ndarray, where NumPy reads plain numbers."""
+    if data.dtype.kind in "fc":
+        owner.plain_numbers.setdefault(value, PlainNumber(into, user_location(), is_write=True))
 
 
 def _asking() -> PlainNumber | None:

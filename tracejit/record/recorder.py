@@ -224,11 +224,10 @@ class Recorder(RecordingBlock):
         if is_private(array):
             self.state.number(data)  # whose elements may come from anywhere
             return self.builder.constant(data.copy())
-        if self.memories.ndarrays:
-            _refresh(self, data)
-        written = self.memories.entered(data, self.name)
+        written = self.written(data)
         if written is not None:
             return self.value(written)
+        self.memories.read[id(data)] = data
         captured_input = self.state.value(self.builder, data)
         if captured_input is not None:
             if self._inputs.setdefault(id(data), captured_input) is not captured_input:
@@ -248,6 +247,13 @@ class Recorder(RecordingBlock):
         if self.memories.ndarrays:
             _refresh(self, data)
         return self.memories.shown(data, self.name)
+
+    def given_back(self, leaf: Any) -> Any:
+        """Return a part of a result; the array that was written in the place of an ndarray."""
+        if not self.memories.ndarrays or type(leaf) is _array_class or not isinstance(leaf, np.ndarray):
+            return leaf
+        written = self.written(leaf)
+        return leaf if written is None else written
 
     def captured(self, data: np.ndarray, value: Value | None = None) -> Value | None:
         """Return the constant that stands for an untraced array, if there is one; it is `value` from now on if not."""

@@ -12,7 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import MIXED_WRITES, BegunWrite, Change, is_ndarray, is_private, root_of
-from tracejit.record.plain_numbers import PlainNumber
+from tracejit.record.plain_numbers import note_write
 from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory, write
 
@@ -328,9 +328,8 @@ def _show(change: Change, root: Any, current: Any) -> None:
         if other is not root and isinstance(memory, np.ndarray) and np.may_share_memory(memory, data):
             _take_over(current, other, memory)
     name = current.through.get(id(data))
-    if name is not None and root._data.dtype.kind in "fc":
-        note = PlainNumber(name, recorder.user_location(), is_write=True)
-        current.plain_numbers.setdefault(root._value, note)
+    if name is not None:
+        note_write(current, root._value, root._data, name)
 
 
 def watch(array: Any, current: Any) -> None:
@@ -373,10 +372,11 @@ recorder.refresh_with(_refresh)
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
     """Let an array have a Value whose elements lie in memory as those of `like` do (on a device, views are copies)."""
-    is_moved = isinstance(value.data, OnDevice) and not isinstance(
-        like, OnDevice
-    )  # an array stays where it is
-    if is_moved or (value.data.strides != like.strides and not isinstance(value.data, OnDevice)):
+    if isinstance(value.data, OnDevice):
+        is_elsewhere = not isinstance(like, OnDevice)  # an array stays where it is
+    else:
+        is_elsewhere = value.data.strides != like.strides
+    if is_elsewhere:
         value = _laid_out(value, _empty(like), current)
     array._data, array._value = value.data, value
 

@@ -17,6 +17,7 @@ from tracejit.capture.arrays import is_within, owner_of
 from tracejit.capture.changes import Assignment
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import arrays_inside
+from tracejit.util.devices import address
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -32,7 +33,9 @@ class ViewedPart(NamedTuple):
 
 def part_of(base: np.ndarray, view: np.ndarray) -> ViewedPart:
     """Return which elements of an array a view shows."""
-    return ViewedPart(_start(view) - _start(base), view.shape, view.strides, view.dtype, view.flags.writeable)
+    return ViewedPart(
+        address(view) - address(base), view.shape, view.strides, view.dtype, view.flags.writeable
+    )
 
 
 def shown(base: np.ndarray, part: ViewedPart) -> np.ndarray:
@@ -40,14 +43,10 @@ def shown(base: np.ndarray, part: ViewedPart) -> np.ndarray:
     memory = _memory(owner_of(base))
     assert memory is not None
     view = np.ndarray(
-        part.shape, part.dtype, memory, _start(base) + part.offset - _start(memory), part.strides
+        part.shape, part.dtype, memory, address(base) + part.offset - address(memory), part.strides
     )
     view.flags.writeable = part.writeable and base.flags.writeable
     return view
-
-
-def _start(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def _memory(owner: np.ndarray) -> np.ndarray | None:

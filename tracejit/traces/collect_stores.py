@@ -168,11 +168,8 @@ class Collector:
         holder = holder_of(leaf, self._recorder)
         if holder is not None and id(holder) in self._reachable:  # an ndarray, which stays what it is
             number = self._number(OBJECT, holder, self.stores.objects)
-            return (
-                StoredLeaf(MEMORY, number, format, views)
-                if (views := self._views(leaf))
-                else StoredLeaf(OBJECT, number)
-            )
+            views = self._views(leaf)
+            return StoredLeaf(MEMORY, number, format, views) if views else StoredLeaf(OBJECT, number)
         if id(root) in self._arguments:
             return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
         if id(leaf) in self._reachable:

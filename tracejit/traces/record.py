@@ -323,9 +323,7 @@ def _results(
     results: list[Any] = []
     values: list[tuple[Value, dlarray]] = []
     for leaf in leaves:
-        if type(leaf) is not dlarray and isinstance(leaf, np.ndarray) and recorder.memories.ndarrays:
-            written = recorder.written(leaf)
-            leaf = leaf if written is None else written
+        leaf = recorder.given_back(leaf)
         if type(leaf) is dlarray and is_ndarray(leaf):
             results.append(leaf._data.copy())
         elif type(leaf) is dlarray:

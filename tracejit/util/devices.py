@@ -102,7 +102,12 @@ def is_same_memory(x: Any, y: Any) -> bool:
 def _location(x: Any) -> Any:
     if isinstance(x, OnDevice):
         return x.location
-    return (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype)
+    return (address(x), x.shape, x.strides, x.dtype)
+
+
+def address(array: np.ndarray) -> int:
+    """Return the address of the first element of an ndarray."""
+    return int(array.__array_interface__["data"][0])
 
 
 def on_host(data: Any) -> Any:

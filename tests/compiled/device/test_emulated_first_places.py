@@ -22,7 +22,7 @@ SHAPES: list[tuple[tuple[int, ...], int | None]] = [
 
 
 def numbers(shape: tuple[int, ...], dtype: str, kind: str) -> np.ndarray:
-    """Return numbers of which several are the extremum, or none, or some NaN, or all the same."""
+    """Return numbers: several extrema in a row, one, all of a row, some NaN, or NaN at the end."""
     rng = np.random.default_rng(0)
     x = rng.integers(-4, 5, shape).astype(dtype)
     if kind == "different":

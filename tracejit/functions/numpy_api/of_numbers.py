@@ -197,7 +197,7 @@ def _answer(name: str, original: _Compute, *args: Any, **options: Any) -> Any:
     if is_usual:
         _note_finite(name, function, array, given)
         return _result(number, array, given)
-    # At the edge of what floats can hold; SciPy's gammaln(-inf) is another one than that of math.
+    # The result is not finite. SciPy's gammaln(-inf) differs from lgamma(-inf) of math.
     is_same = math.isnan(number) if failed or math.isnan(expected) else number == expected
     is_exact = not (is_same or (failed is not None and math.isinf(number)))
     _note_arguments(name, function, array, given, failed is not None, is_exact)

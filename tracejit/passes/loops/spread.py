@@ -189,9 +189,8 @@ def _are_enough(launch: Spread, by_thread: Spread) -> bool:
     """Return whether a launch on copies keeps a device as busy as one in which a thread computes each element."""
     if launch.form == ALONE:
         return False
-    width = (
-        1 if launch.pieces == 1 else launch.piece // GROUP
-    )  # elements that a thread has on their way at once
+    # The elements that a thread has on their way at once.
+    width = 1 if launch.pieces == 1 else launch.piece // GROUP
     return launch.blocks * launch.threads // BLOCK * width >= min(by_thread.blocks, ENOUGH_BLOCKS)
 
 
