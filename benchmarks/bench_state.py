@@ -26,6 +26,8 @@ class State:
         self.w = np.zeros(size)
         self.m = np.zeros(size)
         self.q = np.zeros((50, 4))
+        self.seen = np.zeros((size, 4))
+        self.count = 0
 
     def descend(self, gradient: Any) -> None:
         """Make a step of descent with momentum."""
@@ -42,6 +44,11 @@ class State:
         """Make a step of Q-learning."""
         self.q[state, action] += 0.1 * (reward + 0.9 * self.q[after].max() - self.q[state, action])
 
+    def remember(self, observation: Any) -> None:
+        """Put an observation into a buffer, over the oldest one where it is full."""
+        self.seen[self.count % len(self.seen)] = observation
+        self.count += 1
+
 
 class Accelerated(State):
     """The same, accelerated."""
@@ -49,17 +56,20 @@ class Accelerated(State):
     descend = tj.dlaccelerate(State.descend)
     drift = tj.dlaccelerate(State.drift)
     learn = tj.dlaccelerate(State.learn)
+    remember = tj.dlaccelerate(State.remember)
 
 
 def calls(method: str, size: int) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return a call of NumPy's method, and one of the accelerated method, on states that begin alike."""
     states = State(size), Accelerated(size)
-    arguments = (3, 1, 0.5, 7) if method == "learn" else (np.linspace(-1, 1, size),)
+    arguments: tuple[Any, ...] = (np.linspace(-1, 1, 4 if method == "remember" else size),)
+    if method == "learn":
+        arguments = (3, 1, 0.5, 7)
     methods = [getattr(state, method) for state in states]
     for _ in range(4):
         for call in methods:
             call(*arguments)
-    for name in ("w", "m", "q"):
+    for name in ("w", "m", "q", "seen"):
         np.testing.assert_allclose(getattr(states[1], name), getattr(states[0], name), rtol=1e-12, atol=1e-15)
     first, second = ((lambda call=call: call(*arguments)) for call in methods)
     return first, second
@@ -70,7 +80,9 @@ def rows(
 ) -> list[tuple[str, int, float, float]]:
     """Return what a call of each method costs in NumPy, and accelerated."""
     found = []
-    cases = [(method, size) for method in ("descend", "drift") for size in sizes] + [("learn", 10)]
+    cases = [(method, size) for method in ("descend", "drift", "remember") for size in sizes] + [
+        ("learn", 10)
+    ]
     for method, size in cases:
         both = calls(method, size)
         times = [[median_us(call, seconds) for call in both] for _ in range(rounds)]

@@ -3,7 +3,8 @@
 
 An array is seen as (outer, n, inner), with the indexed axis in the middle. Negative indices count from the end. An
 index outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a
-write has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
+write has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN. Kernels that write at indices find the
+other elements in the memory that they write.
 """
 
 import math
@@ -46,12 +47,8 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
             at += inner
 
 
-def scatter_add(
-    outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any, fault: Any
-) -> None:
-    """y = x, to which each v (outer, m, inner) is added at index (m)."""
-    for i in range(outer * n * inner):
-        y[i] = x[i]
+def scatter_add(outer: int, n: int, inner: int, m: int, index: Any, v: Any, y: Any, fault: Any) -> None:
+    """Each v (outer, m, inner) is added to y (outer, n, inner) at index (m)."""
     if inner == 1:
         for o in range(outer):
             for j in range(m):
@@ -76,12 +73,8 @@ def scatter_add(
             at += inner
 
 
-def put(
-    outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any, v: Any, y: Any, fault: Any
-) -> None:
-    """y = x, with the elements at index (m) replaced by v (outer, m, inner; one number if stride is 0)."""
-    for i in range(outer * n * inner):
-        y[i] = x[i]
+def put(outer: int, n: int, inner: int, m: int, stride: int, index: Any, v: Any, y: Any, fault: Any) -> None:
+    """The elements of y (outer, n, inner) at index (m) become v (outer, m, inner; one number if stride is 0)."""
     at = 0
     for o in range(outer):
         for j in range(m):
@@ -95,6 +88,15 @@ def put(
             else:
                 fault[0] = 1
             at += inner
+
+
+def check_places(n: int, count: int, index: Any, fault: Any) -> None:
+    """fault = 1 if one of `count` indices of an axis of n elements is out of range."""
+    wrong = 0
+    for j in range(count):
+        wrong += 0 if -n <= index[j] < n else 1
+    if wrong > 0:
+        fault[0] = 1
 
 
 def take_along_axis(
@@ -122,12 +124,8 @@ def take_along_axis(
                 y[at] = missing
 
 
-def add_along_axis(
-    outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any, fault: Any
-) -> None:
-    """y = x, to which each v (outer, m, inner) is added at index (outer, m, inner)."""
-    for i in range(outer * n * inner):
-        y[i] = x[i]
+def add_along_axis(outer: int, n: int, inner: int, m: int, index: Any, v: Any, y: Any, fault: Any) -> None:
+    """Each v is added to y (outer, n, inner) at its index (outer, m, inner)."""
     at = 0
     for o in range(outer):
         for _ in range(m):

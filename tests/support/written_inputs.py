@@ -45,13 +45,40 @@ def contents_of(maker: Maker, target: Value) -> Value | None:
             value = maker.derived(b.setslice(value, part, **places), target, *same)
         return value
     value = rnd.choice(same)
-    if choice < 0.7 and target.ndim and 0 not in target.shape:
+    if choice < 0.65 and target.ndim and 0 not in target.shape:
+        return at_places(maker, target, same)
+    if choice < 0.8 and target.ndim and 0 not in target.shape:
         value = neighbours(maker, rnd.choice([target, target, value]))
     for _ in range(rnd.randint(1, 2)):
         other = rnd.choice([target, value, rnd.choice(same)])
         value = maker.derived(getattr(b, rnd.choice(("add", "sub", "maximum")))(value, other), value, other)
     if rnd.random() < 0.3 and target.dtype.kind == "f":
         value = maker.keep(b.tanh(value), False)
+    return value
+
+
+def at_places(maker: Maker, target: Value, same: Sequence[Value]) -> Value:
+    """Return what several writes at computed places make of an input, or of another value of its size."""
+    rnd, b = maker.rnd, maker.b
+    value = rnd.choice((target, target, target, rnd.choice(same)))
+    for _ in range(rnd.choice((1, 1, 2, 3))):
+        axis = rnd.randrange(target.ndim)
+        name = rnd.choice(("put", "put", "scatter_add", "add_along_axis"))
+        if target.dtype.kind == "b":
+            name = "put"
+        source = rnd.choice((target, value, rnd.choice(same)))
+        if name == "add_along_axis":
+            index = maker.index(target.shape[axis], target.shape)
+            part = source
+        else:
+            index = maker.index(target.shape[axis], rnd.choice(((), (1,), (2,), (5,))))
+            part = b.take(source, maker.index(target.shape[axis], index.shape), axis=axis)
+            if index.shape and index.shape[0] <= target.shape[axis] and rnd.random() < 0.5:
+                stops = tuple(index.shape[0] if a == axis else size for a, size in enumerate(target.shape))
+                part = b.slice(source, starts=(0,) * target.ndim, stops=stops, steps=(1,) * target.ndim)
+        value = maker.derived(getattr(b, name)(value, index, part, axis=axis), target, *same)
+        if rnd.random() < 0.2:
+            value = maker.derived(b.add(value, value), target, *same)
     return value
 
 

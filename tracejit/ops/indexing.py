@@ -291,14 +291,14 @@ OPS = (
        takes_complex=True,
        kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
-       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("scatter_add", _scatter_numbers, True),
+       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("scatter_add", _scatter_numbers, True, onto=True),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3))),
     Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of "
        "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was "
        "overwritten. Out of range: BoundsError; compiled no effect.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
-       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("put", _put_numbers, True),
+       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("put", _put_numbers, True, onto=True),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3),
                 _sample((4, 2), (3,), (), axis=0, high=4))),
@@ -311,7 +311,7 @@ OPS = (
        "ct, ct at the places. Out of range as in scatter_add.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_add_along, numpy=_numpy_add_along, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take_along_axis(ct, n.inputs[1], **n.params)),
-       linear=((0, 2),), batch=batch.shifted, emit=KernelCall("add_along_axis", _add_along_numbers, True),
+       linear=((0, 2),), batch=batch.shifted, emit=KernelCall("add_along_axis", _add_along_numbers, True, onto=True),
        samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),
                 _sample((2, 3, 2), (2, 5, 2), (2, 5, 2), axis=1, high=3))),
     Op(name="maxunpool", doc="zeros with v at the places `index` along an axis, given for each element; of repeated "

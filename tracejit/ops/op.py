@@ -168,7 +168,8 @@ class KernelCall(NamedTuple):
     share the work. `routine`, called with the operands' avals and the params, returns the name of a routine outside
     kernels/ whose address is the first argument. If `is_aligned`, operands are single elements or have the result's
     shape: others are expanded first. With `tells_saved` the last integer is 1, or 0 if nothing reads the outputs that
-    the op saves: then the kernel need not write them.
+    the op saves: then the kernel need not write them. With `onto` the output is a copy of the first input before the
+    call, whose pointer is left out. On a device such a kernel has that pointer, and writes every element.
     """
 
     name: str
@@ -179,6 +180,7 @@ class KernelCall(NamedTuple):
     routine: Callable[..., str] | None = None
     is_aligned: bool = False
     tells_saved: bool = False
+    onto: bool = False
 
 
 HANDLED = "handled"

@@ -42,9 +42,10 @@ def run_kernel(op, params, arrays, out):
     """Run the kernel of an op as Python and return its output."""
     avals = [Aval(a.shape, None, a.dtype) for a in arrays]
     numbers = op.emit.numbers(Aval(out.shape, None, out.dtype), *avals, **params)
-    result = np.zeros(out.size, out.dtype)
+    operands = [np.ascontiguousarray(a).ravel() for a in arrays]
+    result = operands.pop(0).copy() if op.emit.onto else np.zeros(out.size, out.dtype)
     fault = np.zeros(1, np.int64)
-    getattr(gather, op.emit.name)(*numbers, *[np.ascontiguousarray(a).ravel() for a in arrays], result, fault)
+    getattr(gather, op.emit.name)(*numbers, *operands, result, fault)
     return result.reshape(out.shape)
 
 

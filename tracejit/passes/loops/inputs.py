@@ -5,8 +5,9 @@ Note [written inputs]
 A function that writes into an argument (`p -= rate * g`) computes new contents for it. A loop over elements stores them
 in the memory of the argument itself, if no old element is needed once it is overwritten: every reader of old contents
 has run before, or is the loop itself, which reads the element that it overwrites. Then nothing is allocated and nothing
-is copied. New contents that are also a result are stored twice, by the same loop. All other contents have memory in the
-arena, and are copied into the argument when everything else has run.
+is copied. So are elements at computed places (Note [writes at places] in places.py). New contents that are also a
+result are stored twice, by the same loop. All other contents have memory in the arena, and are copied into the argument
+when everything else has run.
 
 Where old contents are read later, the launches that write inputs come last, with all launches that depend on them. In a
 program with a guard, or with checked indices, they always come last: they are its commits, which run only if the
@@ -19,12 +20,12 @@ kernels/intrinsics/pointers.py). So a loop that reads and writes elements of an 
 (codegen/nest_memory.py).
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.loops.builder import LaunchBuilder
-from tracejit.passes.loops.launches import LoopLaunch, NestLaunch, Single
+from tracejit.passes.loops.launches import LoopLaunch, NestLaunch, Single, copied
 from tracejit.passes.loops.nest import (
     MOST_WRITES,
     Access,
@@ -36,6 +37,7 @@ from tracejit.passes.loops.nest import (
     read_in_place,
     storing_also,
 )
+from tracejit.passes.loops.places import check_first, versions_of, writes_at_places
 from tracejit.passes.loops.products import Matrices, Product
 from tracejit.util.named_tuples import NamedTuple
 
@@ -57,7 +59,7 @@ def write_inputs(
     builder: LaunchBuilder,
     contents: Sequence[Contents],
     conditions: Sequence[Value],
-    external: Container[Value],
+    external: Collection[Value],
 ) -> tuple[list[Single], list[Single]]:
     """Return the launches of a program that writes inputs, and its commits (Note [written inputs]).
 
@@ -68,9 +70,13 @@ def write_inputs(
         external: roots that are inputs or outputs of the program.
     """
     order = _order_of(builder.launches, contents, conditions, external)
-    moved = (
-        {id(launch): _moved(launch, order.in_place) for launch in builder.launches} if order.in_place else {}
-    )
+    if not builder.for_device and len(order.in_place) < len(contents):
+        checked = check_first(builder.launches, [content.root for content in contents])
+        other = _order_of(checked, contents, conditions, external)
+        if len(other.in_place) > len(order.in_place):
+            order = other
+    launches = (*order.first, *order.last)
+    moved = {id(launch): _moved(launch, order.in_place) for launch in launches} if order.in_place else {}
     first, last = (
         [moved.get(id(launch), launch) for launch in some if not _is_idle(launch, order.in_place)]
         for some in (order.first, order.last)
@@ -101,7 +107,7 @@ def _order_of(
     launches: Sequence[Single],
     contents: Sequence[Contents],
     conditions: Sequence[Value],
-    external: Container[Value],
+    external: Collection[Value],
 ) -> _Order:
     """Return an order in which contents can be computed in place."""
     dense = [
@@ -116,7 +122,11 @@ def _order_of(
             dense = [
                 content for content in dense if deciding.isdisjoint(_depending(launches, {content.root}))
             ]
-        return _ordered(launches, dense, external, {content.root for content in dense}, is_late=True)
+        late = {content.root for content in dense}
+        earlier = versions_of(launches, late) - set(external)
+        if deciding.isdisjoint(_depending(launches, earlier)):
+            late |= earlier
+        return _ordered(launches, dense, external, late, is_late=True)
     # A loop that follows what it reads finds that in the caches: launches are moved only where that helps.
     order = _ordered(launches, dense, external, set())
     waiting = {content.root for content in dense if content.root not in order.in_place}
@@ -130,7 +140,7 @@ def _order_of(
 def _ordered(
     launches: Sequence[Single],
     contents: Sequence[Contents],
-    external: Container[Value],
+    external: Collection[Value],
     late_roots: set[Value],
     is_late: bool = False,
 ) -> _Order:
@@ -181,7 +191,7 @@ class _Uses:
             if len(writers) < 2:
                 return versions
             (_, copying), (place, launch), *_ = writers
-            source = _source(copying)
+            source = copied(copying)
             if source is None or source in taken or source in external or source not in self.writing:
                 return versions
             readers = [use for use in self.reading[source] if use[1] is not copying]
@@ -214,7 +224,7 @@ class _Uses:
 
     def _is_stored(self, root: Value) -> bool:
         return all(
-            isinstance(launch, NestLaunch) and _is_alone(launch.nest, root)
+            (isinstance(launch, NestLaunch) and _is_alone(launch.nest, root)) or writes_at_places(launch)
             for _, launch in self.writing[root]
         )
 
@@ -224,15 +234,6 @@ def _is_before(place: int, launch: Single, begin: int, writer: Single, root: Val
     if place == begin:
         return isinstance(writer, NestLaunch) and _reads_before(writer.nest, root, old)
     return place < begin
-
-
-def _source(launch: Single) -> Value | None:
-    """Return the root that a launch only copies, each element to the same place, or None."""
-    if not isinstance(launch, NestLaunch) or launch.nest.nodes or len(launch.nest.reads) != 1:
-        return None
-    (read,), (write, *more) = launch.nest.reads, launch.nest.writes
-    same = (read.offset, read.strides, read.dtype) == (write.offset, write.strides, write.dtype)
-    return read.root if same and not more else None
 
 
 def store_twice(builder: LaunchBuilder, root: Value, copy: Value) -> bool:
@@ -277,12 +278,12 @@ def _writing(launches: Sequence[Single], roots: Sequence[Value]) -> set[int]:
 
 def _copies(launch: Single, root: Value, target: Value) -> bool:
     """Return whether a launch only copies the old contents of an input to where its new contents will be."""
-    return root in launch.writes and _source(launch) is target
+    return root in launch.writes and copied(launch) is target
 
 
 def _is_idle(launch: Single, targets: Mapping[Value, Value]) -> bool:
     """Return whether a launch would copy an input to itself."""
-    source = _source(launch)
+    source = copied(launch)
     if source is None:
         return False
     (root,) = launch.writes

@@ -192,6 +192,15 @@ def row_count(launch: Launch) -> int:
     return len(launch.body.rows) if isinstance(launch, LoopLaunch) else 1
 
 
+def copied(launch: Single) -> Value | None:
+    """Return the root that a launch only copies, each element to the same place, or None."""
+    if not isinstance(launch, NestLaunch) or launch.nest.nodes or len(launch.nest.reads) != 1:
+        return None
+    (read,), (write, *more) = launch.nest.reads, launch.nest.writes
+    same = (read.offset, read.strides, read.dtype) == (write.offset, write.strides, write.dtype)
+    return read.root if same and not more else None
+
+
 def product_launch(
     product: Product, kernel: str, node: Node | None, whole: Product | None = None
 ) -> KernelLaunch:

@@ -242,17 +242,20 @@ class _Selector:
         result = results[0] if len(results) == 1 else tuple(results)
         avals: list[Any] = [result, *[v.aval for v in node.inputs]]
         name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
-        symbol, operands = None, node.inputs
+        symbol, operands = None, list(node.inputs)
         if emit.routine is not None:
             symbol = emit.routine(*[v.aval for v in node.inputs], **node.params)
         if emit.is_aligned:
-            operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
+            operands = [self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs]
             avals[1:] = [v.aval for v in operands]
         numbers = list(emit.numbers(*avals, **node.params))
         if emit.tells_saved:
             numbers.append(
                 int(any(self.uses[v] or v in self.graph.outputs for v in node.outputs[-node.op.saved :]))
             )
+        if emit.onto and (not self.builder.for_device or not node.output.aval.size):
+            first, *operands = operands
+            self.builder.copy(self.fused.view(first), (node.output, contiguous(first.shape)))
         pointers = [self.builder.contiguous(v) for v in operands]
         pointers += [Access(v, 0, (), part_dtype(v.dtype)) for v in node.outputs]
         if emit.checked:

@@ -14,6 +14,7 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
 from tracejit.describe.stages import Stages
+from tracejit.errors import BoundsError
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops.op import Layout
 from tracejit.program import Writes
@@ -222,3 +223,97 @@ def test_an_input_with_strides_gets_a_copy() -> None:
 def test_what_an_input_held_before_is_not_written_again() -> None:
     _, stages = staged(lambda b, x, y: ([b.add(x, y)], [x]), (4,), (4,))
     assert [row.note for row in stages.program.rows] == ["add"] and stages.program.written == (0,)
+
+
+def at_places(b: Builder, buffer: Value, v: Value, places: Value) -> tuple[list[Value], list[Value]]:
+    return [], [b.put(buffer, places, v, axis=0)]
+
+
+def run_at(make: Make, *arrays: np.ndarray) -> tuple[Stages, list[np.ndarray]]:
+    """Run a program whose inputs have these values, the first of which is written, and compare it with the graph."""
+    graph = Graph()
+    b = Builder(graph)
+    results, contents = make(b, *[b.input(Aval(array.shape, None, array.dtype)) for array in arrays])
+    graph.outputs = [*results, *contents]
+    stages = pipeline.stages(graph, (), Writes({len(results): 0}, False))
+    check_races(stages.plan)
+    given = [array.copy() for array in arrays]
+    outputs = PythonExecutable(stages.program)(given)
+    for have, want in zip([*outputs[: len(results)], given[0]], evaluate(graph, list(arrays)), strict=True):
+        np.testing.assert_array_equal(have, want)
+    return stages, given
+
+
+def noted(stages: Stages) -> list[str]:
+    """Return the names of a program's kernels, those of commits behind a bar."""
+    names = [row.kernel.name.rpartition("_")[0] for row in stages.program.rows]
+    at = len(names) - stages.program.commits
+    return [*names[:at], "|", *names[at:]]
+
+
+def check_refused(stages: Stages, *arrays: np.ndarray) -> None:
+    """Check that a program writes nothing into arrays for which it finds a place that is out of range."""
+    given = [array.copy() for array in arrays]
+    with pytest.raises(BoundsError, match=r"an index is out of range in a replay of put"):
+        PythonExecutable(stages.program)(given)
+    np.testing.assert_array_equal(given[0], arrays[0])
+
+
+BUFFER, PLACES = np.arange(12.0).reshape(4, 3), np.array([2, -1])
+
+
+def test_elements_at_computed_places_are_written_where_they_are() -> None:
+    stages, _ = run_at(at_places, BUFFER, np.full((2, 3), 9.0), PLACES)
+    assert noted(stages) == ["check_places", "|", "put"]
+    stages, _ = run_at(at_places, BUFFER, np.full(3, 9.0), np.array(1))
+    assert noted(stages) == ["check_places", "|", "put"]
+
+
+def test_several_writes_at_places_go_to_one_memory() -> None:
+    def several(b: Builder, buffer: Value, v: Value, places: Value) -> Any:
+        first = b.put(buffer, places, v, axis=0)
+        second = b.scatter_add(first, places, b.take(buffer, places, axis=0), axis=0)
+        return [b.sum(buffer, axes=(0,), keepdims=False)], [
+            b.put(second, b.constant(np.array([0])), 1.0, axis=0)
+        ]
+
+    stages, _ = run_at(several, BUFFER, np.full((2, 3), 9.0), PLACES)
+    names = noted(stages)
+    assert names[names.index("|") :] == ["|", "put", "scatter_add", "put"] and "copy" not in names
+
+
+def test_what_a_write_at_places_reads_of_its_memory_is_copied_before() -> None:
+    def own_rows(b: Builder, buffer: Value, places: Value) -> Any:
+        rows = b.slice(buffer, starts=(0, 0), stops=(2, 3), steps=(1, 1))
+        return [], [b.put(buffer, places, rows, axis=0)]
+
+    stages, _ = run_at(own_rows, BUFFER, np.array([1, 2]))
+    assert noted(stages) == ["copy", "check_places", "|", "put"]
+    assert stages.program.rows[0].arguments[0] == 6  # elements: not the whole array
+
+    def own_places(b: Builder, buffer: Value) -> Any:
+        return [], [
+            b.put(
+                buffer, b.slice(buffer, starts=(0,), stops=(2,), steps=(1,)), b.constant(np.int64(3)), axis=0
+            )
+        ]
+
+    stages, given = run_at(own_places, np.array([1, 0, 5]))
+    assert given[0].tolist() == [3, 3, 5] and noted(stages) == ["copy", "check_places", "|", "put"]
+
+
+def test_nothing_is_written_where_a_place_is_out_of_range() -> None:
+    stages, _ = run_at(at_places, BUFFER, np.full((2, 3), 9.0), PLACES)
+    for wrong in ([0, 4], [-5, 0], [2**62, 0]):
+        check_refused(stages, BUFFER, np.full((2, 3), 9.0), np.array(wrong))
+
+
+def test_contents_that_decide_whether_a_write_counts_are_not_written_in_place() -> None:
+    def found(b: Builder, buffer: Value, places: Value, v: Value) -> Any:
+        """The second write is at places that the first one has made."""
+        first = b.put(buffer, places, v, axis=0)
+        return [], [b.put(first, b.slice(first, starts=(0,), stops=(1,), steps=(1,)), v, axis=0)]
+
+    stages, given = run_at(found, np.array([7, 7, 7, 7]), np.array([0]), np.array([2]))
+    assert given[0].tolist() == [2, 7, 2, 7] and noted(stages)[-3:] == ["|", "copy", "put"]
+    check_refused(stages, np.array([7, 7, 7, 7]), np.array([0]), np.array([4]))
