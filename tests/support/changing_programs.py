@@ -93,21 +93,23 @@ REPLAYED = (
     "np.add.at(o.a, [0, 0], 1)", "o.b[0] += 1", "o.b[0, 1] += 1", "o.b[0][1] += 1",
     "o.big += 1", "o.big[:] += 1", "o.big[k] += 1", "o.d['a'] += 1",
     "d['a'] += 1", "slotted.a += 1", "global ga; ga += 1",
+    "o.n = o.n + 1", "o.n ^= 1", "o.n <<= 1; o.n |= 1", "o.n = (o.n + 1) % 5", "o.n, o.k = o.k, o.n",
+    "o.t += o.dt; o.t += o.dt", "o.t += o.dt * 2", "o.t += o.dt / o.k", "o.t *= 1.5; o.t += 1.0",
+    "o.n += 1; x = x * o.n", "o.k += o.n; o.n += 1", "setattr(o, 'n', o.n + 1)", "globals()['g'] += 1",
+    "if o.n < 3: o.n += 1",
 )  # fmt: skip
 TOLD = (
-    "o.n = o.n + 1", "o.flag = not o.flag", "o.name += 'a'", "o.shapes += (1,)", "o.z += 1", "o.n ^= 1",
-    "o.n <<= 1; o.n |= 1", "o.n = (o.n + 1) % 5", "o.n, o.k = o.k, o.n", "o.t += o.dt; o.t += o.dt",
-    "o.t += o.dt * 2", "o.t += o.dt / o.k", "o.t *= 1.5; o.t += 1.0", "o.n += 1; x = x * o.n", "o.k += o.n; o.n += 1",
+    "o.flag = not o.flag", "o.name += 'a'", "o.shapes += (1,)", "o.z += 1",
 
     "np.add(o.a, 1, o.a)",
     "v = o.a[1:]; v += 1", "v = o.a.T; v -= 1",
     "for a in (o.a, ga): a += 1",
     "nonlocal ca; ca += 1", "d[k] = d.get(k, 0) + 1", "table[k] += 1", "o.c.update('ab')",
-    "o.c[x.shape] += 1", "o.l[k] += 1", "setattr(o, 'n', o.n + 1)", "o.__dict__['n'] += 1", "vars(o)['n'] += 1",
-    "globals()['g'] += 1", "o.p += 1", "o.l += [1]", "o.h.append(1.0)", "o.h.append(x.shape)", "o.h.extend([1, 2])",
+    "o.c[x.shape] += 1", "o.l[k] += 1", "o.__dict__['n'] += 1", "vars(o)['n'] += 1",
+    "o.p += 1", "o.l += [1]", "o.h.append(1.0)", "o.h.append(x.shape)", "o.h.extend([1, 2])",
     "o.h += [1.0]", "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.append(1)", "o.queue.appendleft(k)",
     "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",
-    "o.memory.append(1)", "o.memory += b'a'", "o.memory[1:2] = b'a'; o.memory[0] += 1", "if o.n < 3: o.n += 1",
+    "o.memory.append(1)", "o.memory += b'a'", "o.memory[1:2] = b'a'; o.memory[0] += 1",
 )  # fmt: skip
 
 

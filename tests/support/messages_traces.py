@@ -49,11 +49,11 @@ def in_turn(*functions: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def reads_a_different_number() -> None:
-    """Call a function that reads a number with a different one in each call."""
-    settings = {"rate": 0.0}
-    scale = tj.dlaccelerate(lambda x: x * settings["rate"], audit=False)
+    """Call a function that reads a number in a text with a different one in each call."""
+    settings = {"rate": "0.0"}
+    scale = tj.dlaccelerate(lambda x: x * float(settings["rate"]), audit=False)
     for n in range(30):
-        settings["rate"] = float(n)
+        settings["rate"] = str(n)
         scale(V)
 
 
@@ -65,11 +65,11 @@ def reads_a_large_array() -> Callable[[Any], object]:
 
 def changes_what_it_reads() -> Callable[[Any], object]:
     """Return a function that counts its calls."""
-    calls = [0]
+    calls = [""]
 
     def count(x: Any) -> Any:
-        calls[0] += 1
-        return x * calls[0]
+        calls[0] += "1"
+        return x * len(calls[0])
 
     return count
 
@@ -171,7 +171,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: refused(lambda x: (KEPT.append(math.sin(x.sum())), x)[1]),
         NotAcceleratedWarning,
-        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that math computes of an array "
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
         "outlives the call at <place>. Return it, and keep it outside.",
     ),
     (

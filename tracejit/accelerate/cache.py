@@ -8,6 +8,7 @@ from typing import Any
 from tracejit.accelerate.aim import Aim
 from tracejit.call.dynamic import DynamicNumbers
 from tracejit.call.signature import Call, Key
+from tracejit.record.state import NumberPlace
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
@@ -32,6 +33,8 @@ class TraceCache:
         paths: call paths with their trace and its variants, latest first; set by route().
         aim: that of the latest path.
         numbers: which number arguments vary.
+        varying: the places of captured numbers that vary.
+        takes_numbers: whether these are inputs of traces; False once the function has kept one, in a table of its own.
         calls, misses: numbers of calls since the cache was cleared.
         last_trace: the trace that was used last.
         last_miss: the last call, if it was a miss.
@@ -41,7 +44,7 @@ class TraceCache:
 
     __slots__ = (
         "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
-        "paths", "variants",
+        "paths", "takes_numbers", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,6 +53,8 @@ class TraceCache:
         self.paths: tuple[CallPath, ...] = ()
         self.aim = Aim()
         self.numbers = DynamicNumbers()
+        self.varying: set[NumberPlace] = set()
+        self.takes_numbers = True
         self.calls = self.misses = 0
         self.last_trace: Trace | None = None
         self.last_miss: Miss | None = None
@@ -104,12 +109,29 @@ class TraceCache:
         self.calls = self.misses = 0
         self._evicted.clear()
         self.numbers.clear()
+        self.varying.clear()
         self.last_trace = self.last_miss = None
         self.history.clear()
 
     def rekeyed(self, call: Call) -> Call:
         """Return a call with the key under which its traces are kept: numbers that vary are inputs."""
         return self.numbers.rekeyed(call, self.variants)
+
+    def vary(self, places: Sequence[NumberPlace]) -> None:
+        """Take captured numbers as inputs from now on."""
+        if not self.takes_numbers:
+            return
+        self.varying.update(places)
+        for variants in self.variants.values():
+            variants.forget()
+        self.route(())
+
+    def keep_numbers(self) -> bool:
+        """Take captured numbers as constants from now on; return whether some were inputs."""
+        were_inputs = bool(self.varying)
+        self.takes_numbers = False
+        self.varying.clear()
+        return were_inputs
 
     def count_call(self, key: Key) -> Variants | None:
         """Count a call, and return the variants of its key if there are any."""

@@ -19,6 +19,7 @@ from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, DeviceError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
+from tracejit.record.number import KEPT
 from tracejit.record.side_effects import SideEffect
 from tracejit.traces import refusals
 from tracejit.traces.counters import Counters
@@ -167,7 +168,7 @@ class CallDispatcher:
                 self._follows = True
                 miss.outcome = "moved"
                 self._log_miss(miss, f" {ms(record_ns)}.")
-            elif recording.trace is None:
+            elif recording.trace is None or self._keeps_number(recording.trace):
                 with self.cache.lock:
                     miss.outcome = "needed" if recording.needed else "alone"
                     self.counters.record_ns += record_ns
@@ -180,6 +181,13 @@ class CallDispatcher:
             recording.commit(call)
         return recording.result
 
+    def _keeps_number(self, trace: Trace) -> bool:
+        """Return whether a recording is refused because a captured number that was an input outlives the call."""
+        if trace.refusal is None or trace.refusal.reason != KEPT:
+            return False
+        with self.cache.lock:
+            return self.cache.keep_numbers()
+
     def _recorded(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         with with_precision(self._options.precision):
             return self._recorded_there(call, recorder)
@@ -187,7 +195,8 @@ class CallDispatcher:
     def _recorded_there(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         write = self._options.write_arguments
         if call.key.device is None:
-            return record(self._name, self._function, call, recorder, write, self._placed)
+            varying = self.cache.varying
+            return record(self._name, self._function, call, recorder, write, self._placed, varying)
         from tracejit.traces.record_on_device import record_on_device
 
         recording = record_on_device(self._name, self._function, call, write)
@@ -225,6 +234,8 @@ class CallDispatcher:
             fits = partial(Trace.fits, call=call)
             outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
             self._schedule(variants)
+            if outcome.varying:
+                cache.vary(outcome.varying)
             cache.drop_paths(variants)
             cache.last_trace = outcome.trace
             miss.outcome, miss.why = outcome.kind, outcome.why or miss.why

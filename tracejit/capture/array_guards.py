@@ -83,6 +83,7 @@ class ArrayGuards:
         results: ids of data that the function returned.
         selected: places where plain NumPy selected elements of ndarrays.
         writes: of the trace.
+        given: ndarrays that the function returned, as constants.
 
     Attributes:
         inputs: the expressions that fetch the arrays.
@@ -92,7 +93,7 @@ class ArrayGuards:
     def __init__(
         self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
         has_computed: Callable[[], bool], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
-        selected: Collection[Any], writes: TraceWrites,
+        selected: Collection[Any], writes: TraceWrites, given: Sequence[np.ndarray],
     ) -> None:  # fmt: skip
         self._guards = guards
         self._snapshot = snapshot
@@ -102,6 +103,7 @@ class ArrayGuards:
         self._results = results
         self._selected = set(selected)
         self._writes = writes
+        self._given = given
         self._loose: list[_LooseArray] = []
         self._ndarrays: list[tuple[np.ndarray, Site]] = []  # with their variables
         self._names: dict[int, tuple[str, str]] = {}  # the first variables and names of inputs
@@ -196,7 +198,10 @@ class ArrayGuards:
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
                 self._guards.add(contents, "as it was", condition, is_told=True)
         is_loose = (
-            observed.is_loose or bool(by_numpy) or any(place not in places for place in observed.passed)
+            observed.is_loose
+            or bool(by_numpy)
+            or any(place not in places for place in observed.passed)
+            or any(np.may_share_memory(array, given) for given in self._given)
         )
         if type(observed.value) is np.ndarray and is_input and is_loose and not observed.is_exchanged:
             self._loose.append(_LooseArray(array, data, name, observed.where, is_changed=is_changed))
@@ -251,7 +256,10 @@ class ArrayGuards:
     def fresh(self, reached: Container[int]) -> None:
         """Decide on the arrays that no path leads to (Note [fresh arrays])."""
         inputs = self.inputs
-        rest = [entry for entry in self._seen if not inputs.is_fetched(entry)]
+        unfetched = [entry for entry in self._seen if not inputs.is_fetched(entry)]
+        rest = [entry for entry in unfetched if not entry.is_number]
+        for entry in unfetched:
+            entry.is_input = not entry.is_number  # those are of objects that the call makes
         was_held = {id(entry) for entry in rest if entry.array is None and inputs.is_held(entry)}
         self._snapshot.keep_only(reached)
         if any(id(entry) in was_held and self._is_held(entry) for entry in rest):

@@ -26,14 +26,20 @@ class SeenArray:
     Attributes:
         value: the graph input that stands for it, which may turn out to be a constant.
         copy: its elements when it entered.
+        is_number: whether it is the number of a place (captured_numbers.py).
+        is_replaced: whether the function has put something else at that place, which may be an equal number.
         array: the dlarray on the tape of the evaluation around the recording, if it is one.
         places: of the expressions through which it entered.
         name: how the user's code writes it.
     """
 
-    __slots__ = ("array", "copy", "data", "is_input", "name", "places", "value")
+    __slots__ = ("array", "copy", "data", "is_input", "is_number", "is_replaced", "name", "places", "value")
 
-    def __init__(self, data: np.ndarray, value: Any, copy: np.ndarray, array: Any = None) -> None:
+    def __init__(
+        self, data: np.ndarray, value: Any, copy: np.ndarray, array: Any = None, is_number: bool = False
+    ) -> None:
+        self.is_number = is_number
+        self.is_replaced = False
         self.array = array
         self.data = data
         self.value: Value = value

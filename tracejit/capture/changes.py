@@ -158,10 +158,14 @@ class _Search:
                     self._found.assignments.append(_change(observed, slot, name, slot.value, MISSING, False))
                 elif value is slot.value and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, type(slot), slot.name, name))
-                elif slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                elif (
+                    (slot.has_changed(observed) or slot.is_replaced)
+                    and value is not UNKNOWN
+                    and value is not MISSING
+                ):
                     after = self._settled(observed, slot, value)
                     before = MISSING if self._is_inherited(observed, slot) else slot.value
-                    self._found.assignments.append(_change(observed, slot, name, before, after, slot.is_read))
+                    self._found.assignments.append(_change(observed, slot, name, before, after, slot.decides))
                 else:
                     self._note_unchanged(observed, slot)
 
@@ -175,7 +179,7 @@ class _Search:
     def _contents(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Find what has changed in an object of whose contents there is a copy."""
         snapshot, kind = self._snapshot, type(observed.value)
-        is_same = are_same(was, is_now)
+        is_same = are_same(was, is_now) and not any(slot.is_replaced for slot in observed.slots.values())
         has_items = kind not in SETS and kind not in MEMORIES
         if is_same and _ARRAYS.isdisjoint(map(type, parts_of(was))):  # fast, for large containers
             for slot in [*observed.slots.values()] if has_items else ():
@@ -217,17 +221,17 @@ class _Search:
             if key in moved:
                 slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                 was = before[key]
-                is_read = value is not was and (slot.is_read or observed.held is not None)
+                is_read = value is not was and (slot.decides or observed.held is not None)
                 change = _change(observed, slot, name, was, value, is_read)
                 self._found.assignments.append(change._replace(is_moved=True))
-            elif before.get(key, MISSING) is value:
+            elif before.get(key, MISSING) is value and not _is_replaced(observed, kind, key):
                 if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
             elif not getattr(type(value), "evaluates_itself", False):
                 assigned.append(key)
                 slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
-                is_read = slot.is_read or observed.held is not None
+                is_read = slot.decides or observed.held is not None
                 self._found.assignments.append(
                     _change(observed, slot, name, before.get(key, MISSING), after, is_read)
                 )
@@ -357,6 +361,11 @@ def reorder(space: dict[Any, Any], keys: list[Any]) -> None:
         for key, value in items:
             put(space, ItemSlot, key, MISSING)
             put(space, ItemSlot, key, value)
+
+
+def _is_replaced(observed: Observed, kind: type[Slot], key: Any) -> bool:
+    slot = observed.slots.get((kind, key))
+    return slot is not None and slot.is_replaced
 
 
 def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:

@@ -33,25 +33,31 @@ _WITH_ITEMS = (list, *MAPPINGS)
 
 
 class Exchanged(NamedTuple):
-    """A place that holds another array for the time of a recording.
+    """A place that holds something else for the time of a recording.
 
     owner    the object that has it
     kind     of the slot
     name     of the slot
-    array    what the place held
+    before   what the place held
     through  what it holds
     """
 
     owner: Any
     kind: Any
     name: Any
-    array: np.ndarray
+    before: Any
     through: Any
 
-    def put_back(self) -> None:
-        """Put the array back, unless the function has put something else there."""
-        if look(self.owner, self.kind, self.name) is self.through:
-            put(self.owner, self.kind, self.name, self.array)
+    def put(self) -> None:
+        """Put there what it is to hold."""
+        put(self.owner, self.kind, self.name, self.through)
+
+    def put_back(self) -> bool:
+        """Put back what was there, unless the function has put something else there; return whether it was put back."""
+        is_there = look(self.owner, self.kind, self.name) is self.through
+        if is_there:
+            put(self.owner, self.kind, self.name, self.before)
+        return is_there
 
 
 class Exchanges:
@@ -95,7 +101,7 @@ class Exchanges:
                 elif look(owner, kind, slot.name) is array.value:
                     places.append(Exchanged(owner, kind, slot.name, array.value, through))
         for place in places if array.is_exchanged else ():
-            put(place.owner, place.kind, place.name, through)
+            place.put()
             self._places.append(place)
 
     def end(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import Where
-from tracejit.record.state import OwnChange
+from tracejit.record.state import NumberPlace, OwnChange
 from tracejit.util.named_tuples import NamedTuple
 
 UNNAMED = "that no name leads to"
@@ -36,12 +36,14 @@ class NameGuard(NamedTuple):
     value       what it was, in words
     where       the line that reads it
     is_told     whether explain() lists it; False for what is only on the way to something
+    place       of a number that can become an input
     """
 
     name: str
     value: str
     where: Where
     is_told: bool
+    place: NumberPlace | None = None
 
     def __str__(self) -> str:
         return f"{self.name} is {self.value}"
@@ -165,6 +167,7 @@ class GuardList:
         contents: the guards of loose arrays, by their numbers.
         names: what the tests refer to.
         changed: what the function read and changed itself.
+        changed_numbers: the places of the numbers among that.
         unguarded: what cannot be compared, in words, and where it is read.
     """
 
@@ -175,6 +178,7 @@ class GuardList:
         self.contents: dict[int, ContentGuard] = {}
         self.names = names
         self.changed: OwnChange | None = None
+        self.changed_numbers: list[NumberPlace] = []
         self.unguarded = unguarded
         self._new_constants = (f"g{i}" for i in count())
         self._constants: dict[int, str] = {}
@@ -194,11 +198,12 @@ class GuardList:
         return repr(value) if is_literal else self.constant(value)
 
     def add(
-        self, site: Site, value: str, condition: str, *, is_told: bool = False, after: str = "", dlarray: str = ""
+        self, site: Site, value: str, condition: str, *, is_told: bool = False, after: str = "", dlarray: str = "",
+        place: NumberPlace | None = None,
     ) -> int:  # fmt: skip
         """Add a guard that fails under a condition; return its number."""
         number = len(self.guards)
-        self.guards.append(NameGuard(site.name, value, site.where if site.where[0] else None, is_told))
+        self.guards.append(NameGuard(site.name, value, site.where if site.where[0] else None, is_told, place))
         self.tests.append(GuardTest(number, condition, site.before, after, dlarray))
         return number
 

@@ -22,10 +22,13 @@ class Slot:
             addition, UNKNOWN where it is not known; the sign is 0 for other operators. What the slot held matters only
             if a replay repeats that assignment.
         is_counted: whether a replay adds a number to what it holds.
+        number: the input that stands for the number that it held, if that varies.
         is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
     """
 
-    __slots__ = ("additions", "is_assigned", "is_counted", "is_late", "is_read", "name", "value", "where")
+    __slots__ = (
+        "additions", "is_assigned", "is_counted", "is_late", "is_read", "name", "number", "value", "where",
+    )  # fmt: skip
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
         self.name = name
@@ -34,8 +37,19 @@ class Slot:
         self.is_assigned = False
         self.is_counted = False
         self.additions: list[tuple[int, Any]] = []
+        self.number: Any = None
         self.is_late = False
         self.where = where
+
+    @property
+    def decides(self) -> bool:
+        """True if what it held decides what is recorded."""
+        return self.is_read and self.number is None
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if something was put there in place of the input, even if that is equal to what it held."""
+        return self.number is not None and self.number.is_replaced
 
     @staticmethod
     def look(owner: "Observed", name: Any) -> Any:

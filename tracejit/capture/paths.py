@@ -54,6 +54,7 @@ _NUMBERS = frozenset({
     "float", "int", "bool", "complex", "abs", "sum", "max", "min", "round", "any", "all", "sorted", "str", "divmod",
     "pow",
 })  # fmt: skip
+_OF_SIZES = (len, np.shape, np.ndim, np.size)
 _NO_NUMBERS = frozenset({
     "shape", "ndim", "size", "result_type", "zeros_like", "ones_like", "empty_like", "full_like", "asarray",
     "asanyarray", "ascontiguousarray", "reshape", "transpose", "squeeze", "expand_dims", "atleast_1d", "atleast_2d",
@@ -281,6 +282,9 @@ class PathReader:
 
     def _read_elements(self, use: Use, array: ObservedArray) -> None:
         """Note how an ndarray is read."""
+        callee = None if use.callee is None else _at_scope(use.callee, self._scope)
+        if any(callee is known for known in _OF_SIZES):
+            return
         array.is_whole = True
         array.keep_content(self._snapshot.where)
         place = self._place_of(use)
@@ -332,12 +336,10 @@ def _is_watched(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping
 
 def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     """Return whether an access path leads to a function that computes with the elements of an ndarray."""
-    if callee is None or callee.scope != "global":
+    if callee is None:
         return False
-    value = scope.get(callee.name, getattr(builtins, callee.name, None))
-    steps = callee.steps[:-1] if callee.steps[-1:] == (("attr", "at"),) else callee.steps
-    for kind, name in steps:
-        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
+    is_at = callee.steps[-1:] == (("attr", "at"),)
+    value = _at_scope(callee._replace(steps=callee.steps[:-1]) if is_at else callee, scope)
     if isinstance(value, np.ufunc):
         return True
     module = getattr(value, "__module__", None) or ""
@@ -345,6 +347,16 @@ def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     return (module == "builtins" and name in _NUMBERS) or (
         module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
     )
+
+
+def _at_scope(path: AccessPath, scope: Mapping[str, Any]) -> Any:
+    """Return what a global name, or one of Python's own, and names in modules lead to; None for any other path."""
+    if path.scope != "global":
+        return None
+    value = scope.get(path.name, getattr(builtins, path.name, None))
+    for kind, name in path.steps:
+        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
+    return value
 
 
 def _in_modules(value: Any, steps: Iterable[tuple[str, Any]]) -> Any:

@@ -99,9 +99,17 @@ class Snapshot:
         stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
+
+    Args:
+        function: the function that is called.
+        arguments: leaves of its arguments.
+        met: is told of each slot when it is first looked at.
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Iterable[Any], met: Callable[[Observed, Slot], None]
+    ) -> None:
+        self._met = met
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
         self.contents: dict[int, Contents] = {}
@@ -273,6 +281,7 @@ class Snapshot:
             if isinstance(owner.value, type) and name in vars(owner.value):
                 self.owned.add((id(owner.value), name))
             slot = owner.slots[kind, name] = kind(name, value, self.where)
+            self._met(owner, slot)
         return slot
 
     def _first(self, owner: Observed, kind: type[Slot], name: Any, value: Any) -> Any:

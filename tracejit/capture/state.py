@@ -2,8 +2,9 @@
 """The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
 
 import io
+import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import CodeType
@@ -15,7 +16,8 @@ from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
-from tracejit.capture.arrays import SeenArray
+from tracejit.capture.arrays import SeenArray, owner_of
+from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
@@ -27,7 +29,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
-from tracejit.record.state import OwnChange, State
+from tracejit.record.state import NumberPlace, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 
@@ -41,6 +43,7 @@ class CapturedState(State):
         function: the function that is recorded.
         arguments: leaves of its arguments. A function among them reads more than its part of the key says.
         keeps_entered: whether take_entered() will be called.
+        varying: the places of numbers that are inputs.
 
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
@@ -49,7 +52,11 @@ class CapturedState(State):
     """
 
     def __init__(
-        self, function: Callable[..., Any], arguments: Sequence[Any] = (), keeps_entered: bool = False
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[Any] = (),
+        keeps_entered: bool = False,
+        varying: Container[NumberPlace] = frozenset(),
     ) -> None:
         self._function: Any = function
         self._arguments = arguments
@@ -62,10 +69,12 @@ class CapturedState(State):
         self._selected: set[tuple[CodeType, int]] = set()
         self._writes = TraceWrites()
         self._exchanges: Exchanges | None = None
+        self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, varying, self._seen)
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
         self._numbers: list[Any] = []  # operands
+        self._given: list[weakref.ref[np.ndarray]] = []
         self._sources: dict[str, str] = {}
         self._names: dict[str, Any] = {}
         self.of_outer: dict[Value, Any] = {}
@@ -84,7 +93,8 @@ class CapturedState(State):
 
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
-        self._snapshot = Snapshot(self._function, self._arguments)
+        assert self._captured_numbers is not None
+        self._snapshot = Snapshot(self._function, self._arguments, self._captured_numbers.met)
         self._exchanges = Exchanges(self._snapshot)
         reader = PathReader(self._snapshot, self._exchanges.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
@@ -135,6 +145,11 @@ class CapturedState(State):
         """Note that plain NumPy will write elements of an ndarray, by the code that the user is at."""
         if self._snapshot is not None and (holder := self.holder(array)) is not None:
             self._snapshot.change(holder, user_place())
+
+    def gives(self, array: np.ndarray) -> None:
+        """Note that the function returns an ndarray, whose elements are constants of the trace."""
+        # A view ends with the call, and a reference would count as one that the function keeps.
+        self._given.append(weakref.ref(owner_of(array)))
 
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""
@@ -223,7 +238,15 @@ class CapturedState(State):
         has_computed = partial(self._has_computed, snapshot)
         selected = [place_of(code, at) for code, at in self._selected]
         arrays = ArrayGuards(
-            guards, snapshot, self._seen, has_computed, self._taken, self.results, selected, self._writes
+            guards,
+            snapshot,
+            self._seen,
+            has_computed,
+            self._taken,
+            self.results,
+            selected,
+            self._writes,
+            [array for given in self._given if (array := given()) is not None],
         )
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
@@ -240,6 +263,7 @@ class CapturedState(State):
         self.drew = snapshot.generators.drawn_from()
         self.compared = arrays.compared
         self.changed, self.unguarded, self._guards = guards.changed, guards.unguarded, guards.guards
+        self.changed_numbers = tuple(guards.changed_numbers)
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
@@ -286,6 +310,10 @@ class CapturedState(State):
         if self._exchanges is not None:
             self._exchanges.end()
             self._exchanges = None
+        if self._captured_numbers is not None:
+            if self._snapshot is not None:
+                self._captured_numbers.end(self._snapshot)
+            self._captured_numbers = None
 
     def _stop(self) -> Snapshot | None:
         self.ran()
@@ -297,6 +325,7 @@ class CapturedState(State):
         self._effects, self._reachable = SideEffects(), set()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
+        self._given = []
         self._writes = TraceWrites()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}

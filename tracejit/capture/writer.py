@@ -15,6 +15,7 @@ from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, distance, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
+from tracejit.capture.captured_numbers import number_place
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
 from tracejit.capture.library import has_state_still
@@ -38,6 +39,7 @@ from tracejit.capture.values import (
     static,
 )
 from tracejit.record import patches, recorder
+from tracejit.record.state import NumberPlace
 from tracejit.util import text
 
 _NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
@@ -165,9 +167,25 @@ class GuardWriter:
     def _read_slot(self, observed: Observed, slot: Slot) -> None:
         owner, name = self._reached[id(observed.value)]
         path = slot.path(name)
+        place = number_place(observed, slot)
         if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
             self._guards.note_change(path, slot.where, slot.value)
-        self._slot(owner, path, slot)
+            if place is not None:
+                self._guards.changed_numbers.append(place)
+        if slot.number is None:
+            self._slot(owner, path, slot, place)
+        else:
+            self._number(owner, path, slot)
+
+    def _number(self, owner: str, name: str, slot: Slot) -> None:
+        """Fetch a number that varies (Note [captured numbers]), if it is of the type that it had."""
+        kind, variable = type(slot.value), next(self._variables)
+        binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
+        condition = f"type({variable}) is not {self._guards.constant(kind)}"
+        if kind is int:
+            condition += f" or not {-(1 << 63)} <= {variable} < {1 << 63}"
+        self._guards.add(Site(variable, binding, name, slot.where), f"a number ({kind.__name__})", condition)
+        self._arrays.inputs.fetch(slot.number, name, f"number({variable})")
 
     def _counted(self, owner: str, name: str, slot: Slot) -> None:
         """Compare that a slot to which a replay adds a number still holds one of the same type."""
@@ -177,22 +195,22 @@ class GuardWriter:
         site = Site(variable, binding, name, slot.where)
         self._guards.add(site, f"a number ({kind})", f"type({variable}) is not {kind}")
 
-    def _slot(self, owner: str, name: str, slot: Slot) -> None:
+    def _slot(self, owner: str, name: str, slot: Slot, place: NumberPlace | None) -> None:
         absence = slot.absence(owner, self._guards.literal)
         if absence is not None:
             self._guards.add(Site("", "", name, slot.where), *absence)
         else:
             variable = next(self._variables)
             binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
-            self._value(Site(variable, binding, name, slot.where), slot.value)
+            self._value(Site(variable, binding, name, slot.where), slot.value, place)
 
-    def _value(self, site: Site, value: Any) -> None:
-        """Compare what a slot holds with what it held."""
+    def _value(self, site: Site, value: Any, place: NumberPlace | None = None) -> None:
+        """Compare what a slot holds with what it held; `place` is that of a number."""
         variable = site.variable
         if is_atom(value):
             expected = self._guards.constant(value)
             condition = f"{variable} is not {expected} and differs({variable}, {expected})"
-            self._guards.add(site, _shown(value), condition, is_told=True)
+            self._guards.add(site, _shown(value), condition, is_told=True, place=place)
             self._members_of_enumerations((value,), site.name)
             return
         if (type(value) is tuple or type(value) is frozenset) and all(is_atom(part) for part in value):
@@ -374,6 +392,6 @@ NAMES: dict[str, Any] = {
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
     "plain": plain, "remembers": _remembers, "registered": registered, "special_names": special_names,
-    "original": patches.original, "apart": distance,
+    "original": patches.original, "apart": distance, "number": np.asarray,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

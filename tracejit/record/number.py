@@ -423,7 +423,7 @@ def end(owner: Any, where: Any) -> None:
             kept = _referenced(owner)
     for x in kept:
         if x._sources is None:
-            owner.refuse(_KEPT, where, "return it, and keep it outside")
+            owner.refuse(KEPT, where, "return it, and keep it outside")
         for source in x._sources or ():
             owner.needed.setdefault(source, ("something that outlives the call", where))
     settle(owner, kept)
@@ -433,7 +433,7 @@ def end(owner: Any, where: Any) -> None:
     owner.varying = []
 
 
-_KEPT = "a number that math computes of an array outlives the call"
+KEPT = "a number that varies outlives the call"
 
 
 class _Ended:

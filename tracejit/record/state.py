@@ -27,6 +27,19 @@ from tracejit.record.side_effects import SideEffect
 from tracejit.util.named_tuples import NamedTuple
 
 
+class NumberPlace(NamedTuple):
+    """A place where code reads a number: an attribute, an item, a name.
+
+    owner   the class, the module or the function that has it; all objects of a class have one place
+    kind    of the slot
+    name    of the slot
+    """
+
+    owner: Any
+    kind: Any
+    name: Any
+
+
 class OwnChange(NamedTuple):
     """A thing that a function read and changed itself.
 
@@ -68,6 +81,9 @@ class State:
     # State that the function both read and changed: the recording is right for its own call only.
     changed: OwnChange | None = None
 
+    # The places of numbers that the function both read and changed.
+    changed_numbers: tuple[NumberPlace, ...] = ()
+
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
@@ -107,6 +123,9 @@ class State:
 
     def stored(self, array: np.ndarray) -> None:
         """Note that plain NumPy will write elements of an ndarray, by the code that the user is at."""
+
+    def gives(self, array: np.ndarray) -> None:
+        """Note that the function returns an ndarray, whose elements are constants of the trace."""
 
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""

@@ -2,7 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from tracejit.record.number import Number, settled_by_errors
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import OwnChange, State
+from tracejit.record.state import NumberPlace, OwnChange, State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.collect_stores import Collector
@@ -91,6 +91,7 @@ def record(
     outer: recorders.Recorder | None = None,
     write: bool = True,
     place: Callable[[Any, Met], Any] = _same,
+    varying: Container[NumberPlace] = frozenset(),
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -103,8 +104,9 @@ def record(
         write: whether what the function writes into its arguments reaches the caller's arrays.
         place: returns the result, and what is stored, with arrays where they belong, given what the function met on
             a device. It may fail, so it is called before anything is written or stored.
+        varying: the places of captured numbers that are inputs.
     """
-    reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
+    reads = CapturedState(function, call.leaves, outer is not None, varying)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.names = global_names(function)
     recorder.around = None if outer is None else weakref.ref(outer)
@@ -151,8 +153,7 @@ def record(
     )
     trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
-    kept = trace if _is_kept(recorder) else None
-    placed = place(result.assemble(arrays), met)
+    kept, placed = trace if _is_kept(recorder) else None, place(result.assemble(arrays), met)
     recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
@@ -344,8 +345,11 @@ def _results(
                 f"{name}: the result contains a {type(leaf).__name__}, which can be iterated over only once, so that "
                 "a replay cannot return it; return a list."
             )
+        elif isinstance(leaf, np.ndarray):
+            recorder.state.gives(leaf)
+            results.append(leaf.copy())
         else:
-            results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+            results.append(leaf)
     return results, values
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location
-from tracejit.record.state import OwnChange
+from tracejit.record.state import NumberPlace, OwnChange
 from tracejit.traces import refusals
 from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
@@ -20,6 +20,7 @@ from tracejit.util.named_tuples import NamedTuple
 
 # Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
+_VALUES = 3  # of a captured number that make it vary, as they do an argument
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62
 
@@ -53,6 +54,7 @@ class Variants:
         self._undecided = 0
         # Recordings in a row because something that the function reads had changed.
         self._changes = 0
+        self._varying: set[NumberPlace] = set()  # the captured numbers that were found to vary
 
     def replayable(self, confirm: int) -> list[Trace]:
         """Return the variants that are confirmed, latest first."""
@@ -93,9 +95,13 @@ class Variants:
             self._changes = 0
         self._recorded_at = self.calls
         if recording.state.changed is not None:
-            return self._own_change(recording.state.changed, recording.state.drew)
+            varying = self._new_varying(recording.state.changed_numbers)
+            return varying or self._own_change(recording.state.changed, recording.state.drew)
         loosened = [trace for trace in self.traces if trace.state.loosen(partial(_agree, trace, recording))]
         broken = [trace.state.failed() for trace in self.traces]
+        varying = self._new_varying(_moving_numbers(broken))
+        if varying is not None:
+            return varying
         self._changes += bool(broken) and None not in broken
         if self._changes > most:
             return self._give_up(refusals.moving(broken[-1]), self.calls)
@@ -113,6 +119,22 @@ class Variants:
                 return self._difference(trace, recording, departure, confirm)
             divergences.append(departure)
         return self._new_variant(recording, divergences, broken, most)
+
+    def _new_varying(self, places: Sequence[NumberPlace]) -> "Outcome | None":
+        """Return the outcome of a recording that showed that captured numbers vary; None if none or that is known.
+
+        The recording, and all traces of the function, have the values as constants: forget() drops these.
+        """
+        new = {*places} - self._varying
+        if not new:
+            return None
+        self._varying |= new
+        return Outcome("unsettled", None, varying=tuple(new))
+
+    def forget(self) -> None:
+        """Drop all traces, because numbers that they have as constants are inputs from now on."""
+        self.traces = []
+        self._changes = 0
 
     def _own_change(self, change: OwnChange, draw: tuple[str, Where] | None) -> "Outcome":
         """Handle a recording that changed what it read: right for its own call only.
@@ -184,6 +206,15 @@ class Variants:
         return Outcome("refused", None, refusal=refusal)
 
 
+def _moving_numbers(broken: Sequence[Any]) -> list[NumberPlace]:
+    """Return the places of captured numbers of which traces have two values, neither of which is the present one."""
+    values: dict[NumberPlace, set[str]] = {}
+    for guard in broken:
+        if guard is not None and guard.place is not None:
+            values.setdefault(guard.place, set()).add(guard.value)
+    return [place for place, known in values.items() if len(known) >= _VALUES - 1]
+
+
 def _agree(trace: Trace, recording: Trace) -> bool:
     return compare(trace, recording) is None
 
@@ -196,6 +227,7 @@ class Outcome(NamedTuple):
     why         how it differs from the traces that there were, or None
     refusal     why the key is not accelerated from now on, or None
     difference  what differs from the trace that was replaced, or None
+    varying     the places of captured numbers that are inputs from now on
     """
 
     kind: str
@@ -203,3 +235,4 @@ class Outcome(NamedTuple):
     why: str | None = None
     refusal: Refusal | None = None
     difference: Difference | None = None
+    varying: Sequence[NumberPlace] = ()

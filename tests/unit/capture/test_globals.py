@@ -16,7 +16,7 @@ X = np.array([1.0, 2.0, 3.0])
 class TestGlobals:
     def test_a_number(self):
         module = Namespace("rate = 2.0\ndef f(x): return x * rate")
-        follow(module["f"], module.set(rate=3.0), module.set(rate=4), module.set(rate=True), traces=8)
+        follow(module["f"], module.set(rate=3.0), module.set(rate=4), module.set(rate=True), traces=9)
 
     @pytest.mark.parametrize("new", [0.0, -0.0, np.nan, np.inf, np.float32(2), np.float64(2), 2, True])
     def test_kinds_of_numbers(self, new):

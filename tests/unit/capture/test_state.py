@@ -295,11 +295,11 @@ def test_a_guard_compares_in_place():
 
 
 def test_no_warning_is_given_twice(layer):
-    accelerated = dlaccelerate(lambda x: x * layer.k, audit=False)
+    accelerated = dlaccelerate(lambda x: x * float(layer.k), audit=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for n in range(200):
-            layer.k = float(n)
+            layer.k = str(n)
             accelerated(X)
     assert len(caught) == 1
 

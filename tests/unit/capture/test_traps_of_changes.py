@@ -362,7 +362,7 @@ def test_items_counted_from_the_end_of_a_list_that_grows(change):
         change(mine, x)
         return x + 1
 
-    for n in range(12):
+    for n in range(14):
         if n in (4, 5):
             mine.append(7.0)
             plain.append(7.0)

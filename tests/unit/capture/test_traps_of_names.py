@@ -317,7 +317,7 @@ class TestClosures:
 
             return lambda n: (fun(X), count)
 
-        follow(world, warns="it changes closure count, which it also reads")
+        follow(world)
 
     def test_lambdas_of_one_line_are_told_apart(self):
         def world(accelerate):

@@ -49,6 +49,12 @@ REPLAYED = {
     "an item": "o.d['v'][0] = x[0]; o.d['v'] *= x; return o.d['v'].sum()",
     "a branch": "o.a += x\nif o.a[0] > 3: o.a[0] = 0\nreturn o.a[0]",
 }
+X = np.array([0.3, -0.2, 0.7])
+GIVEN = {
+    "what is read": "o.b[0] = o.a; return o.a",
+    "a part": "o.b[0] = o.a; return x * 2, o.a[1:]",
+    "what is stored": "o.b[0] = o.a; o.c = o.a; return o.c",
+}
 UNCOMPILED = {
     "read by NumPy before": "w = o.get(); n = np.sqrt(np.abs(o.a)).sum(); o.bump(x * n); return o.a.sum()",
     "exchanged names": "o.a, o.c = o.c, o.a; o.c[0] = x[0]; return o.c.sum()",
@@ -143,6 +149,19 @@ def test_what_replays_write(text: str) -> None:
     function = followed(text)
     assert function.stats.hits >= 3
     assert not function.stats.uncompiled
+
+
+@pytest.mark.parametrize("text", GIVEN.values(), ids=GIVEN)
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+def test_an_ndarray_that_is_returned_is_not_that_of_the_recording(text: str) -> None:
+    """Its elements are a constant of the trace, although the trace reads it too."""
+    plain, want, _ = program(text)
+    function, have, _ = program(text, tj.dlaccelerate(audit=False))
+    for call in range(9):
+        if call > 3:
+            have.a[1:] = want.a[1:] = call
+        check_same(function(X), plain(X))
+        check_state(have, want)
 
 
 @pytest.mark.parametrize("text", UNCOMPILED.values(), ids=UNCOMPILED)
