@@ -2,6 +2,7 @@
 """The guards of arrays: types, layouts, and contents where code outside the trace reads them."""
 
 import gc
+import weakref
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any
 
@@ -83,7 +84,7 @@ class ArrayGuards:
         results: ids of data that the function returned.
         selected: places where plain NumPy selected elements of ndarrays.
         writes: of the trace.
-        given: ndarrays that the function returned, as constants.
+        given: the owners of the ndarrays that the function returned, as constants.
 
     Attributes:
         inputs: the expressions that fetch the arrays.
@@ -93,7 +94,7 @@ class ArrayGuards:
     def __init__(
         self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
         has_computed: Callable[[], bool], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
-        selected: Collection[Any], writes: TraceWrites, given: Sequence[np.ndarray],
+        selected: Collection[Any], writes: TraceWrites, given: Sequence[weakref.ref[np.ndarray]],
     ) -> None:  # fmt: skip
         self._guards = guards
         self._snapshot = snapshot
@@ -201,7 +202,7 @@ class ArrayGuards:
             observed.is_loose
             or bool(by_numpy)
             or any(place not in places for place in observed.passed)
-            or any(np.may_share_memory(array, given) for given in self._given)
+            or any(_may_show(given(), array) for given in self._given)
         )
         if type(observed.value) is np.ndarray and is_input and is_loose and not observed.is_exchanged:
             self._loose.append(_LooseArray(array, data, name, observed.where, is_changed=is_changed))
@@ -312,6 +313,10 @@ class ArrayGuards:
             self._guards.add_content(site, ContentGuard(array, branches, is_written))
             if array.nbytes >= _MANY_BYTES:
                 self.compared = (name, array.nbytes >> 20, where)
+
+
+def _may_show(owner: np.ndarray | None, array: np.ndarray) -> bool:
+    return owner is not None and np.may_share_memory(owner, array)
 
 
 def described(array: Any) -> str:

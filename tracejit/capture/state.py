@@ -246,7 +246,7 @@ class CapturedState(State):
             self.results,
             selected,
             self._writes,
-            [array for given in self._given if (array := given()) is not None],
+            self._given,
         )
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
