@@ -20,7 +20,7 @@ from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, ValuePart,
 from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
-_VALUES = 3  # that make a number vary
+VALUES = 3  # that make a number vary
 _CONSTANTS = frozenset({complex, np.complex64, np.complex128})  # numbers that select a trace by their values
 _COUNTED = NUMBERS | _CONSTANTS
 _MOST_FAMILIES = 1000
@@ -82,7 +82,7 @@ class DynamicNumbers:
                 family.constants.add(i)
             elif i in family.needed or is_known:
                 continue
-            elif len(values) >= _VALUES:
+            elif len(values) >= VALUES:
                 family.varying.add(i)
                 family.varying_somewhere.add(i)
             elif i in family.varying_somewhere:

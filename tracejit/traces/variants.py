@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from tracejit.call.dynamic import VALUES
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location
@@ -20,7 +21,6 @@ from tracejit.util.named_tuples import NamedTuple
 
 # Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
-_VALUES = 3  # of a captured number that make it vary, as they do an argument
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62
 
@@ -212,7 +212,7 @@ def _moving_numbers(broken: Sequence[Any]) -> list[NumberPlace]:
     for guard in broken:
         if guard is not None and guard.place is not None:
             values.setdefault(guard.place, set()).add(guard.value)
-    return [place for place, known in values.items() if len(known) >= _VALUES - 1]
+    return [place for place, known in values.items() if len(known) >= VALUES - 1]
 
 
 def _agree(trace: Trace, recording: Trace) -> bool:

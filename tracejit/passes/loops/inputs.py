@@ -70,7 +70,8 @@ def write_inputs(
         external: roots that are inputs or outputs of the program.
     """
     order = _order_of(builder.launches, contents, conditions, external)
-    if not builder.for_device and len(order.in_place) < len(contents):
+    at_places = not builder.for_device and any(map(writes_at_places, builder.launches))
+    if at_places and len(order.in_place) < len(contents):
         checked = check_first(builder.launches, [content.root for content in contents])
         other = _order_of(checked, contents, conditions, external)
         if len(other.in_place) > len(order.in_place):
