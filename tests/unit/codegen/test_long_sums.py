@@ -22,6 +22,7 @@ SHAPES = [
 @pytest.fixture(params=[7, 4096])
 def _rows_at_a_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_sums, "_ROWS", request.param)
+    monkeypatch.setattr(long_sums, "_DENSE", 2 * request.param)
     monkeypatch.setattr(long_sums, "_LONG", request.param)
 
 
@@ -141,6 +142,7 @@ def test_a_large_sum_takes_small_numbers(
 ) -> None:
     """One number of float32 that added all elements would not change any more after the first."""
     monkeypatch.setattr(long_sums, "_ROWS", 7)
+    monkeypatch.setattr(long_sums, "_DENSE", 7)
     monkeypatch.setattr(long_sums, "_LONG", 7)
     x = np.ones(shape if make is all_together else (2, *shape), np.float32)
     x[..., :1].flat[0] = 2**24
