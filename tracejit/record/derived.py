@@ -202,22 +202,16 @@ def _plain(x: Any) -> Any:
     return x._data if recorder.is_array(x) else x
 
 
-def settle_part(array: Any, what: str) -> bool:
-    """Do so with a part of an ndarray that varying numbers name, or a view of it; return whether the array is one."""
-    owner = recorder.thread.recorder
-    if is_ndarray(array) and owner is not None and is_of_ndarray(array, owner):
-        return True  # settled before
+def named_part_of(array: Any) -> Any:
+    """Return the array around a captured ndarray of which an array shows a part named by varying numbers, or None."""
     is_part = False
     base = array
     while type(base._view) is tuple:
         base, op, _ = base._view
         is_part = is_part or (op is not None and type(op) is not Op)
-    if not is_part or base._value is not None or base._view is not None:
-        return False
-    if not owner.is_ndarray(base._data):
-        return False
-    settle(array, what)
-    return True
+    owner = recorder.thread.recorder
+    is_around = is_part and base._value is None and base._view is None and owner.is_ndarray(base._data)
+    return base if is_around else None
 
 
 def _ndarray_of(owner: Any, value: Value) -> np.ndarray | None:

@@ -246,8 +246,12 @@ class Memories:
         found = part(root, root._data, other._data)
         if found is None:
             check_same(root._data, other._data, _READ.format(name), name)
+        self.follow(other, found)
+
+    def follow(self, other: Any, written: Any) -> None:
+        """Let an array show what is written into another one over its memory, until the evaluation ends."""
         self.followers.append((other, other._data))
-        self.link(other, found, None, {})
+        self.link(other, written, None, {})
 
     def restore(self, alias: Callable[[Any], Any] = lambda array: None) -> list["Change"]:
         """Give arrays from outside the evaluation their own elements back.

@@ -92,6 +92,28 @@ def _name() -> str:
     return "an ndarray" if name is None else f"the ndarray {name}"
 
 
+def _is_by_numpy(array: Any, new: Any) -> bool:
+    """Return whether NumPy writes a view itself: it shows a part of an ndarray that varying numbers name.
+
+    A part of an ndarray that a path leads to is written by the recording, as that ndarray is.
+    """
+    current = recorder.thread.recorder
+    if memory.is_ndarray(array) and derived.is_of_ndarray(array, current):
+        return True  # settled before
+    root = derived.named_part_of(array)
+    if root is None:
+        return False
+    through = target(root._data, new)
+    if through is None:
+        derived.settle(array, "a write into an ndarray")
+        return True
+    current.memories.follow(root, through)
+    return False
+
+
+views.write_parts_with(_is_by_numpy)
+
+
 def part_of_captured(array: np.ndarray) -> Any:
     """Return what an ndarray that a path leads to, or a view of one, is for the recording; None of another one."""
     current = recorder.thread.recorder

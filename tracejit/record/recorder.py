@@ -208,6 +208,7 @@ class Recorder(RecordingBlock):
 
     def value(self, array: Any) -> Value:
         """Return the Value of an array; one that is not traced becomes a constant."""
+        refresh(array, self)
         value: Value | None = array._value
         if value is not None and value.owner is self:
             return value
@@ -327,8 +328,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
     check_open(array)
     if thread.recorder is not None and thread.recorder.maps and array._value is not None:
         check_same(thread.recorder, array, what)
-    if thread.recorder is not None and thread.recorder.memories.ndarrays:
-        _refresh_array(thread.recorder, array)
+    if thread.recorder is not None:
+        refresh(array, thread.recorder)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):
@@ -354,18 +355,18 @@ def refresh_with(refresh: Callable[[Recorder, np.ndarray], None]) -> None:
 def _values_of(arrays: Sequence[Any], current: Recorder) -> list[Value]:
     """Return the Values of operands, with what plain NumPy has written into their memory."""
     if current.memories.ndarrays:
-        for array in arrays:
-            _refresh_array(current, array)
+        return [*map(current.value, arrays)]
     return [
         a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
     ]
 
 
-def _refresh_array(current: Recorder, array: Any) -> None:
+def refresh(array: Any, current: Recorder) -> None:
     """Take over what plain NumPy has written into the memory of an array that the recording has written."""
-    change = current.memories.written.get(id(root_of(array)))
-    if change is not None and id(change.data) in current.memories.ndarrays:
-        _refresh(current, change.data)
+    if current.memories.ndarrays:
+        change = current.memories.written.get(id(root_of(array)))
+        if change is not None and id(change.data) in current.memories.ndarrays:
+            _refresh(current, change.data)
 
 
 def lift_with(lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from tracejit.record import monitor, recorder
 from tracejit.record.stack import code_of
+from tracejit.record.views import is_scalar
 from tracejit.util.locks import new_lock
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
@@ -57,8 +58,10 @@ def answer(
 
 def _getitem(array: np.ndarray, key: Any) -> Any:
     current = recorder.thread.recorder
-    if current is None or not current.accelerating or type(array) is not np.ndarray:
+    if current is None or type(array) is not np.ndarray:
         return _READS.original(array, key)
+    if not current.accelerating:
+        return _read(array, key)
     frame = sys._getframe(1)
     is_written = _is_written(array, current) or _is_assigned_again(array, frame, current)
     if (is_written or _varies(key)) and not monitor.is_library(frame.f_code.co_filename):
@@ -68,6 +71,16 @@ def _getitem(array: np.ndarray, key: Any) -> Any:
             return result
     current.state.selected(frame.f_code, frame.f_lasti)
     return _READS.original(array, key)
+
+
+def _read(array: np.ndarray, key: Any) -> Any:
+    """Return what NumPy selects; a copy where the key has an array without axes, which NumPy took for an integer."""
+    found = _READS.original(array, key)
+    if type(found) is np.ndarray and type(key) is not int:
+        for entry in key if type(key) is tuple else (key,):
+            if recorder.is_array(entry) and not entry._data.ndim and not is_scalar(entry):
+                return found.copy()
+    return found
 
 
 def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
@@ -194,21 +207,14 @@ _WRITES = _Slot("__setitem__", 2, _setitem)  # mp_ass_subscript
 
 
 class Subscripts:
-    """A block in which ``ndarray[key] = value`` asks tracejit first, and ``ndarray[key]`` (Note [subscripts]).
-
-    Args:
-        reads: whether the latter does, too.
-    """
-
-    def __init__(self, reads: bool = True) -> None:
-        self._slots = (_READS, _WRITES) if reads else (_WRITES,)
+    """A block in which ``ndarray[key]`` and ``ndarray[key] = value`` ask tracejit first (Note [subscripts])."""
 
     def __enter__(self) -> None:
-        for slot in self._slots if is_possible() else ():
+        for slot in (_READS, _WRITES) if is_possible() else ():
             slot.begin(id(self))
 
     def __exit__(self, *exc: object) -> None:
-        for slot in self._slots if is_possible() else ():
+        for slot in (_READS, _WRITES) if is_possible() else ():
             slot.end(id(self))
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
-from tracejit.record import derived, recorder, selections
+from tracejit.record import recorder, selections
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import MIXED_WRITES, BegunWrite, Change, is_ndarray, is_private, root_of
 from tracejit.record.plain_numbers import note_write
@@ -66,6 +67,8 @@ def holder(array: Any) -> Any:
 def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
+    if current is not None:
+        recorder.refresh(array, current)
     value = array._value
     part = None if value is None else selections.of(array)
     if part is not None:  # whose copy is a variable of its own
@@ -244,9 +247,21 @@ def check_writeable(array: Any) -> None:
         )
 
 
+_writes_by_numpy: list[Callable[[Any, Any], bool]] = []
+
+
+def write_parts_with(is_by_numpy: Callable[[Any, Any], bool]) -> None:
+    """Have a function tell whether NumPy writes a view itself, because it shows a part of an ndarray; called once."""
+    _writes_by_numpy[:] = [is_by_numpy]
+
+
 def store(array: Any, new: Any) -> None:
     """Replace the elements of an array, and of all that share them, by those of one of the same size and dtype."""
-    if type(array._view) is tuple and derived.settle_part(array, "a write into an ndarray"):
+    if (
+        type(array._view) is tuple
+        and recorder.thread.recorder is not None
+        and _writes_by_numpy[0](array, new)
+    ):
         check_writeable(array)
         np.copyto(array._data, np.asarray(new))
         return
@@ -277,8 +292,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
     if memories.changed and root._value is None and root._view is None:
         written = memories.shown(root._data, current.name)
         if written is not None and written is not root:  # another array over memory that was written
-            memories.followers.append((root, root._data))
-            memories.link(root, written, None, {})
+            memories.follow(root, written)
             _write(array, new, current)
             return
     if memories.begun is not None:
