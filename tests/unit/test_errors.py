@@ -156,6 +156,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "util.named_tuples._make: arguments, got": "as typing says it: tests/unit/util/test_named_tuples.py",
     "util.named_tuples._replace: Got unexpected field names:": "as typing says it",
     "util.named_tuples.__new__: : a field without a default follows one": "a mistake of ours, found at import",
+    "traces.record._run: ": "no message: the call is recorded again",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
 IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")

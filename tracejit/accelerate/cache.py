@@ -8,7 +8,7 @@ from typing import Any
 from tracejit.accelerate.aim import Aim
 from tracejit.call.dynamic import DynamicNumbers
 from tracejit.call.signature import Call, Key
-from tracejit.record.state import NumberPlace
+from tracejit.record.state import CapturedPlace, Exchange
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
@@ -34,6 +34,7 @@ class TraceCache:
         aim: that of the latest path.
         numbers: which number arguments vary.
         varying: the places of captured numbers that vary.
+        takes_arrays: whether captured ndarrays are exchanged; False once the function took ndarrays only.
         takes_numbers: whether these are inputs of traces; False once the function has kept one, in a table of its own.
         calls, misses: numbers of calls since the cache was cleared.
         last_trace: the trace that was used last.
@@ -44,7 +45,7 @@ class TraceCache:
 
     __slots__ = (
         "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
-        "paths", "takes_numbers", "variants", "varying",
+        "paths", "takes_arrays", "takes_numbers", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -53,8 +54,8 @@ class TraceCache:
         self.paths: tuple[CallPath, ...] = ()
         self.aim = Aim()
         self.numbers = DynamicNumbers()
-        self.varying: set[NumberPlace] = set()
-        self.takes_numbers = True
+        self.varying: set[CapturedPlace] = set()
+        self.takes_numbers = self.takes_arrays = True
         self.calls = self.misses = 0
         self.last_trace: Trace | None = None
         self.last_miss: Miss | None = None
@@ -117,14 +118,29 @@ class TraceCache:
         """Return a call with the key under which its traces are kept: numbers that vary are inputs."""
         return self.numbers.rekeyed(call, self.variants)
 
-    def vary(self, places: Sequence[NumberPlace]) -> None:
-        """Take captured numbers as inputs from now on."""
+    def vary(self, places: Sequence[CapturedPlace]) -> None:
+        """Take captured numbers and ndarrays as inputs from now on."""
         if not self.takes_numbers:
             return
         self.varying.update(places)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop all traces."""
         for variants in self.variants.values():
             variants.forget()
         self.route(())
+
+    @property
+    def exchange(self) -> Exchange:
+        """What places hold while the function is recorded."""
+        return Exchange(self.varying, self.takes_arrays)
+
+    def keep_arrays(self) -> None:
+        """Leave captured ndarrays, and numbers, where they are from now on, because the function takes no others."""
+        self.takes_arrays = False
+        self.keep_numbers()
+        self._forget()
 
     def keep_numbers(self) -> bool:
         """Take captured numbers as constants from now on; return whether some were inputs."""

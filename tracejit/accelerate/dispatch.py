@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from tracejit import tree
 from tracejit.accelerate import messages, policy
 from tracejit.accelerate.cache import TraceCache
@@ -21,10 +23,11 @@ from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.record.number import KEPT
 from tracejit.record.side_effects import SideEffect
+from tracejit.record.state import NO_EXCHANGE, Exchange
 from tracejit.traces import refusals
 from tracejit.traces.counters import Counters
 from tracejit.traces.placing import is_moved, placed
-from tracejit.traces.record import Met, Recording, record
+from tracejit.traces.record import Met, NotTakenError, Recording, record
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Outcome, Variants
@@ -195,13 +198,30 @@ class CallDispatcher:
     def _recorded_there(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         write = self._options.write_arguments
         if call.key.device is None:
-            varying = self.cache.varying
-            return record(self._name, self._function, call, recorder, write, self._placed, varying)
+            return self._recorded_here(
+                partial(record, self._name, self._function, call, recorder, write, self._placed)
+            )
         from tracejit.traces.record_on_device import record_on_device
 
         recording = record_on_device(self._name, self._function, call, write)
         if self._follows and not recording.met.read and is_moved(call):
             self._follows = False  # it meets none any more
+        return recording
+
+    def _recorded_here(self, record: Callable[[Exchange], Recording]) -> Recording:
+        """Record a call, or if it cannot be recorded so, with all places as they are."""
+        try:
+            return record(self.cache.exchange)
+        except NotTakenError as error:
+            before = error.before
+        try:
+            recording = record(NO_EXCHANGE)
+        except BaseException:
+            for array, elements in before:  # NumPy has written them at once
+                np.copyto(array, elements)
+            raise
+        with self.cache.lock:
+            self.cache.keep_arrays()
         return recording
 
     def _placed(self, result: Any, met: Met) -> Any:
@@ -236,6 +256,8 @@ class CallDispatcher:
             self._schedule(variants)
             if outcome.varying:
                 cache.vary(outcome.varying)
+            if outcome.keeps_arrays:
+                cache.keep_arrays()
             cache.drop_paths(variants)
             cache.last_trace = outcome.trace
             miss.outcome, miss.why = outcome.kind, outcome.why or miss.why

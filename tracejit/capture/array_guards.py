@@ -12,7 +12,8 @@ from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture.arrays import Inputs, SeenArray
-from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
+from tracejit.capture.captured_places import places_of
+from tracejit.capture.guards import CONTENTS_OF, UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
@@ -22,8 +23,6 @@ from tracejit.util.devices import address
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
-CONTENTS_OF = "what is in "
-"""The beginning of the names of guards that compare the elements of an array."""
 _MANY_BYTES = 1 << 20  # take 0.05 ms and more to compare, which is worth a warning
 _MOST_LOOSE_BYTES = 1 << 28  # of a loose array that can be compared
 _MOST_BUFFER_BYTES = 1 << 24  # of other memory that can be
@@ -197,7 +196,8 @@ class ArrayGuards:
             else:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
-                self._guards.add(contents, "as it was", condition, is_told=True)
+                at = places_of(self._snapshot, observed.value)
+                self._guards.add(contents, "as it was", condition, is_told=True, places=at)
         is_loose = (
             observed.is_loose
             or bool(by_numpy)
@@ -310,7 +310,8 @@ class ArrayGuards:
                 self._guards.refuse(name, where)
                 continue
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)
-            self._guards.add_content(site, ContentGuard(array, branches, is_written))
+            places = places_of(self._snapshot, array)
+            self._guards.add_content(site, ContentGuard(array, branches, is_written), places)
             if array.nbytes >= _MANY_BYTES:
                 self.compared = (name, array.nbytes >> 20, where)
 

@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The places of ndarrays that a function writes, which hold an array of the recording until the function has ended.
+"""The places of ndarrays that vary, which hold an array of the recording until the function has ended.
 
 Note [exchanged arrays]
 ``self.q[i] = value`` and ``self.w -= step`` write into an ndarray, and plain NumPy reads it before and after. What it
 reads would be a constant, which a replay does not compute again. Therefore, before the code of a function runs that
 writes an ndarray, the places that lead to it (attributes, items, globals) get a dlarray around its memory: all that the
-code does with it is recorded then. When the function has ended they hold the ndarray again.
+code does with it is recorded then. So do the places of which earlier recordings have found that what is there varies
+(``for w in self.parts: w -= step``, a table that is set between calls), for the code does not say so. When the function
+has ended they hold the ndarray again.
 
-This is done only where nothing can have the ndarray itself: no code that ran before has looked at its places, and the
-code itself does with it what dlarrays do. It is not passed to functions that are not watched, which may be in C.
-Other ndarrays that are written stay what they are (record/ndarrays.py).
+This is done only where nothing can have the ndarray itself: no code that ran before has looked at its places, it lies
+nowhere else, and the code itself does with it what dlarrays do. It is not passed to functions that are not watched,
+which may be in C, as far as the code shows; otherwise these raise an error, and the call is recorded again without.
+Tuples cannot be changed, so others with these arrays take their places. An ndarray that is a part of another one, which
+the function reads too, becomes a part of its array. Other ndarrays that are written stay what they are
+(record/ndarrays.py).
 """
 
-from collections.abc import Iterable
+import operator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.capture.captured_places import items, note_again, places_of
 from tracejit.capture.changes import look, put
 from tracejit.capture.objects import ObservedArray
-from tracejit.capture.observed import Observed
+from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS
+from tracejit.capture.values import MAPPINGS, MISSING, is_container, is_user_class, values_in
 from tracejit.record import ndarrays
+from tracejit.record.state import NO_EXCHANGE, Exchange
 from tracejit.util.named_tuples import NamedTuple
 
 _KINDS = (AttributeSlot, ClosureSlot, GlobalSlot)
@@ -61,61 +69,172 @@ class Exchanged(NamedTuple):
 
 
 class Exchanges:
-    """The exchanged arrays of a recording."""
+    """The exchanged arrays of a recording.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Args:
+        snapshot: what was observed.
+        exchange: says which ndarrays are exchanged besides those that are written.
+    """
+
+    def __init__(self, snapshot: Snapshot, exchange: Exchange) -> None:
         self._snapshot = snapshot
+        self._wanted = exchange
         self._arrays: list[tuple[ObservedArray, Any]] = []
         self._places: list[Exchanged] = []
+        self._through: dict[int, Any] = {}  # by the id of what it stands for
+        self._tuples: dict[int, Any] = {}  # those among them, by their ids
+
+    @property
+    def has_places(self) -> bool:
+        """True if a place holds an array of the recording."""
+        return bool(self._places)
 
     def started(self, new: Iterable[Observed]) -> None:
-        """Exchange what the code of a function writes that begins to run.
+        """Exchange what the code of a function writes that begins to run, and what varies.
 
         Args:
             new: what its paths lead to, and nobody has looked at before.
         """
+        if not self._wanted.of_arrays:
+            return
+        if any(
+            "id" in code.co_names for code in self._snapshot.ran
+        ):  # by which it may find what belongs to an array
+            self._stop()
+            return
+        entered = []
         for observed in new:
-            if isinstance(observed, ObservedArray) and _is_possible(observed):
+            if isinstance(observed, ObservedArray) and _is_possible(observed) and self._is_wanted(observed):
                 through = ndarrays.watched(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
                     self._arrays.append((observed, through))
-        for observed, through in self._arrays:
-            self._exchange(observed, through)
+                    entered.append(observed)
+        if self._arrays:
+            self._exchange()
+        for observed in entered:
+            observed.is_exchanged = observed.is_exchanged and not self._is_left(observed.value)
 
-    def _exchange(self, array: ObservedArray, through: Any) -> None:
-        """Put an array in all places of an ndarray, unless it is somewhere else, too."""
-        places = []
-        for observed in [*self._snapshot.objects.values()]:
-            owner = observed.value
-            if any(
-                part is array.value for part in (*(observed.held or ()), *getattr(observed, "inside", ()))
-            ):
-                array.is_exchanged = False
-            for slot in [*observed.slots.values()]:
-                kind = type(slot)
-                if slot.value is not array.value:
-                    continue
-                if not (kind in _KINDS or (kind is ItemSlot and type(owner) in _WITH_ITEMS)):
-                    array.is_exchanged = False
-                elif look(owner, kind, slot.name) is array.value:
-                    places.append(Exchanged(owner, kind, slot.name, array.value, through))
-        for place in places if array.is_exchanged else ():
+    def _stop(self) -> None:
+        """Put all arrays back, and exchange none any more."""
+        self._wanted = NO_EXCHANGE
+        for array, _ in self._arrays:
+            array.is_exchanged = False
+        self.end()
+
+    def _is_wanted(self, array: ObservedArray) -> bool:
+        """Return whether the code that begins to run writes an ndarray, or its place was found to vary."""
+        if array.written:
+            return True
+        places = self._wanted.places
+        return any(place in places for place in places_of(self._snapshot, array.value))
+
+    def _exchange(self) -> None:
+        """Put the arrays in all places of their ndarrays, unless these are somewhere else, too."""
+        objects = [*self._snapshot.objects.values()]
+        elsewhere = {id(part) for observed in objects for part in _out_of_reach(observed)}
+        for array, through in self._arrays:
+            array.is_exchanged = array.is_exchanged and id(array.value) not in elsewhere
+            if array.is_exchanged:
+                self._through[id(array.value)] = through
+        for owner, kind, name, value in _places(objects):
+            self._put(owner, kind, name, value)
+
+    def _is_left(self, array: np.ndarray) -> bool:
+        """Return whether a place holds an ndarray itself, which no code has replaced as yet."""
+        places = _places(self._snapshot.objects.values())
+        held = [look(owner, kind, name) for owner, kind, name, value in places if value is array]
+        return any(part is not self._through[id(array)] for part in held)
+
+    def _put(self, owner: Any, kind: Any, name: Any, value: Any) -> None:
+        """Put what stands for a value in its place, unless the function has put something else there."""
+        through = self._stand_in(value)
+        if through is value:
+            return
+        holds = look(owner, kind, name)
+        if holds is value or (holds is not through and id(holds) in self._tuples):
+            place = Exchanged(owner, kind, name, value, through)
             place.put()
             self._places.append(place)
 
+    def _stand_in(self, value: Any) -> Any:
+        """Return what stands for an ndarray, or for a tuple with such arrays; other values for themselves."""
+        if not _is_tuple(value):
+            return self._through.get(id(value), value) if type(value) is np.ndarray else value
+        parts = [self._stand_in(part) for part in value]
+        known = self._through.get(id(value), value)
+        if all(map(operator.is_, known, parts)):
+            return known
+        through = self._through[id(value)] = tuple.__new__(type(value), parts)
+        self._tuples[id(through)] = through
+        return through
+
     def end(self) -> None:
-        """Put all arrays back."""
+        """Put all arrays back, and have the notes name them."""
+        exchanged = {id(place.through): place.before for place in self._places}
         while self._places:
             self._places.pop().put_back()
+        note_again(self._snapshot, exchanged)
+
+
+def _places(objects: Iterable[Observed]) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Return the owners, the kinds and the names of places where values can be exchanged, and the values."""
+    for observed in objects:
+        owner = observed.value
+        for slot in [*observed.slots.values()]:
+            if _is_exchangeable(observed, type(slot)):
+                yield _holder_of(owner, slot), type(slot), slot.name, slot.value
+        for key, part in items(observed):
+            if type(owner) in MAPPINGS or key < len(owner):
+                yield owner, ItemSlot, key, part
+
+
+def _holder_of(owner: Any, slot: Slot) -> Any:
+    """Return the object itself that holds what is in a slot: the owner, or the class that it has the attribute of."""
+    if type(slot) is AttributeSlot and look(owner, AttributeSlot, slot.name) is MISSING:
+        kind = owner if isinstance(owner, type) else type(owner)
+        classes = kind.__mro__ if is_user_class(kind) else ()
+        return next((base for base in classes if slot.name in vars(base)), owner)
+    return owner
+
+
+def _is_exchangeable(observed: Observed, kind: Any) -> bool:
+    """Return whether the slots of a kind can hold something else; those of a tuple cannot, but it can be replaced."""
+    return not isinstance(observed.value, tuple) and (
+        kind in _KINDS or (kind is ItemSlot and type(observed.value) in _WITH_ITEMS)
+    )
+
+
+def _is_tuple(value: Any) -> bool:
+    """Return whether a value is a tuple, or a named tuple, that nothing but its elements tells from another one."""
+    return isinstance(value, tuple) and not hasattr(value, "__dict__")
+
+
+def _out_of_reach(observed: Observed) -> Iterator[Any]:
+    """Return what an object holds where nothing can be exchanged, with the elements of containers.
+
+    These may be copies of what a class derived from a container has.
+    """
+    seen: set[int] = set()
+    pending = [*getattr(observed, "inside", ())]
+    if not _is_tuple(observed.value):
+        kinds = [*observed.slots.values()]
+        pending += [slot.value for slot in kinds if not _is_exchangeable(observed, type(slot))]
+        if type(observed.value) not in _WITH_ITEMS:
+            pending += observed.held or ()
+    while pending:
+        part = pending.pop()
+        yield part
+        if is_container(part) and id(part) not in seen:
+            seen.add(id(part))
+            pending += values_in(part)
 
 
 def _is_possible(observed: ObservedArray) -> bool:
-    """Return whether an array is written by the code that begins to run, which does what dlarrays can do."""
+    """Return whether the code that begins to run does with an ndarray what dlarrays can do."""
     array = observed.value
     return (
-        bool(observed.written)
-        and not observed.passed
+        not observed.is_given
         and not observed.is_variable
         and type(array) is np.ndarray
         and array.dtype in SUPPORTED_DTYPES

@@ -13,15 +13,18 @@ product with 32 rows takes 0.36 ms. A guess from sums, means and norms whether a
 that, and did, but took 37 ms for such an array in each recording, and missed what is computed in any other way.
 """
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir import Where
-from tracejit.record.state import NumberPlace, OwnChange
+from tracejit.record.state import CapturedPlace, OwnChange
 from tracejit.util.named_tuples import NamedTuple
 
+CONTENTS_OF = "what is in "
+"""The beginning of the names of guards that compare the elements of an array."""
 UNNAMED = "that no name leads to"
 _SMALL_BYTES = 1 << 12  # of an array whose bytes are compared without a call
 
@@ -36,14 +39,19 @@ class NameGuard(NamedTuple):
     value       what it was, in words
     where       the line that reads it
     is_told     whether explain() lists it; False for what is only on the way to something
-    place       of a number that can become an input
+    places      of a number, or of an ndarray whose elements are compared, that can become inputs
     """
 
     name: str
     value: str
     where: Where
     is_told: bool
-    place: NumberPlace | None = None
+    places: Sequence[CapturedPlace] = ()
+
+    @property
+    def is_of_elements(self) -> bool:
+        """True if the elements of an array are compared."""
+        return self.name.startswith(CONTENTS_OF)
 
     def __str__(self) -> str:
         return f"{self.name} is {self.value}"
@@ -167,7 +175,8 @@ class GuardList:
         contents: the guards of loose arrays, by their numbers.
         names: what the tests refer to.
         changed: what the function read and changed itself.
-        changed_numbers: the places of the numbers among that.
+        changed_places: the places of the numbers and ndarrays among that whose slots have something else.
+        changed_arrays: the ndarrays among that which have other elements.
         unguarded: what cannot be compared, in words, and where it is read.
     """
 
@@ -178,7 +187,8 @@ class GuardList:
         self.contents: dict[int, ContentGuard] = {}
         self.names = names
         self.changed: OwnChange | None = None
-        self.changed_numbers: list[NumberPlace] = []
+        self.changed_places: list[CapturedPlace] = []
+        self.changed_arrays: list[np.ndarray] = []
         self.unguarded = unguarded
         self._new_constants = (f"g{i}" for i in count())
         self._constants: dict[int, str] = {}
@@ -199,24 +209,28 @@ class GuardList:
 
     def add(
         self, site: Site, value: str, condition: str, *, is_told: bool = False, after: str = "", dlarray: str = "",
-        place: NumberPlace | None = None,
+        places: Sequence[CapturedPlace] = (),
     ) -> int:  # fmt: skip
         """Add a guard that fails under a condition; return its number."""
         number = len(self.guards)
-        self.guards.append(NameGuard(site.name, value, site.where if site.where[0] else None, is_told, place))
+        self.guards.append(
+            NameGuard(site.name, value, site.where if site.where[0] else None, is_told, places)
+        )
         self.tests.append(GuardTest(number, condition, site.before, after, dlarray))
         return number
 
-    def add_content(self, site: Site, content: ContentGuard) -> None:
-        """Add the guard of a loose array."""
+    def add_content(self, site: Site, content: ContentGuard, places: Sequence[CapturedPlace]) -> None:
+        """Add the guard of a loose array, which lies at some places."""
         name, data = self.constant(content), site.variable
         condition = f"{data}.tobytes() != {name}.content" if content.content else f"{name}.differs({data})"
-        number = self.add(site, "as it was", condition, is_told=True)
+        number = self.add(site, "as it was", condition, is_told=True, places=places)
         self.tests[-1] = self.tests[-1]._replace(content=name, data=data)
         self.contents[number] = content
 
     def note_change(self, name: str, where: tuple[str, int], value: Any = None) -> None:
-        """Note that the function changed what it read, which was `value`; the first change counts."""
+        """Note that the function changed what it read, which was `value`; the first change is told."""
+        if type(value) is np.ndarray:
+            self.changed_arrays.append(value)
         if self.changed is None:
             self.changed = OwnChange(name, where if where[0] else None, isinstance(value, np.ndarray))
 

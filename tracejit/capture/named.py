@@ -273,7 +273,7 @@ class ObservedInstance(ObservedNames):
         if self.may_share_memory:
             self._note_inner(snapshot)
         snapshot.generators.note(self.value, snapshot.where)
-        if self.is_fixed:
+        if self.is_fixed and type(self.value) is not types.SimpleNamespace:  # which has attributes only
             self.inside = arrays_inside(self.value)
 
     def _note_inner(self, snapshot: Notes) -> None:

@@ -114,6 +114,7 @@ class ObservedArray(Observed):
         checksum: of the elements of such a large array.
         computed: places where plain NumPy reads its elements, unless an operation of the trace does there.
         passed: places where it is an argument of a function that is not watched.
+        is_given: whether one of these functions may want an ndarray.
         selected: places where a slice, or something that is no constant, selects elements, and whether it is no slice;
             the result may enter the trace as a view.
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
@@ -125,7 +126,7 @@ class ObservedArray(Observed):
 
     __slots__ = (
         "checksum", "computed", "content", "data", "is_computed_with",
-        "is_exchanged", "is_variable", "names", "passed", "selected", "tape",
+        "is_exchanged", "is_given", "is_variable", "names", "passed", "selected", "tape",
         "written",
     )  # fmt: skip
 
@@ -142,7 +143,7 @@ class ObservedArray(Observed):
         self.is_computed_with = False
         self.written: list[Any] = []
         self.names: set[str] = set()
-        self.is_exchanged = self.is_variable = False
+        self.is_exchanged = self.is_given = self.is_variable = False
 
     @property
     def is_large(self) -> bool:

@@ -62,6 +62,12 @@ _NO_NUMBERS = frozenset({
 })  # fmt: skip
 
 
+_OF_MEMORY = frozenset({"shares_memory", "may_share_memory"})
+_OF_ANYTHING = frozenset(
+    {"isinstance", "enumerate", "zip", "list", "tuple", "iter", "reversed", "map", "dict"}
+)
+
+
 class PathReader:
     """The reader of what the functions that run can read, which notes it in a snapshot.
 
@@ -141,7 +147,7 @@ class PathReader:
         if not is_closed(value) and key not in self._seen:
             self._seen.add(key)
             observed = self._snapshot.observe(value)  # which keeps it, so that no other object gets its id
-            if isinstance(observed, ObservedArray):
+            if isinstance(observed, ObservedArray) and use.path.name not in code.co_freevars:
                 observed.is_variable = True
             self._variables = variables
             self._follow(use, value, use.path.steps)
@@ -294,6 +300,7 @@ class PathReader:
             array.selected.append((place, use.is_index))
         elif not _is_watched(use.callee, self._scope, self._variables):
             array.passed.append(place)
+            array.is_given = array.is_given or not _takes_dlarrays(use.callee, self._scope)
 
 
 def _variables_of(frame: types.FrameType) -> dict[str, Any]:
@@ -347,6 +354,16 @@ def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     return (module == "builtins" and name in _NUMBERS) or (
         module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
     )
+
+
+def _takes_dlarrays(callee: AccessPath, scope: Mapping[str, Any]) -> bool:
+    """Return whether an access path leads to a function that does with dlarrays what it does with ndarrays."""
+    value = _at_scope(callee, scope)
+    module = str(getattr(value, "__module__", None) or "")
+    name = getattr(value, "__name__", "")
+    if module == "builtins":
+        return name in _OF_ANYTHING
+    return module.partition(".")[0] == "numpy" and name in _NO_NUMBERS - _OF_MEMORY
 
 
 def _at_scope(path: AccessPath, scope: Mapping[str, Any]) -> Any:

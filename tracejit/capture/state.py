@@ -4,7 +4,7 @@
 import io
 import weakref
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import CodeType
@@ -18,6 +18,7 @@ from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
 from tracejit.capture.arrays import SeenArray, owner_of
 from tracejit.capture.captured_numbers import CapturedNumbers
+from tracejit.capture.captured_places import places_of
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
@@ -25,13 +26,16 @@ from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
+from tracejit.errors import TraceJitError
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
-from tracejit.record.state import NumberPlace, OwnChange, State
+from tracejit.record.state import Exchange, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
+
+_OF_OTHER_CLASSES = (TypeError, AttributeError, BufferError, TraceJitError)
 
 
 class CapturedState(State):
@@ -43,7 +47,7 @@ class CapturedState(State):
         function: the function that is recorded.
         arguments: leaves of its arguments. A function among them reads more than its part of the key says.
         keeps_entered: whether take_entered() will be called.
-        varying: the places of numbers that are inputs.
+        exchange: what places hold while the function runs.
 
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
@@ -54,9 +58,9 @@ class CapturedState(State):
     def __init__(
         self,
         function: Callable[..., Any],
-        arguments: Sequence[Any] = (),
-        keeps_entered: bool = False,
-        varying: Container[NumberPlace] = frozenset(),
+        arguments: Sequence[Any],
+        keeps_entered: bool,
+        exchange: Exchange,
     ) -> None:
         self._function: Any = function
         self._arguments = arguments
@@ -69,7 +73,8 @@ class CapturedState(State):
         self._selected: set[tuple[CodeType, int]] = set()
         self._writes = TraceWrites()
         self._exchanges: Exchanges | None = None
-        self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, varying, self._seen)
+        self._exchange = exchange
+        self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, exchange.places, self._seen)
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
@@ -95,7 +100,7 @@ class CapturedState(State):
         """Start watching the functions that run in this thread."""
         assert self._captured_numbers is not None
         self._snapshot = Snapshot(self._function, self._arguments, self._captured_numbers.met)
-        self._exchanges = Exchanges(self._snapshot)
+        self._exchanges = Exchanges(self._snapshot, self._exchange)
         reader = PathReader(self._snapshot, self._exchanges.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
@@ -187,6 +192,19 @@ class CapturedState(State):
         """Return whether the function may handle an error, as long as the recording goes on."""
         return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
 
+    def is_of_exchange(self, error: Exception) -> bool:
+        """Return whether an error may be due to what places held, and the function can run again.
+
+        Functions in C and those of Numba refuse arrays that are no ndarrays. Random numbers are not drawn again.
+        """
+        is_alike = isinstance(error, _OF_OTHER_CLASSES) or type(error).__module__.startswith("numba")
+        if not is_alike or self._snapshot is None or self._snapshot.generators.drawn_from() is not None:
+            return False
+        exchanges, numbers = self._exchanges, self._captured_numbers
+        return (exchanges is not None and exchanges.has_places) or (
+            numbers is not None and numbers.has_places
+        )
+
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
         self._stop()
@@ -263,7 +281,8 @@ class CapturedState(State):
         self.drew = snapshot.generators.drawn_from()
         self.compared = arrays.compared
         self.changed, self.unguarded, self._guards = guards.changed, guards.unguarded, guards.guards
-        self.changed_numbers = tuple(guards.changed_numbers)
+        changed = [place for array in guards.changed_arrays for place in places_of(snapshot, array)]
+        self.changed_places = (*guards.changed_places, *changed)
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
@@ -308,6 +327,7 @@ class CapturedState(State):
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
         if self._exchanges is not None:
+            self.has_exchanged = self._exchanges.has_places
             self._exchanges.end()
             self._exchanges = None
         if self._captured_numbers is not None:

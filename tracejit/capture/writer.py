@@ -15,7 +15,7 @@ from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, distance, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
-from tracejit.capture.captured_numbers import number_place
+from tracejit.capture.captured_places import captured_place
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
 from tracejit.capture.library import has_state_still
@@ -39,7 +39,7 @@ from tracejit.capture.values import (
     static,
 )
 from tracejit.record import patches, recorder
-from tracejit.record.state import NumberPlace
+from tracejit.record.state import CapturedPlace
 from tracejit.util import text
 
 _NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
@@ -167,11 +167,11 @@ class GuardWriter:
     def _read_slot(self, observed: Observed, slot: Slot) -> None:
         owner, name = self._reached[id(observed.value)]
         path = slot.path(name)
-        place = number_place(observed, slot)
+        place = captured_place(observed, slot)
         if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
             self._guards.note_change(path, slot.where, slot.value)
             if place is not None:
-                self._guards.changed_numbers.append(place)
+                self._guards.changed_places.append(place)
         if slot.number is None:
             self._slot(owner, path, slot, place)
         else:
@@ -195,22 +195,23 @@ class GuardWriter:
         site = Site(variable, binding, name, slot.where)
         self._guards.add(site, f"a number ({kind})", f"type({variable}) is not {kind}")
 
-    def _slot(self, owner: str, name: str, slot: Slot, place: NumberPlace | None) -> None:
+    def _slot(self, owner: str, name: str, slot: Slot, place: CapturedPlace | None) -> None:
         absence = slot.absence(owner, self._guards.literal)
         if absence is not None:
             self._guards.add(Site("", "", name, slot.where), *absence)
         else:
             variable = next(self._variables)
             binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
-            self._value(Site(variable, binding, name, slot.where), slot.value, place)
+            places = () if place is None else (place,)
+            self._value(Site(variable, binding, name, slot.where), slot.value, places)
 
-    def _value(self, site: Site, value: Any, place: NumberPlace | None = None) -> None:
-        """Compare what a slot holds with what it held; `place` is that of a number."""
+    def _value(self, site: Site, value: Any, places: Sequence[CapturedPlace] = ()) -> None:
+        """Compare what a slot holds with what it held; `places` are those of a number."""
         variable = site.variable
         if is_atom(value):
             expected = self._guards.constant(value)
             condition = f"{variable} is not {expected} and differs({variable}, {expected})"
-            self._guards.add(site, _shown(value), condition, is_told=True, place=place)
+            self._guards.add(site, _shown(value), condition, is_told=True, places=places)
             self._members_of_enumerations((value,), site.name)
             return
         if (type(value) is tuple or type(value) is frozenset) and all(is_atom(part) for part in value):

@@ -26,7 +26,7 @@ from tracejit.call.copies import copied
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.result import is_output
 from tracejit.call.signature import ArrayPart, NumberPart, key_fits
-from tracejit.capture.array_guards import CONTENTS_OF
+from tracejit.capture.guards import CONTENTS_OF
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
 from tracejit.compile.capability import Capability

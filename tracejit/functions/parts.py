@@ -15,11 +15,26 @@ def part(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
     Args:
         root: the array; its elements may be elsewhere by now.
         whole: the memory that it had at first.
-        data: an ndarray over the same memory. Slices with any steps, elements, axes in another order and new axes of
-            size 1 are found; diagonals, windows, and reshaped axes are not.
+        data: an ndarray over the same memory. Slices with any steps, elements, axes in another order, new axes of
+            size 1, and elements that follow one another in other sizes are found; diagonals and windows are not.
     """
     if whole.dtype != data.dtype:
         return None
+    found = _by_axes(root, whole, data)
+    return _in_a_row(root, whole, data) if found is None else found
+
+
+def _in_a_row(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
+    """Return the part of an array whose elements follow one another, as those of the array do, or None."""
+    first, rest = divmod(address(data) - address(whole), whole.itemsize)
+    is_dense = whole.flags.c_contiguous and data.flags.c_contiguous
+    if rest or not is_dense or not 0 <= first <= whole.size - data.size:
+        return None
+    return reshape(getitem(reshape(root, (-1,)), slice(first, first + data.size)), data.shape)
+
+
+def _by_axes(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
+    """Return the view by slices and axes in another order, or None."""
     starts = _starts(whole, address(data) - address(whole))
     if starts is None:
         return None

@@ -128,6 +128,7 @@ class Memories:
         most_views: the number of views at which a search for views that nobody has begins.
         begun: the writes so far of a step of a loop that is recorded.
         followers: other arrays over the memory of a written one, which follow it, with their elements.
+        watched: the arrays around ndarrays that stand in their places, by the ids of these.
         meets: whether memory of these was met that they are a part of: its elements are the present ones.
         undo: what ndarrays held that were written at once: the array, a key, and the elements there.
         ndarrays: memory of ndarrays that traced values were written into, by id, and its first elements: ndarrays.py.
@@ -149,6 +150,7 @@ class Memories:
         "sources",
         "undo",
         "views",
+        "watched",
         "writes_sources",
         "written",
     )
@@ -167,6 +169,7 @@ class Memories:
         self.begun: list[BegunWrite] | None = None
         self.ndarrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.followers: list[tuple[Any, np.ndarray]] = []
+        self.watched: dict[int, Any] = {}
         self.undo: list[tuple[np.ndarray, Any, np.ndarray]] = []
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
@@ -303,7 +306,7 @@ class Memories:
         for view in held:
             view._view = None
         self.place = _place  # which may hold the arguments
-        self.sources, self.changed, self.read = [], [], {}
+        self.sources, self.changed, self.read, self.watched = [], [], {}, {}
 
 
 def _end(array: Any, done: set[int]) -> None:

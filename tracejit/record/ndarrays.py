@@ -143,13 +143,17 @@ def watched(array: np.ndarray) -> Any:
     if any(may_share_memory(array, data) for _, data in current.memories.sources):
         return None
     holder = current.state.holder(array)
-    if holder is not array or current.written(array) is not None:
-        current.state.shows(holder)  # so that a replay is told when it shares memory no longer
-        return None
-    result = around(array)
-    if result is not None:
-        views.watch(result, current)
-    return result
+    whole = current.memories.watched.get(id(holder))
+    if whole is None:
+        if current.written(holder) is not None:
+            current.state.shows(holder)  # so that a replay is told when it shares memory no longer
+            return None
+        whole = around(holder)
+        if whole is None:
+            return None
+        views.watch(whole, current)
+        current.memories.watched[id(holder)] = whole
+    return memory.part(whole, holder, array)
 
 
 def _is_of_numpy(values: Sequence[Any]) -> bool:

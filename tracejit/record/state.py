@@ -14,7 +14,7 @@ an array that was read, moves on by the numbers that the trace draws.
 This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, MappingProxyType
 from typing import Any
@@ -27,8 +27,8 @@ from tracejit.record.side_effects import SideEffect
 from tracejit.util.named_tuples import NamedTuple
 
 
-class NumberPlace(NamedTuple):
-    """A place where code reads a number: an attribute, an item, a name.
+class CapturedPlace(NamedTuple):
+    """A place where code reads a number or an ndarray: an attribute, an item, a name.
 
     owner   the class, the module or the function that has it; all objects of a class have one place
     kind    of the slot
@@ -38,6 +38,20 @@ class NumberPlace(NamedTuple):
     owner: Any
     kind: Any
     name: Any
+
+
+class Exchange(NamedTuple):
+    """What stands in places for what they hold while a function is recorded.
+
+    places       of numbers and ndarrays that vary, which are inputs
+    of_arrays    whether ndarrays are exchanged at all
+    """
+
+    places: Container[CapturedPlace] = frozenset()
+    of_arrays: bool = True
+
+
+NO_EXCHANGE = Exchange(of_arrays=False)
 
 
 class OwnChange(NamedTuple):
@@ -82,7 +96,10 @@ class State:
     changed: OwnChange | None = None
 
     # The places of numbers that the function both read and changed.
-    changed_numbers: tuple[NumberPlace, ...] = ()
+    changed_places: tuple[CapturedPlace, ...] = ()
+
+    # Whether places of ndarrays held something else while the function ran.
+    has_exchanged = False
 
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
@@ -159,6 +176,10 @@ class State:
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
         return None
+
+    def is_of_exchange(self, error: Exception) -> bool:
+        """Return whether a function may have raised an error because of what places hold while it is recorded."""
+        return False
 
     def abandon(self) -> None:
         """End a recording whose function raised an error."""

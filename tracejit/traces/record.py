@@ -2,7 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 import weakref
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from tracejit.record.number import Number, settled_by_errors
 from tracejit.record.number import end as end_numbers
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import NumberPlace, OwnChange, State
+from tracejit.record.state import Exchange, OwnChange, State
 from tracejit.record.subscripts import Subscripts
 from tracejit.traces import loops, refusals
 from tracejit.traces.collect_stores import Collector
@@ -40,6 +40,19 @@ from tracejit.util.frames import global_names
 from tracejit.util.named_tuples import NamedTuple
 
 loops.install()
+_EXCHANGE = Exchange()
+
+
+class NotTakenError(Exception):
+    """The sign that a function may not take what places hold while it is recorded; its cause is what was raised.
+
+    Attributes:
+        before: ndarrays that it has written, and the elements that they had.
+    """
+
+    def __init__(self, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+        super().__init__()
+        self.before = before
 
 
 def _nothing(call: Call) -> None:
@@ -91,7 +104,7 @@ def record(
     outer: recorders.Recorder | None = None,
     write: bool = True,
     place: Callable[[Any, Met], Any] = _same,
-    varying: Container[NumberPlace] = frozenset(),
+    exchange: Exchange = _EXCHANGE,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -104,9 +117,12 @@ def record(
         write: whether what the function writes into its arguments reaches the caller's arrays.
         place: returns the result, and what is stored, with arrays where they belong, given what the function met on
             a device. It may fail, so it is called before anything is written or stored.
-        varying: the places of captured numbers that are inputs.
+        exchange: what places hold while the function runs.
+
+    Raises:
+        NotTakenError: if the function raised an error that may be due to that; nothing was written or stored.
     """
-    reads = CapturedState(function, call.leaves, outer is not None, varying)
+    reads = CapturedState(function, call.leaves, outer is not None, exchange)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.names = global_names(function)
     recorder.around = None if outer is None else weakref.ref(outer)
@@ -115,13 +131,7 @@ def record(
         recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
-        try:
-            with crossings.Calls(recorder), Subscripts():
-                crossings.cross(recorder, function, [args, kwargs])
-                returned = function(*args, **kwargs)
-        finally:  # after an error nothing is stored
-            reads.ran()
-            stores = Collector(recorder, reads, len(call.arrays)).collect()
+        returned, stores = _run(function, args, kwargs, recorder, reads, len(call.arrays))
         # What is stored is the second part of the result.
         leaves, treedef = tree.flatten((returned, stores.outputs) if stores.returns else returned)
         del returned
@@ -157,6 +167,24 @@ def record(
     recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+def _run(
+    function: Callable[..., Any], args: Any, kwargs: Any, recorder: recorders.Recorder, reads: CapturedState, count: int
+) -> tuple[Any, Stores]:  # fmt: skip
+    """Run a function with `count` arrays among its arguments; return its result, and what it stores."""
+    try:
+        with crossings.Calls(recorder), Subscripts():
+            crossings.cross(recorder, function, [args, kwargs])
+            returned = function(*args, **kwargs)
+    except Exception as error:
+        if reads.is_of_exchange(error):
+            raise NotTakenError([*recorder.memories.ndarrays.values()]) from error
+        raise
+    finally:  # after an error nothing is stored
+        reads.ran()
+        stores = Collector(recorder, reads, count).collect()
+    return returned, stores
 
 
 def _enter(outer: recorders.Recorder | None, reads: CapturedState, on_tape: dict[Value, Value]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from tracejit.capture.array_guards import CONTENTS_OF
+from tracejit.capture.guards import CONTENTS_OF
 from tracejit.ir import Where
 from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal

@@ -12,8 +12,9 @@ from typing import Any
 from tracejit.call.dynamic import VALUES
 from tracejit.call.signature import Key
 from tracejit.ir import Where
+from tracejit.record.memory import MIXED_WRITES
 from tracejit.record.recorder import Refusal, at_location
-from tracejit.record.state import NumberPlace, OwnChange
+from tracejit.record.state import CapturedPlace, OwnChange
 from tracejit.traces import refusals
 from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
@@ -54,7 +55,7 @@ class Variants:
         self._undecided = 0
         # Recordings in a row because something that the function reads had changed.
         self._changes = 0
-        self._varying: set[NumberPlace] = set()  # the captured numbers that were found to vary
+        self._varying: set[CapturedPlace] = set()  # the places that were found to vary
 
     def replayable(self, confirm: int) -> list[Trace]:
         """Return the variants that are confirmed, latest first."""
@@ -89,17 +90,21 @@ class Variants:
             audit: whether this is an audit.
         """
         if recording.refusal is not None:
-            return self._give_up(recording.refusal)
+            varying = self._new_varying(recording.state.changed_places)
+            is_mixed = recording.refusal.reason == MIXED_WRITES[0]
+            if varying is None and is_mixed and recording.state.has_exchanged:
+                return Outcome("unsettled", None, keeps_arrays=True)
+            return varying or self._give_up(recording.refusal)
         self.audits += audit
         if self.calls != self._recorded_at + 1:  # there were replays since
             self._changes = 0
         self._recorded_at = self.calls
         if recording.state.changed is not None:
-            varying = self._new_varying(recording.state.changed_numbers)
+            varying = self._new_varying(recording.state.changed_places)
             return varying or self._own_change(recording.state.changed, recording.state.drew)
         loosened = [trace for trace in self.traces if trace.state.loosen(partial(_agree, trace, recording))]
         broken = [trace.state.failed() for trace in self.traces]
-        varying = self._new_varying(_moving_numbers(broken))
+        varying = self._new_varying(_moving(broken))
         if varying is not None:
             return varying
         self._changes += bool(broken) and None not in broken
@@ -120,8 +125,8 @@ class Variants:
             divergences.append(departure)
         return self._new_variant(recording, divergences, broken, most)
 
-    def _new_varying(self, places: Sequence[NumberPlace]) -> "Outcome | None":
-        """Return the outcome of a recording that showed that captured numbers vary; None if none or that is known.
+    def _new_varying(self, places: Sequence[CapturedPlace]) -> "Outcome | None":
+        """Return the outcome of a recording that showed that numbers or ndarrays vary; None if none or that is known.
 
         The recording, and all traces of the function, have the values as constants: forget() drops these.
         """
@@ -132,7 +137,7 @@ class Variants:
         return Outcome("unsettled", None, varying=tuple(new))
 
     def forget(self) -> None:
-        """Drop all traces, because numbers that they have as constants are inputs from now on."""
+        """Drop all traces, because what they have as constants are inputs from now on, or the reverse."""
         self.traces = []
         self._changes = 0
 
@@ -206,12 +211,17 @@ class Variants:
         return Outcome("refused", None, refusal=refusal)
 
 
-def _moving_numbers(broken: Sequence[Any]) -> list[NumberPlace]:
-    """Return the places of captured numbers of which traces have two values, neither of which is the present one."""
-    values: dict[NumberPlace, set[str]] = {}
-    for guard in broken:
-        if guard is not None and guard.place is not None:
-            values.setdefault(guard.place, set()).add(guard.value)
+def _moving(broken: Sequence[Any]) -> list[CapturedPlace]:
+    """Return the places of what traces have two values of, neither of which is the present one.
+
+    Args:
+        broken: a guard of each trace, which does not hold, or None.
+    """
+    values: dict[CapturedPlace, set[Any]] = {}
+    for trace, guard in enumerate(broken):
+        for place in () if guard is None else guard.places:
+            # Of an ndarray, whose elements it does not tell, each trace has other ones.
+            values.setdefault(place, set()).add(trace if guard.is_of_elements else guard.value)
     return [place for place, known in values.items() if len(known) >= VALUES - 1]
 
 
@@ -227,7 +237,8 @@ class Outcome(NamedTuple):
     why         how it differs from the traces that there were, or None
     refusal     why the key is not accelerated from now on, or None
     difference  what differs from the trace that was replaced, or None
-    varying     the places of captured numbers that are inputs from now on
+    varying     the places of captured numbers and ndarrays that are inputs from now on
+    keeps_arrays  whether ndarrays stay where they are from now on, because a recording without them was refused
     """
 
     kind: str
@@ -235,4 +246,5 @@ class Outcome(NamedTuple):
     why: str | None = None
     refusal: Refusal | None = None
     difference: Difference | None = None
-    varying: Sequence[NumberPlace] = ()
+    varying: Sequence[CapturedPlace] = ()
+    keeps_arrays: bool = False

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The places of numbers and ndarrays that a function reads besides its arguments, and that can become inputs."""
+
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import NUMBERS
+from tracejit.call.signature import is_int64
+from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
+from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.values import MAPPINGS, is_user_class
+from tracejit.record.state import CapturedPlace
+
+
+def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
+    """Return the place of a slot that holds a number or an ndarray which can become an input; None for any other."""
+    value = slot.value
+    is_number = type(value) in NUMBERS and (type(value) is not int or is_int64(value))
+    if not is_number and type(value) is not np.ndarray:
+        return None
+    owner = _owner(observed, type(slot))
+    return None if owner is None else CapturedPlace(owner, type(slot), slot.name)
+
+
+def places_of(snapshot: Snapshot, array: np.ndarray) -> list[CapturedPlace]:
+    """Return the places that hold an ndarray."""
+    found = []
+    for observed in snapshot.objects.values():
+        for slot in observed.slots.values():
+            place = captured_place(observed, slot) if slot.value is array else None
+            if place is not None:
+                found.append(place)
+        elements = enumerate(observed.held or ()) if isinstance(observed.value, tuple) else items(observed)
+        found += [
+            CapturedPlace(type(observed.value), ItemSlot, key) for key, part in elements if part is array
+        ]
+    return found
+
+
+def items(observed: Observed) -> Iterable[tuple[Any, Any]]:
+    """Return the keys and elements of a list or a dict that was read as a whole."""
+    held = observed.held or ()
+    if type(observed.value) in MAPPINGS:
+        return zip(held[::2], held[1::2], strict=True)
+    return enumerate(held) if type(observed.value) is list else ()
+
+
+def note_again(snapshot: Snapshot, exchanged: Mapping[int, Any]) -> None:
+    """Have all notes of a snapshot name what places held before something else was put there.
+
+    Args:
+        snapshot: the notes, some of which were taken since.
+        exchanged: what was there, by the ids of what was put there.
+    """
+    for observed in snapshot.objects.values() if exchanged else ():
+        observed.held = _with_originals(observed.held, exchanged)
+        for slot in observed.slots.values():
+            slot.value = exchanged.get(id(slot.value), slot.value)
+            if type(slot.value) is tuple:  # a dict is the user's own
+                slot.value = _with_originals(slot.value, exchanged)
+        if id(observed.value) in snapshot.contents:
+            contents = snapshot.contents[id(observed.value)]
+            snapshot.contents[id(observed.value)] = _with_originals(contents, exchanged)
+
+
+def _with_originals(noted: Any, exchanged: Mapping[int, Any]) -> Any:
+    """Return a tuple or a dict that was noted with the parts that were there before."""
+    if type(noted) is tuple and any(id(part) in exchanged for part in noted):
+        return tuple([exchanged.get(id(part), part) for part in noted])
+    if type(noted) is dict and any(id(part) in exchanged for part in noted.values()):
+        return {key: exchanged.get(id(part), part) for key, part in noted.items()}
+    return noted
+
+
+def _owner(observed: Observed, kind: type[Slot]) -> Any:
+    """Return what tells the objects apart whose slots of one name are one place; None where nothing is exchanged."""
+    owner = observed.value
+    if kind is GlobalSlot:
+        return owner.get("__name__", "")
+    if kind is ClosureSlot:
+        return getattr(owner, "__code__", None)
+    if kind is ItemSlot:
+        return (
+            type(owner)
+            if type(owner) in MAPPINGS or type(owner) is list or isinstance(owner, tuple)
+            else None
+        )
+    if kind is not AttributeSlot:
+        return None
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__
+    if type(owner) is types.SimpleNamespace:
+        return type(owner)
+    return owner if isinstance(owner, type) else type(owner) if is_user_class(type(owner)) else None
