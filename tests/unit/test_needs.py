@@ -76,9 +76,16 @@ class TestSample:
         assert left[-1] is marked
         assert len(left) == 4 if count == 3 else 12 <= len(left) <= 33
 
+    @pytest.mark.parametrize("count", [1, 200])
+    def test_of_a_few_tests_of_a_file(self, count):
+        tests = {f"a.py::test_{i}": [f"case {i}", "another"] for i in range(count)}
+        left = effort.few(tests)
+        assert left == ["case 0"] if count == 1 else 5 <= len(left) <= 20
+        assert "another" not in left
+
     @pytest.mark.parametrize(
         ("level", "loop", "some"),
-        [("QUICK", 2, False), ("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)],
+        [("FEW", 2, False), ("QUICK", 2, False), ("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)],
     )
     def test_of_loops(self, monkeypatch, level, loop, some):
         monkeypatch.setattr(effort, "EFFORT", effort.Effort[level])
