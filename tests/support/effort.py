@@ -7,6 +7,7 @@ case of some tests of each file, which shows that all files are there. What is c
 a file, or by name, has all cases of what it names.
 """
 
+import itertools
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -57,6 +58,19 @@ def sweep(few: T, everything: T, sample: T | None = None) -> T:
     if EFFORT is Effort.LONG:
         return everything
     return few if sample is None or EFFORT is Effort.SWEEP else sample
+
+
+def by_turns(*lists: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the combinations of values: of the last list one by turns, at night each.
+
+    Each pair of values is there, of lists that are as long as the last one.
+    """
+    every = [*itertools.product(*map(enumerate, lists))]
+    return [
+        tuple([value for _, value in pairs])
+        for pairs in every
+        if EFFORT is Effort.LONG or sum(i for i, _ in pairs[:-1]) % len(lists[-1]) == pairs[-1][0]
+    ]
 
 
 def sample(cases: Iterable[T], of: str = "", share: int = SHARE) -> list[T]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The checks of conftest.py in this folder can fail."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -75,6 +76,16 @@ class TestSample:
         left = effort.quick(tests)
         assert left[-1] is marked
         assert len(left) == 4 if count == 3 else 12 <= len(left) <= 33
+
+    def test_of_combinations_takes_the_last_by_turns(self, monkeypatch):
+        lists = "abc", "de", "fg"
+        some = effort.by_turns(*lists)
+        assert some[:2] == [("a", "d", "f"), ("a", "e", "g")] and len(some) == 6
+        for first, second in itertools.combinations(range(3), 2):
+            pairs = {(case[first], case[second]) for case in some}
+            assert pairs == {*itertools.product(lists[first], lists[second])}
+        monkeypatch.setattr(effort, "EFFORT", effort.Effort.LONG)
+        assert effort.by_turns(*lists) == [*itertools.product(*lists)]
 
     @pytest.mark.parametrize("count", [1, 200])
     def test_of_a_few_tests_of_a_file(self, count):
