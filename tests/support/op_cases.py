@@ -23,17 +23,19 @@ CASES = [
 ]
 ON_DEVICES = [case for case in CASES if not (isinstance(case[0].emit, KernelCall) and case[0].emit.routine)]
 """Those that need no routine of the CPU."""
-DTYPES = ("float32", "float64", "int32")
+OTHER_DTYPES = ("float64", "int32")
 
 
 def dtypes_of_cases() -> Iterator[tuple[str, Op, Sample, str]]:
-    """Give the cases of devices, named, with one of the dtypes by turns, the first of each op with float32 too.
+    """Give the cases of devices, named, each with a dtype by turns, at night with each.
 
-    At night each has all of them.
+    The first of each operation has float32 and another dtype, the second the third one.
     """
     for i, (op, sample) in enumerate(ON_DEVICES):
-        some = dict.fromkeys(["float32"] * (sample is op.samples[0]) + [DTYPES[i % 3]])
-        for dtype in sweep([*some], DTYPES):
+        number = op.samples.index(sample)
+        of_one = OTHER_DTYPES[i % 2] if len(op.samples) == 1 else OTHER_DTYPES[0]
+        own = ("float32", of_one) if number == 0 else (("float32", *OTHER_DTYPES)[(number + 1) % 3],)
+        for dtype in sweep(own, ("float32", *OTHER_DTYPES)):
             yield f"{op.name}-{i}-{dtype}", op, sample, dtype
 
 
