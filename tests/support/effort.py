@@ -123,9 +123,16 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def few(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
-    """Return the first case of one test of the file, and of one of many others."""
+    """Return the first case of one test of the file, of one of many others, and of those of which all are wanted.
+
+    Among these are tests of files that lie beside the code, such as golden files.
+    """
     keep = chosen([*tests], [["a test of the file"]] * len(tests), SHARE_OF_FEW)
-    return [[*tests.values()][i][0] for i in keep]
+    return [
+        items[0]
+        for i, items in enumerate(tests.values())
+        if i in keep or items[0].get_closest_marker("whole")
+    ]
 
 
 def quick(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:

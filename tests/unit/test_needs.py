@@ -89,10 +89,12 @@ class TestSample:
 
     @pytest.mark.parametrize("count", [1, 200])
     def test_of_a_few_tests_of_a_file(self, count):
-        tests = {f"a.py::test_{i}": [f"case {i}", "another"] for i in range(count)}
-        left = effort.few(tests)
-        assert left == ["case 0"] if count == 1 else 5 <= len(left) <= 20
-        assert "another" not in left
+        marked = types.SimpleNamespace(get_closest_marker=lambda name: name == "whole")
+        plain = [types.SimpleNamespace(get_closest_marker=lambda name: None) for _ in range(2)]
+        tests = {f"a.py::test_{i}": plain for i in range(count)} | {"a.py::test": [marked, plain[1]]}
+        *left, last = effort.few(tests)
+        assert last is marked and all(case is plain[0] for case in left)
+        assert len(left) <= 1 if count == 1 else 5 <= len(left) <= 20
 
     @pytest.mark.parametrize(
         ("level", "loop", "some"),
