@@ -66,6 +66,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all generated cases, not only the sample of a run of a folder",
     )
+    parser.addoption(
+        "--few", action="store_true", help="collect all tests, and run a case of a few of each file"
+    )
     parser.addoption("--long", action="store_true", help="try every width, size and seed, not only the edges")
 
 
@@ -85,6 +88,8 @@ def pytest_collect_file() -> Iterator[None]:
 
 
 def pytest_report_header() -> str | None:
+    if effort.EFFORT is effort.Effort.FEW:
+        return "a case of a few tests of each file; without --few more"
     if effort.EFFORT is effort.Effort.QUICK:
         return "a quick answer: of large files some tests, of generated cases a sample; --sweep runs all"
     if effort.EFFORT is effort.Effort.SAMPLE:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The effort of a run: a quick answer, a sample of the cases, all of them (pytest --sweep), or the nightly search.
+"""The effort of a run: a few cases, a quick answer, a sample, all cases (pytest --sweep), or the nightly search.
 
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
-tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. What is chosen is
-the same in each run. A run of a file, or by name, has all cases of what it names.
+tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
+case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
+a file, or by name, has all cases of what it names.
 """
 
+import itertools
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -20,16 +22,18 @@ SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
 MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
 MOST_WHOLE = 40  # of a test that is marked `whole`; of more the quick answer has a sample
 MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
+SHARE_OF_FEW = 20  # one test of so many, and one of each file, is among the few
 UNIT = Path(__file__).resolve().parent.parent / "unit"
 
 
 class Effort(IntEnum):
     """How much a run tries."""
 
-    QUICK = 0
-    SAMPLE = 1
-    SWEEP = 2
-    LONG = 3
+    FEW = 0
+    QUICK = 1
+    SAMPLE = 2
+    SWEEP = 3
+    LONG = 4
 
 
 EFFORT = Effort.SWEEP  # set by conftest.py before any test is imported
@@ -40,6 +44,8 @@ def effort_of(config: pytest.Config) -> Effort:
     option = config.option
     if option.long:
         return Effort.LONG
+    if option.few:
+        return Effort.FEW
     named = bool(config.args) and all(".py" in argument for argument in config.args)
     if option.sweep or named or option.keyword or option.markexpr or getattr(option, "lf", False):
         return Effort.SWEEP
@@ -52,6 +58,19 @@ def sweep(few: T, everything: T, sample: T | None = None) -> T:
     if EFFORT is Effort.LONG:
         return everything
     return few if sample is None or EFFORT is Effort.SWEEP else sample
+
+
+def by_turns(*lists: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the combinations of values: of the last list one by turns, at night each.
+
+    Each pair of values is there, of lists that are as long as the last one.
+    """
+    every = [*itertools.product(*map(enumerate, lists))]
+    return [
+        tuple([value for _, value in pairs])
+        for pairs in every
+        if EFFORT is Effort.LONG or sum(i for i, _ in pairs[:-1]) % len(lists[-1]) == pairs[-1][0]
+    ]
 
 
 def sample(cases: Iterable[T], of: str = "", share: int = SHARE) -> list[T]:
@@ -82,7 +101,7 @@ def leave_sample(metafunc: pytest.Metafunc) -> None:
     """Leave the sample of the cases of a test, before an item is made of each."""
     definition, calls = metafunc.definition, metafunc._calls  # pytest has no public name for them
     mark, whole = definition.get_closest_marker("sampled"), definition.get_closest_marker("whole")
-    most = MOST_CASES if whole is None else MOST_WHOLE if EFFORT is Effort.QUICK else len(calls)
+    most = MOST_CASES if whole is None else MOST_WHOLE if EFFORT <= Effort.QUICK else len(calls)
     if calls and (mark is not None or len(calls) > most):
         names = [f"{definition.nodeid}[{call.id}]" for call in calls]
         options = {"share": SHARE_OF_SHORT} if whole else {} if mark is None else mark.kwargs
@@ -90,16 +109,30 @@ def leave_sample(metafunc: pytest.Metafunc) -> None:
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out, and those of large files that are not in the quick answer."""
+    """Leave slow tests out, and those of each file that are not in the quick answer, or not among the few."""
     left = [item for item in items if not item.get_closest_marker("slow")]
-    if EFFORT is Effort.QUICK:
+    if EFFORT <= Effort.QUICK:
         tests: dict[Path, dict[str, list[pytest.Item]]] = {}
         for item in left:
             tests.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
-        left = [item for of_file in tests.values() for item in quick(of_file)]
+        some_of = few if EFFORT is Effort.FEW else quick
+        left = [item for of_file in tests.values() for item in some_of(of_file)]
     kept = set(left)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = left
+
+
+def few(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
+    """Return the first case of one test of the file, of one of many others, and of those of which all are wanted.
+
+    Among these are tests of files that lie beside the code, such as golden files.
+    """
+    keep = chosen([*tests], [["a test of the file"]] * len(tests), SHARE_OF_FEW)
+    return [
+        items[0]
+        for i, items in enumerate(tests.values())
+        if i in keep or items[0].get_closest_marker("whole")
+    ]
 
 
 def quick(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:

@@ -11,13 +11,24 @@ from ptx_emulator import Kernel, Memory
 
 import tracejit as tj
 from tracejit.compile.capability import Capability
-from tracejit.compile.device_target import ptx_of
+from tracejit.compile.device_target import lowered, ptx_of_lowered
+from tracejit.compile.llvm import LlvmFunction
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel as Source
 from tracejit.program import Pointer, Program, Row, ScalarArgument
 from tracejit.record.recorder import Recorder
 
 CAPABILITY = Capability(8, 0)
+
+
+@cache
+def _lowered(kernel: Source) -> LlvmFunction:
+    return lowered(kernel)
+
+
+def ptx_of(kernel: Source, capability: Capability) -> str:
+    """Return the PTX of a kernel, which Numba lowers once for tests of what it computes and of its machine code."""
+    return ptx_of_lowered(_lowered(kernel), kernel, capability)
 
 
 @cache

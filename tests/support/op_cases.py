@@ -27,9 +27,15 @@ OTHER_DTYPES = ("float64", "int32")
 
 
 def dtypes_of_cases() -> Iterator[tuple[str, Op, Sample, str]]:
-    """Give the cases of devices, named, with float32 and one of the other dtypes by turns, at night with each."""
+    """Give the cases of devices, named, each with a dtype by turns, at night with each.
+
+    The first of each operation has float32 and another dtype, the second the third one.
+    """
     for i, (op, sample) in enumerate(ON_DEVICES):
-        for dtype in ("float32", *sweep(OTHER_DTYPES[i % 2 :][:1], OTHER_DTYPES)):
+        number = op.samples.index(sample)
+        of_one = OTHER_DTYPES[i % 2] if len(op.samples) == 1 else OTHER_DTYPES[0]
+        own = ("float32", of_one) if number == 0 else (("float32", *OTHER_DTYPES)[(number + 1) % 3],)
+        for dtype in sweep(own, ("float32", *OTHER_DTYPES)):
             yield f"{op.name}-{i}-{dtype}", op, sample, dtype
 
 

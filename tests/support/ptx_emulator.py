@@ -23,6 +23,8 @@ _TYPES = {
     **{f"{kind}{bits}": f"u{bits // 8}" for kind in "ub" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 _TYPES = {name: np.dtype(kind) for name, kind in _TYPES.items()}
+_WORDS = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+_PARTS = frozenset(("bra", "ret", "exit", "bar", "barrier", "shfl"))  # after which threads may stand apart
 _GROUP = 32
 _LABEL = re.compile(r"^(\$?[\w$]+):$")
 _ENTRY = re.compile(r"\.visible \.entry (\w+)\((.*?)\)\s*(?:\.\w+[^\n{]*\n)*\{(.*?)\n\}", re.DOTALL)
@@ -53,49 +55,51 @@ class Memory:
     def __init__(self, reads_unwritten: bool = False) -> None:
         self._reads_unwritten = reads_unwritten
         self._end = 4096
-        self._starts: list[int] = []
+        self._starts = np.zeros(0, np.uint64)
         self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, data: np.ndarray, is_written: bool = True) -> int:
         """Return the address of an array's bytes, which are shared with it."""
         block = data.reshape(-1).view(np.uint8)
         address = self._end
-        self._starts.append(address)
+        self._starts = np.append(self._starts, np.uint64(address))
         self._blocks.append((block, np.full(block.size, is_written)))
         self._end = (address + block.size + 4096) // 256 * 256
         return address
 
     def remove(self, address: int) -> None:
         """Forget the array at an address, which is an access outside of memory from now on."""
-        number = self._starts.index(address)
-        del self._starts[number], self._blocks[number]
+        number = int(np.flatnonzero(self._starts == address)[0])
+        self._starts = np.delete(self._starts, number)
+        del self._blocks[number]
 
     def copy(self, address: int, size: int) -> np.ndarray:
         """Return a copy of bytes, written or not."""
         block, _, at = self._find(np.arange(address, address + size, dtype=np.uint64), 1)
         return block[at[:, 0]]
 
-    def arrays(self, addresses: np.ndarray) -> list[tuple[int, int, np.ndarray, np.ndarray]]:
-        """Return for each array at addresses its own, its bytes, a mask of those in it, and where in it they are."""
-        found = np.searchsorted(self._starts, addresses, side="right") - 1
+    def arrays(self, addresses: np.ndarray) -> list[tuple[int, int, Any, np.ndarray]]:
+        """Return for each array at addresses its own, its bytes, which of them are in it, and where in it they are."""
+        found = self._starts.searchsorted(addresses, side="right") - 1
+        is_one = bool((found == found[0]).all())
         result = []
-        for number in np.unique(found).tolist():
-            mask, start = found == number, self._starts[number]
-            result.append(
-                (start, self._blocks[number][0].size, mask, addresses[mask].astype(np.int64) - start)
-            )
+        for number in [int(found[0])] if is_one else np.unique(found).tolist():
+            mask = slice(None) if is_one else found == number
+            start = int(self._starts[number])
+            at = addresses[mask].astype(np.int64) - start
+            result.append((start, self._blocks[number][0].size, mask, at))
         return result
 
     def _find(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if (addresses % size).any():
             raise PtxError("an address is not aligned")
-        number = int(np.searchsorted(self._starts, addresses[0], side="right")) - 1
+        number = int(self._starts.searchsorted(addresses[0], side="right")) - 1
         if number < 0:
             raise PtxError("an access outside of memory")
         block, written = self._blocks[number]
-        at = addresses.astype(np.int64) - self._starts[number]
+        at = addresses.astype(np.int64) - int(self._starts[number])
         if (at < 0).any() or (at + size > block.size).any():
-            found = np.searchsorted(self._starts, addresses, side="right") - 1
+            found = self._starts.searchsorted(addresses, side="right") - 1
             if (found == number).all():
                 raise PtxError("an access outside of memory")
             raise _SeveralError(found)
@@ -176,9 +180,10 @@ class Kernel:
         if sum(-(-size // 16) * 16 for size in self.shared.values()) > 48 << 10:
             raise PtxError("more shared memory than a kernel takes that asks for none")
         run = _Run(self, words, memory, blocks, threads)
-        for step in range(most):
-            if not run.step():
-                return step
+        with np.errstate(all="ignore"):
+            for step in range(most):
+                if not run.step():
+                    return step
         raise PtxError("the kernel does not end")
 
 
@@ -311,6 +316,8 @@ class _Run:
             "%ntid.x": np.full(count, threads, np.uint64), "%nctaid.x": np.full(count, blocks, np.uint64),
         }  # fmt: skip
         self.registers: dict[str, np.ndarray] = {}
+        self.everyone = np.arange(count)
+        self.together = 0  # where all threads stand; -1 if they may stand apart, where `at` says it
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)  # for the other threads of its group
@@ -328,18 +335,18 @@ class _Run:
         self.local = np.zeros((count, place - _FIRST), np.uint8)
 
     def step(self) -> bool:
-        runs = self.alive & ~self.waits
-        if not runs.any():
-            if self.alive.any():
-                raise PtxError("a thread waits for another one of its group that is not there")
+        at = self.come()
+        if at is None:
             return False
         self.order.now += 1
-        at = int(self.at[runs].min())
         if at >= len(self.kernel.instructions):
             raise PtxError("the kernel runs over its end")
-        self.lanes = np.flatnonzero(runs & (self.at == at))
-        self.at[self.lanes] = at + 1
         instruction = self.kernel.instructions[at]
+        if self.lanes.size < self.count or instruction.guard is not None or instruction.name in _PARTS:
+            self.at[self.lanes] = at + 1
+            self.together = -1
+        else:
+            self.together = at + 1
         if instruction.guard is not None:
             negated = instruction.guard.startswith("!")
             holds = self.bits(instruction.guard.lstrip("!")) != 0
@@ -351,15 +358,31 @@ class _Run:
                 raise PtxError(f"{error}: {instruction.text}") from None
         return True
 
+    def come(self) -> int | None:
+        """Let the threads run that are furthest back, and return where they stand; None if all have ended."""
+        if self.together >= 0:
+            self.lanes = self.everyone
+            return self.together
+        runs = self.alive & ~self.waits
+        if not runs.any():
+            if self.alive.any():
+                raise PtxError("a thread waits for another one of its group that is not there")
+            return None
+        at = int(self.at[runs].min())
+        lanes = np.flatnonzero(runs & (self.at == at))
+        self.lanes = self.everyone if lanes.size == self.count else lanes
+        return at
+
     def bits(self, operand: str) -> np.ndarray:
         """Return the bits of an operand in each lane that runs."""
         count = self.lanes.size
-        if operand in self.special:
-            return self.special[operand][self.lanes]
+        register = self.special.get(operand)
+        if register is None:
+            register = self.registers.get(operand)
+        if register is not None:
+            return register if self.lanes is self.everyone else register[self.lanes]
         if operand.startswith("%"):
-            if operand not in self.registers:
-                raise PtxError(f"register {operand} was never written")
-            return self.registers[operand][self.lanes]
+            raise PtxError(f"register {operand} was never written")
         if operand.startswith("0f"):
             return np.full(count, int(operand[2:], 16), np.uint64)
         if operand.startswith("0d"):
@@ -373,8 +396,7 @@ class _Run:
         if kind == "f16x2":
             return self.bits(operand).astype(np.uint32).view(np.float16).reshape(-1, 2)
         dtype = _TYPES[kind]
-        unsigned = np.dtype(f"u{dtype.itemsize}")
-        return self.bits(operand).astype(unsigned).view(dtype)
+        return self.bits(operand).astype(_WORDS[dtype.itemsize]).view(dtype)
 
     def set(self, operand: str, value: np.ndarray) -> None:
         """Write a result; lanes that do not run keep theirs."""
@@ -383,8 +405,11 @@ class _Run:
         if value.dtype == bool:
             bits = value.astype(np.uint64)
         else:
-            bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}").astype(np.uint64)
+            bits = np.ascontiguousarray(value).view(_WORDS[value.dtype.itemsize]).astype(np.uint64)
         if operand == "_":
+            return
+        if self.lanes is self.everyone:
+            self.registers[operand] = bits
             return
         register = self.registers.get(operand)
         if register is None:
@@ -393,11 +418,10 @@ class _Run:
 
     def execute(self, instruction: Instruction) -> None:
         method: Callable[[Instruction], None] | None = getattr(self, f"do_{instruction.name}", None)
-        with np.errstate(all="ignore"):
-            if method is not None:
-                method(instruction)
-                return
+        if method is None:
             self.compute(instruction)
+        else:
+            method(instruction)
 
     # Control.
 

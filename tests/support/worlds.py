@@ -43,7 +43,7 @@ def assert_same(found, expected):
 
 def follow(world, *, calls=None, warns=None, replays=True, **options):
     """Compare an accelerated world with a plain one; return the functions that were accelerated."""
-    calls = calls or sweep(24, 24, sample=12)
+    calls = calls or sweep(18, 24, sample=12)
     worlds = []
     for enabled in (True, False):
         np.random.seed(1)

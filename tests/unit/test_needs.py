@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The checks of conftest.py in this folder can fail."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -76,9 +77,28 @@ class TestSample:
         assert left[-1] is marked
         assert len(left) == 4 if count == 3 else 12 <= len(left) <= 33
 
+    def test_of_combinations_takes_the_last_by_turns(self, monkeypatch):
+        lists = "abc", "de", "fg"
+        some = effort.by_turns(*lists)
+        assert some[:2] == [("a", "d", "f"), ("a", "e", "g")] and len(some) == 6
+        for first, second in itertools.combinations(range(3), 2):
+            pairs = {(case[first], case[second]) for case in some}
+            assert pairs == {*itertools.product(lists[first], lists[second])}
+        monkeypatch.setattr(effort, "EFFORT", effort.Effort.LONG)
+        assert effort.by_turns(*lists) == [*itertools.product(*lists)]
+
+    @pytest.mark.parametrize("count", [1, 200])
+    def test_of_a_few_tests_of_a_file(self, count):
+        marked = types.SimpleNamespace(get_closest_marker=lambda name: name == "whole")
+        plain = [types.SimpleNamespace(get_closest_marker=lambda name: None) for _ in range(2)]
+        tests = {f"a.py::test_{i}": plain for i in range(count)} | {"a.py::test": [marked, plain[1]]}
+        *left, last = effort.few(tests)
+        assert last is marked and all(case is plain[0] for case in left)
+        assert len(left) <= 1 if count == 1 else 5 <= len(left) <= 20
+
     @pytest.mark.parametrize(
         ("level", "loop", "some"),
-        [("QUICK", 2, False), ("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)],
+        [("FEW", 2, False), ("QUICK", 2, False), ("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)],
     )
     def test_of_loops(self, monkeypatch, level, loop, some):
         monkeypatch.setattr(effort, "EFFORT", effort.Effort[level])

@@ -26,6 +26,7 @@ pytestmark = NEEDS_LLVM_22
 def test_the_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     examine = cache(cuda.examine_cuda)
     monkeypatch.setattr(cuda, "_CALLS", 2)
+    monkeypatch.setattr(cuda, "_REPEATS", 2)
     monkeypatch.setattr(cuda, "_KERNELS", 3)
     monkeypatch.setattr(cuda, "examine_cuda", lambda: examine(elements=2048))
     with fake_device() as fake, fake_cublas(fake, None):

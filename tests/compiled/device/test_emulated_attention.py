@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from llvm_texts import NEEDS_LLVM_22
-from on_device import CAPABILITY, EmulatedProgram
+from on_device import CAPABILITY, EmulatedProgram, ptx_of
 
 from tracejit.aval import Aval
-from tracejit.compile.device_target import ptx_of
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.pipeline import build_for_device
 

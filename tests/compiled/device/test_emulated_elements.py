@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from bits import same_bits
 from llvm_texts import NEEDS_LLVM_22
-from on_device import CAPABILITY, EmulatedProgram, program_of
+from on_device import CAPABILITY, EmulatedProgram, program_of, ptx_of
 
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.codegen.device import sizes
-from tracejit.compile.device_target import ptx_of
 from tracejit.errors import BoundsError
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.ops import OPS

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import by_turns
 from llvm_texts import NEEDS_LLVM_22
-from on_device import CAPABILITY, EmulatedProgram
+from on_device import CAPABILITY, EmulatedProgram, ptx_of
 
 from tracejit.aval import Aval
-from tracejit.compile.device_target import ptx_of
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.pipeline import build_for_device
 from tracejit.program import Program
@@ -89,13 +89,23 @@ def alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("batch", "steps", "most", "classes"),
-    [(6, 9, 3, 5), (5, 50, 20, 4), (3, 40, 18, 3), (2, 4, 0, 2), (2, 0, 2, 3), (0, 3, 2, 3), (2, 3, 2, 1)],
+    ("sizes", "dtype"),
+    by_turns(
+        [
+            (6, 9, 3, 5),
+            (5, 50, 20, 4),
+            (3, 40, 18, 3),
+            (2, 4, 0, 2),
+            (2, 0, 2, 3),
+            (0, 3, 2, 3),
+            (2, 3, 2, 1),
+        ],
+        ["float32", "float64"],
+    ),
 )
-def test_alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> None:
-    graph, arrays = alignments(batch, steps, most, classes, dtype)
+def test_alignments(sizes: tuple[int, int, int, int], dtype: str) -> None:
+    graph, arrays = alignments(*sizes, dtype)
     with np.errstate(all="ignore"):
         assert_agree(graph, arrays, 1e-12 if dtype == "float64" else 2e-5)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from device_cases import agree
 from device_programs import FULL_ROWS, LONG_ROWS, affine, squashed
+from effort import by_turns
 from llvm_texts import NEEDS_LLVM_22
 from on_device import EmulatedProgram, program_of
 from ptx_emulator import PtxError
@@ -20,9 +21,11 @@ F32 = np.float32
 pytestmark = NEEDS_LLVM_22
 
 
-@pytest.mark.parametrize("name", LONG_ROWS)
-@pytest.mark.parametrize("spare", [kept_values.SPARE, 1000])  # in registers, and read again by each pass
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "spare", "dtype"),
+    # In registers, and read again by each pass.
+    by_turns([*LONG_ROWS], [kept_values.SPARE, 1000], ["float32", "float64"]),
+)
 @pytest.mark.slow
 def test_long_rows(name: str, spare: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_values, "SPARE", spare)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_cases import agree
+from effort import by_turns
 from llvm_texts import NEEDS_LLVM_22
 from on_device import EmulatedProgram, program_of
 from ptx_emulator import PtxError
@@ -34,16 +35,16 @@ TILES = [product_tiles.HUGE, product_tiles.LARGE, product_tiles.MEDIUM, product_
 
 
 @pytest.mark.parametrize(
-    ("tile", "dtype"),
-    [(tile, "float32") for tile in TILES] + [(tile, "float64") for tile in TILES[1:]],
+    ("number", "tile", "dtype"),
+    [
+        case for case in by_turns(range(len(PRODUCTS)), TILES, ["float32", "float64"])
+        if case[1:] != (product_tiles.HUGE, "float64")  # these tiles are of float32 alone
+    ],
     ids=lambda value: getattr(value, "name", value),
-)
-@pytest.mark.parametrize(("function", "shapes"), PRODUCTS, ids=range(len(PRODUCTS)))
+)  # fmt: skip
 @pytest.mark.sampled(by=lambda case: case["tile"].name)
-def test_products_by_tiles(
-    function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[int, ...], ...], dtype: str, tile: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_products_by_tiles(number: int, tile: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, shapes = PRODUCTS[number]
     monkeypatch.setattr(product_tiles, "suitable", lambda product: tile)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]

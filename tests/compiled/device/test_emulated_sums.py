@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from device_cases import agree
+from effort import by_turns
 from llvm_texts import NEEDS_LLVM_22
 from on_device import EmulatedProgram, program_of
 from ptx_emulator import PtxError
@@ -65,12 +66,9 @@ SUMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] =
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
-@pytest.mark.parametrize(("function", "shapes"), SUMS, ids=range(len(SUMS)))
-def test_sums_without_copies(
-    function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[int, ...], ...], dtype: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+@pytest.mark.parametrize(("number", "dtype"), by_turns(range(len(SUMS)), ["float32", "int32", "float64"]))
+def test_sums_without_copies(number: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    function, shapes = SUMS[number]
     monkeypatch.setattr(spread, "MOST_COPIED", 64)
     rng = np.random.default_rng(0)
     arrays = [(2 * rng.standard_normal(shape)).astype(dtype) for shape in shapes]

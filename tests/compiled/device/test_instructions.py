@@ -12,11 +12,10 @@ import pytest
 from device_programs import LONG_ROWS, PROGRAMS
 from effort import EFFORT, Effort
 from llvm_texts import NEEDS_LLVM_22
-from on_device import program_of
+from on_device import program_of, ptx_of
 
 import tracejit as tj
 from tracejit.compile.capability import Capability
-from tracejit.compile.device_target import ptx_of
 from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel, Program
 

@@ -8,6 +8,7 @@ import pytest
 import random_loops
 from device_cases import agree
 from device_loops import CASES, Function, branch, check, counted, cumulated, indexed, normal, replay_of
+from effort import sweep
 from fake_driver import FakeLibrary
 from llvm_texts import NEEDS_LLVM_22
 from loops import Cube
@@ -41,7 +42,7 @@ def test_loops_that_the_host_runs(
     check(function, arrays)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(sweep(6, 40)))
 @pytest.mark.slow
 def test_random_loops(seed: int, fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:

@@ -17,15 +17,14 @@ import pytest
 from convolutions import Operands
 from convolutions import graph_of as convolution_graph
 from device_programs import LONG_ROWS, PROGRAMS
-from effort import EFFORT, Effort, sweep
-from on_device import program_of
+from effort import EFFORT, Effort, by_turns, sweep
+from on_device import program_of, ptx_of
 from op_cases import draw, dtypes_of_cases, graph_of
 
 import tracejit as tj
 from tracejit.codegen.device import product_tiles
 from tracejit.compile import link
 from tracejit.compile.capability import PTX_VERSIONS, Capability
-from tracejit.compile.device_target import ptx_of
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.passes.loops import convolution_parts
@@ -93,11 +92,13 @@ def test_golden_programs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "columns",
-    sweep([1000, 1028, 4095, 8192], [256, 1000, 1023, 2047, 4096, 4095, 8192, 40_000]),
+    ("name", "columns", "dtype"),
+    by_turns(
+        [name for name, (_, shapes) in LONG_ROWS.items() if len(shapes[0]) == 2],
+        sweep([1000, 1028, 4095, 8192], [256, 1000, 1023, 2047, 4096, 4095, 8192, 40_000]),
+        ["float32", "float64", "float16"],
+    ),
 )
-@pytest.mark.parametrize("name", [name for name, (_, shapes) in LONG_ROWS.items() if len(shapes[0]) == 2])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.slow
 def test_long_rows(name: str, columns: int, dtype: str) -> None:
     """Rows are kept in registers where a thread has them, of which blocks of many threads leave each of them few."""

@@ -7,6 +7,7 @@ from typing import Any
 import complex_loops
 import numpy as np
 import pytest
+from effort import sweep
 from loops import (
     agree,
     array,
@@ -21,7 +22,7 @@ from random_loops import check
 import tracejit as tj
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(sweep(8, 40)))
 @pytest.mark.sampled
 def test_random_loops(seed: int) -> None:
     accelerated = check(1000 + seed, twice=seed % 2 == 0)
@@ -29,7 +30,7 @@ def test_random_loops(seed: int) -> None:
     assert loops_of(accelerated)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(sweep(4, 24)))
 @pytest.mark.sampled
 def test_random_loops_of_complex_numbers(seed: int) -> None:
     derivative = (complex_loops.first, complex_loops.second, complex_loops.forward)[seed % 3]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import sweep
 
 import tracejit as tj
 from benchmarks.nested import leaves
@@ -17,7 +18,11 @@ pytestmark = pytest.mark.slow
 LOSSES = [program for program in PROGRAMS.values() if program.loss]
 
 
-CASES = [(program, unroll) for program in LOSSES for unroll in ([False, True] if program.loops else [False])]
+LOOPS = [program for program in LOSSES if program.loops]
+CASES = [
+    *[(program, False) for program in LOSSES],
+    *[(program, True) for program in sweep(LOOPS[1::2], LOOPS)],
+]
 
 
 @pytest.mark.parametrize(

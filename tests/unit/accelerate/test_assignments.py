@@ -17,6 +17,7 @@ from assigning_programs import (
     generated,
     plain,
 )
+from effort import sweep
 
 import tracejit as tj
 
@@ -73,9 +74,10 @@ GRID = [*itertools.product(PLACES, STATEMENTS)]
 @pytest.mark.sampled(by=lambda case: case["place"])
 @pytest.mark.parametrize(("place", "statement"), GRID)
 def test_generated(place, statement):
-    values = [*VALUES]
-    value = values[GRID.index((place, statement)) % len(values)]
-    for chosen in {"array", value}:
+    values, number = [*VALUES], GRID.index((place, statement))
+    both = "array", values[number % len(values)]
+    turn = (number + number // len(STATEMENTS)) % 2
+    for chosen in {*sweep(both[turn : turn + 1], both)}:
         follow(generated(place, statement, chosen), calls=9, most=6)
 
 

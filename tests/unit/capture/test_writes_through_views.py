@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plain NumPy writes numbers into an array of the state through another name: each call does what Python does."""
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from accelerated import dlaccelerate
+from effort import by_turns
 
 import tracejit as tj
 
@@ -48,13 +48,13 @@ PLACES: dict[str, Callable[[Model], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::tracejit.TraceJitWarning")
-@pytest.mark.parametrize("shape", [(3, 4), (200, 100)], ids=["small", "large"])
-@pytest.mark.parametrize("reads", ["the view", "the array", "both"])
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("view", "write"), [*itertools.product(VIEWS, WRITES)])
+@pytest.mark.parametrize(
+    ("view", "write", "place", "shape", "reads"),
+    by_turns([*VIEWS], [*WRITES], [*PLACES], [(3, 4), (200, 100)], ["the view", "the array", "both"]),
+)
 @pytest.mark.sampled
 def test_each_call_does_what_python_does(
-    view: str, write: str, place: str, reads: str, shape: tuple[int, int]
+    view: str, write: str, place: str, shape: tuple[int, int], reads: str
 ) -> None:
     def calls(accelerate: Callable[..., Any]) -> list[list[float]]:
         model = Model(np.zeros(shape))

@@ -130,7 +130,7 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "dlcond": branched,
     "dlcheckpoint": lambda f, w, xs: (tj.dlcheckpoint(lambda x: f(x * w))(xs[0]) ** 2).sum(),
     "dlrk4": lambda f, w, xs: (
-        tj.dlrk4(lambda t, y: f(y * w) - t * y, [0, 0.5, 1], xs[0], num_steps=4) ** 2
+        tj.dlrk4(lambda t, y: f(y * w) - t * y, [0, 0.5, 1], xs[0], num_steps=3) ** 2
     ).sum(),
 }
 

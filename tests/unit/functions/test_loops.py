@@ -24,7 +24,7 @@ def decay(state: Any, x: Any) -> Any:
     return state, state.sum()
 
 
-@pytest.mark.parametrize("case", range(sweep(40, 120)))
+@pytest.mark.parametrize("case", range(sweep(28, 120)))
 @pytest.mark.sampled(share=60)
 def test_random_loops(case: int) -> None:
     """Gradients of first order, and of second order in every other case."""
@@ -261,7 +261,7 @@ def test_steps_that_are_no_body_are_made_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("derivative", [complex_loops.first, complex_loops.second, complex_loops.forward])
-@pytest.mark.parametrize("seed", range(sweep(7, 20)))
+@pytest.mark.parametrize("seed", range(sweep(5, 20)))
 @pytest.mark.sampled(share=30)
 def test_random_loops_of_complex_numbers(seed: int, derivative: Any) -> None:
     accelerated = complex_loops.check(seed, derivative)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.fft
 from accelerated import dlaccelerate
+from effort import by_turns
 
 import tracejit as tj
 
@@ -21,20 +22,19 @@ NAMES = ("dct", "dst", "idct", "idst")
 def test_values_are_those_of_scipy(name: str, kind: int, size: int) -> None:
     ours, theirs = getattr(tj.fft, name), getattr(scipy.fft, name)
     x = RNG.normal(size=(2, size, 3))
-    for n in (None, size + 2, max(size - 1, 1)):
+    operands = x, x + 1j * x[::-1], x.astype(np.float32)
+    lengths, norms = (None, size + 2, max(size - 1, 1)), (None, "ortho", "forward", "backward")
+    for n, norm, orthogonalize, given in by_turns(lengths, norms, (None, True, False), operands):
         if (n or size) < 2 and kind == 1 and "dct" in name:
             continue
-        for norm in (None, "ortho", "forward", "backward"):
-            for orthogonalize in (None, True, False):
-                options = {"axis": 1, "norm": norm, "orthogonalize": orthogonalize}
-                for given in (x, x + 1j * x[::-1], x.astype(np.float32)):
-                    want = theirs(given.real, kind, n, **options)
-                    if given.dtype.kind == "c":  # of complex numbers SciPy leaves orthogonalize out
-                        want = want + 1j * theirs(given.imag, kind, n, **options)
-                    have = ours(given, kind, n, **options)
-                    assert have.dtype == want.dtype
-                    near = 1e-5 if given.dtype == np.float32 else 1e-12
-                    np.testing.assert_allclose(tj.extractdata(have), want, rtol=near, atol=near * 10)
+        options = {"axis": 1, "norm": norm, "orthogonalize": orthogonalize}
+        want = theirs(given.real, kind, n, **options)
+        if given.dtype.kind == "c":  # of complex numbers SciPy leaves orthogonalize out
+            want = want + 1j * theirs(given.imag, kind, n, **options)
+        have = ours(given, kind, n, **options)
+        assert have.dtype == want.dtype
+        near = 1e-5 if given.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(tj.extractdata(have), want, rtol=near, atol=near * 10)
 
 
 @pytest.mark.parametrize("name", NAMES)

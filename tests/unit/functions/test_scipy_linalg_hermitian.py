@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from accelerated import dlaccelerate
+from effort import by_turns
 
 import tracejit as tj
 
@@ -49,9 +50,9 @@ def by_blocks(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("is_complex", [False, True])
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("spectrum", SPECTRA, ids=str)
+@pytest.mark.parametrize(
+    ("spectrum", "name", "is_complex"), by_turns(SPECTRA, [*FUNCTIONS], [False, True]), ids=str
+)
 def test_values_and_derivatives_of_both_modes(spectrum: list[float], name: str, is_complex: bool) -> None:
     func, ref = FUNCTIONS[name]
     a, e, g = matrix(spectrum, is_complex), direction(is_complex), direction(is_complex)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.signal
 from accelerated import dlaccelerate
+from effort import by_turns
 
 import tracejit as tj
 from tracejit.signal.convolutions import _fast
@@ -72,9 +73,15 @@ def test_convolutions(sizes: Any, dtype: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "int64"])
-@pytest.mark.parametrize("sizes", [*SIZES, ((500,), (7,)), ((90, 8), (4, 70)), ((7,), (300,))], ids=str)
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "name"),
+    by_turns(
+        [*SIZES, ((500,), (7,)), ((90, 8), (4, 70)), ((7,), (300,))],
+        ["float64", "float32", "complex128", "int64"],
+        ["fftconvolve", "oaconvolve"],
+    ),
+    ids=str,
+)
 def test_convolutions_by_transforms(sizes: Any, dtype: str, name: str) -> None:
     x, v = numbers(sizes[0], dtype), numbers(sizes[1], dtype)
     for mode in MODES:

@@ -54,7 +54,8 @@ def test_matrices_compute_a_convolution(taps: int) -> None:
         np.testing.assert_array_equal(matrix.astype(np.float32), matrix)  # exact
 
 
-@pytest.mark.parametrize("seed", range(effort.sweep(18, 200)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(effort.sweep(12, 200)))
 def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of any width, one block or many, of one image or of several, and launches in many parts."""
     rnd = random.Random(seed)

@@ -27,7 +27,8 @@ def names(program: Program) -> set[str]:
     return {kernel.name.rpartition("_")[0] for kernel in program.kernels}
 
 
-@pytest.mark.parametrize("seed", range(effort.sweep(15, 200)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(effort.sweep(10, 200)))
 def test_random_convolutions(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Vectors of any width, results that begin with either phase, one block or many, of one image or of several."""
     rnd = random.Random(seed)

@@ -92,10 +92,12 @@ def test_values_and_weights(sizes: tuple[int, ...], masked: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
-    "sizes",
-    [(70, 130, 2, 1, 5, 3), (65, 64, 1, 1, 1, 40), (3, 131, 2, 2, 2, 2), (70, 130, 2, 1, 64, 32)],
+    ("sizes", "causal"),
+    effort.by_turns(
+        [(70, 130, 2, 1, 5, 3), (65, 64, 1, 1, 1, 40), (3, 131, 2, 2, 2, 2), (70, 130, 2, 1, 64, 32)],
+        [False, True],
+    ),
     ids=str,
 )
 def test_the_kernels_at_the_edges_of_their_blocks(sizes: tuple[int, ...], causal: bool) -> None:

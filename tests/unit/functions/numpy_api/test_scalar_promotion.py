@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import by_turns
 
 import tracejit as tj
 from tracejit.errors import DTypeError
@@ -62,7 +63,7 @@ def check(ufunc: np.ufunc, operands: list[Any], want: Any, found: Any) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_a_ufunc(ufunc: np.ufunc) -> None:
-    for dtype, scalar, swapped in itertools.product(DTYPES, PYTHONS + NUMPYS, (False, True)):
+    for dtype, scalar, swapped in by_turns(DTYPES, PYTHONS + NUMPYS, (False, True)):
         x = np.array([0, 1, 3, 100], dtype)
         operands = [scalar, x] if swapped else [x, scalar]
         with np.errstate(all="ignore"):
