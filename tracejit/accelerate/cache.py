@@ -133,7 +133,7 @@ class TraceCache:
 
     @property
     def exchange(self) -> Exchange:
-        """What places hold while the function is recorded."""
+        """The values that stand in places while the function is recorded."""
         return Exchange(self.varying, self.takes_arrays)
 
     def keep_arrays(self) -> None:

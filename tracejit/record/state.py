@@ -41,7 +41,7 @@ class CapturedPlace(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What stands in places for what they hold while a function is recorded.
+    """The choice of what stands in places for what they hold while a function is recorded.
 
     places       of numbers and ndarrays that vary, which are inputs
     of_arrays    whether ndarrays are exchanged at all
