@@ -331,10 +331,10 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     # call/signature
     (
-        lambda: square(X, Slotted()),
+        lambda: square(X, np.random.default_rng(0)),
         ArgumentError,
-        "square: y is a Slotted, which is compared by identity: a change of its attributes would go "
-        "unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass.",
+        "square: y is a Generator of a library, whose changes would go unnoticed. Pass its arrays and numbers instead, "
+        "in a dict, a named tuple or a dataclass.",
     ),
     (
         lambda: square(X, frozenset(map(float, range(20_001)))),

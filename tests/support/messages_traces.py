@@ -80,7 +80,7 @@ def changes_an_ndarray() -> Callable[[Any], object]:
 
     def smoothed(x: Any) -> Any:
         nonlocal mean
-        mean = 0.5 * mean + 0.1
+        mean = 0.5 * np.frombuffer(mean) + 0.1
         return x.sum() * mean
 
     return smoothed

@@ -2,12 +2,12 @@
 """The cache of an accelerated function: the variants of each key, the call paths, and the latest calls."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from tracejit.accelerate.aim import Aim
 from tracejit.call.dynamic import DynamicNumbers
-from tracejit.call.signature import Call, Key
+from tracejit.call.signature import Call, Key, object_of
 from tracejit.record.state import CapturedPlace, Exchange
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
@@ -19,6 +19,7 @@ CallPath = tuple[Callable[[Any], Any], Trace, Variants]
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _EVICTED_KEPT = 1000  # hashes of evicted keys, for explain()
+_MANY_OBJECTS = 10  # that were passed as one argument, which is worth a warning
 _HISTORY = 50  # misses kept for view()
 
 
@@ -34,6 +35,7 @@ class TraceCache:
         aim: that of the latest path.
         numbers: which number arguments vary.
         varying: the places of captured numbers that vary.
+        tried: the places of ndarrays that vary and that are looked at in one recording before they are inputs.
         takes_arrays: whether captured ndarrays are exchanged; False once the function took ndarrays only.
         takes_numbers: whether these are inputs of traces; False once the function has kept one, in a table of its own.
         calls, misses: numbers of calls since the cache was cleared.
@@ -45,7 +47,7 @@ class TraceCache:
 
     __slots__ = (
         "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
-        "paths", "takes_arrays", "takes_numbers", "variants", "varying",
+        "paths", "takes_arrays", "takes_numbers", "tried", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -55,6 +57,7 @@ class TraceCache:
         self.aim = Aim()
         self.numbers = DynamicNumbers()
         self.varying: set[CapturedPlace] = set()
+        self.tried: frozenset[CapturedPlace] = frozenset()
         self.takes_numbers = self.takes_arrays = True
         self.calls = self.misses = 0
         self.last_trace: Trace | None = None
@@ -110,7 +113,9 @@ class TraceCache:
         self.calls = self.misses = 0
         self._evicted.clear()
         self.numbers.clear()
+        self.tried = frozenset()
         self.varying.clear()
+        self.takes_arrays = self.takes_numbers = True
         self.last_trace = self.last_miss = None
         self.history.clear()
 
@@ -122,8 +127,16 @@ class TraceCache:
         """Take captured numbers and ndarrays as inputs from now on."""
         if not self.takes_numbers:
             return
-        self.varying.update(places)
+        self.tried |= {place for place in places if place.is_of_array}
+        self.varying.update(place for place in places if not place.is_of_array)
         self._forget()
+
+    def settle_tried(self, given: Container[CapturedPlace]) -> None:
+        """Take the ndarrays that were tried as inputs from now on, except at places that functions got."""
+        if self.tried:
+            self.varying.update(place for place in self.tried if place not in given)
+            self.tried = frozenset()
+            self._forget()
 
     def _forget(self) -> None:
         """Drop all traces."""
@@ -134,7 +147,7 @@ class TraceCache:
     @property
     def exchange(self) -> Exchange:
         """The values that stand in places while the function is recorded."""
-        return Exchange(self.varying, self.takes_arrays)
+        return Exchange(self.varying, self.tried, self.takes_arrays)
 
     def keep_arrays(self) -> None:
         """Leave captured ndarrays, and numbers, where they are from now on, because the function takes no others."""
@@ -146,8 +159,21 @@ class TraceCache:
         """Take captured numbers as constants from now on; return whether some were inputs."""
         were_inputs = bool(self.varying)
         self.takes_numbers = False
+        self.tried = frozenset()
         self.varying.clear()
         return were_inputs
+
+    def changing_object(self, key: Key) -> tuple[int, type, int] | None:
+        """Return an argument that is a new object in nearly every call: its number, its class, how many there were."""
+        for place, part in enumerate(key.parts):
+            if object_of(part) is not None:
+                others = [
+                    object_of(other.parts[place]) for other in self.variants if len(other.parts) > place
+                ]
+                count = len({id(other) for other in others if other is not None})
+                if count >= _MANY_OBJECTS and self.hits < count:
+                    return place, type(object_of(part)), count
+        return None
 
     def count_call(self, key: Key) -> Variants | None:
         """Count a call, and return the variants of its key if there are any."""

@@ -198,30 +198,13 @@ class CallDispatcher:
     def _recorded_there(self, call: Call, recorder: recorders.Recorder | None) -> Recording:
         write = self._options.write_arguments
         if call.key.device is None:
-            return self._recorded_here(
-                partial(record, self._name, self._function, call, recorder, write, self._placed)
-            )
+            run = partial(record, self._name, self._function, call, recorder, write, self._placed)
+            return _recorded(run, self.cache)
         from tracejit.traces.record_on_device import record_on_device
 
         recording = record_on_device(self._name, self._function, call, write)
         if self._follows and not recording.met.read and is_moved(call):
             self._follows = False  # it meets none any more
-        return recording
-
-    def _recorded_here(self, record: Callable[[Exchange], Recording]) -> Recording:
-        """Record a call, or if it cannot be recorded so, with all places as they are."""
-        try:
-            return record(self.cache.exchange)
-        except NotTakenError as error:
-            before = error.before
-        try:
-            recording = record(NO_EXCHANGE)
-        except BaseException:
-            for array, elements in before:  # NumPy has written them at once
-                np.copyto(array, elements)
-            raise
-        with self.cache.lock:
-            self.cache.keep_arrays()
         return recording
 
     def _placed(self, result: Any, met: Met) -> Any:
@@ -252,8 +235,12 @@ class CallDispatcher:
             counters.record_ns += record_ns
             variants = cache.of_recording(call.key)
             fits = partial(Trace.fits, call=call)
-            outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
+            if cache.tried:
+                outcome = variants.try_again(trace)
+            else:
+                outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
             self._schedule(variants)
+            cache.settle_tried(trace.state.given)
             if outcome.varying:
                 cache.vary(outcome.varying)
             if outcome.keeps_arrays:
@@ -266,6 +253,7 @@ class CallDispatcher:
             counters.outcomes[miss.outcome] += 1
             self._evict()
             churning = cache.numbers.churning(call, options.max_variants, cache.hits)
+            changing = cache.changing_object(call.key)
         self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
         warn = self.reporter.warn
         if outcome.refusal is not None and (variants.calls >= _TOLD_AT or not may_vary(call.key)):
@@ -277,6 +265,9 @@ class CallDispatcher:
         if churning is not None:
             place, needed = churning
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
+        if changing is not None:
+            place, kind, number = changing
+            warn(messages.retraces_on_each_object(name, self.leaf_name(place, call.treedef), kind, number))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
         elif variants.refusal is None:
@@ -366,3 +357,25 @@ def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audi
     if variants.refusal:
         return "refused"
     return "audit" if audit else "guard" if failed else "unconfirmed"
+
+
+def _recorded(record: Callable[[Exchange], Recording], cache: TraceCache) -> Recording:
+    """Record a call, or if it cannot be recorded so, with all places as they are."""
+    try:
+        return record(cache.exchange)
+    except NotTakenError as error:
+        before, is_undone, raised = error.before, error.is_undone, error.__cause__
+    if not is_undone:
+        with cache.lock:
+            cache.keep_arrays()
+        assert raised is not None
+        raise raised
+    try:
+        recording = record(NO_EXCHANGE)
+    except BaseException:
+        for array, elements in before:  # NumPy has written them at once
+            np.copyto(array, elements)
+        raise
+    with cache.lock:
+        cache.keep_arrays()
+    return recording

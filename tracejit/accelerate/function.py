@@ -200,16 +200,10 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                         cache.settle()
                         cache.count_path_hit(trace, variants)
                     return result  # type: ignore[no-any-return]
-        is_unbound = False
-        try:
-            call = self._dispatcher.keyed(args, kwargs)
-        except ArgumentError:
-            is_unbound = _is_method_of(self._function, args)
-            if not is_unbound:
-                raise
-        if is_unbound:
+        if _is_method_of(self._function, args):
             method: Callable[..., R_co] = self.__get__(args[0])
             return method(*args[1:], **kwargs)
+        call = self._dispatcher.keyed(args, kwargs)
         for array in call.arrays:
             if array._value is not None and not recorders.is_open(array):
                 call = self._dispatcher.keyed(

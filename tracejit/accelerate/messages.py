@@ -68,6 +68,16 @@ def retraces_on_each_value(name: str, argument: str, needed: Needed | None) -> P
     )  # fmt: skip
 
 
+def retraces_on_each_object(name: str, argument: str, kind: type, count: int) -> PendingWarning:
+    """Return the warning that an argument is a new object in nearly every call."""
+    return PendingWarning(
+        f"{name} is recorded again for each {kind.__name__} that is passed as {argument}: there were {count} of them, "
+        "and each object has traces of its own. Pass the same object again and set its attributes, or pass its arrays "
+        "and numbers in a dict, a named tuple or a dataclass.",
+        RetraceWarning, user_location(), ("objects", argument),
+    )  # fmt: skip
+
+
 def compares_much(name: str, array: str, mib: int, where: Where) -> PendingWarning:
     """Return the warning that each replay compares the elements of a large array."""
     last = array.rsplit(maxsplit=1)[-1]

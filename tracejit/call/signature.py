@@ -23,8 +23,9 @@ from tracejit.aval import NUMBERS, NUMPY_NUMBERS, describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
+from tracejit.record import monitor
 from tracejit.util.devices import OnDevice, is_same_memory
-from tracejit.util.distinct import Detail
+from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
@@ -64,6 +65,8 @@ class ValuePart(NamedTuple):
     def __str__(self) -> str:
         if type(self.value) is Detail:
             return " ".join(shown(self.value.value).split())
+        if type(self.value) is Same:
+            return f"the {self.kind.__name__} at {id(self.value.value):#x}"
         return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
 
 
@@ -232,11 +235,16 @@ def _value_part(
         ) from None
     kind = type(leaf)
     hashed_by: Any = kind.__hash__
+    if (
+        hashed_by is object.__hash__
+        and monitor.is_user_class(kind)
+        and not isinstance(leaf, _KNOWN_BY_IDENTITY)
+    ):
+        return ValuePart(kind, Same(leaf))  # what the function reads of it is captured state
     if hashed_by is object.__hash__ and not isinstance(leaf, _KNOWN_BY_IDENTITY) and kind is not object:
         raise ArgumentError(
-            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, which is compared by identity: a "
-            "change of its attributes would go unnoticed. Pass its arrays and numbers instead, in a dict, a named "
-            "tuple or a dataclass."
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__} of a library, whose changes would go "
+            "unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
         )
     is_told_by_value = isinstance(leaf, (*_KNOWN_BY_IDENTITY, np.generic, enum.Enum)) or kind is object
     if is_told_by_value or (isinstance(leaf, np.dtype) and leaf.metadata is None):
@@ -248,6 +256,11 @@ def _value_part(
             "be compared at each call. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
         )
     return ValuePart(kind, detail)
+
+
+def object_of(part: Any) -> Any:
+    """Return the object of a part of a key that is known by its identity, or None."""
+    return part.value.value if type(part) is ValuePart and type(part.value) is Same else None
 
 
 def array_part(data: Any) -> ArrayPart:

@@ -44,7 +44,7 @@ from tracejit.kernels.executor.state import (
     PUT_TUPLE,
     PUT_WORDS,
 )
-from tracejit.util.distinct import Detail
+from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -199,7 +199,8 @@ class _PatternWriter(_TableWriter):
         elif isinstance(part, NumberPart):
             self.number(part.kind, at)
         else:
-            self.value(part.kind, part.value.value if type(part.value) is Detail else part.value, at)
+            value = part.value.value if type(part.value) in (Detail, Same) else part.value
+            self.value(part.kind, value, at)
 
     def number(self, kind: type, at: int) -> None:
         self.numbers.append(self.inputs)

@@ -12,7 +12,8 @@ from tracejit.call.signature import is_int64
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, is_user_class
+from tracejit.capture.values import MAPPINGS
+from tracejit.record.monitor import is_user_class
 from tracejit.record.state import CapturedPlace
 
 
@@ -23,7 +24,7 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
     if not is_number and type(value) is not np.ndarray:
         return None
     owner = _owner(observed, type(slot))
-    return None if owner is None else CapturedPlace(owner, type(slot), slot.name)
+    return None if owner is None else CapturedPlace(owner, type(slot), slot.name, not is_number)
 
 
 def places_of(snapshot: Snapshot, array: np.ndarray) -> list[CapturedPlace]:
@@ -36,7 +37,9 @@ def places_of(snapshot: Snapshot, array: np.ndarray) -> list[CapturedPlace]:
                 found.append(place)
         elements = enumerate(observed.held or ()) if isinstance(observed.value, tuple) else items(observed)
         found += [
-            CapturedPlace(type(observed.value), ItemSlot, key) for key, part in elements if part is array
+            CapturedPlace(type(observed.value), ItemSlot, key, True)
+            for key, part in elements
+            if part is array
         ]
     return found
 

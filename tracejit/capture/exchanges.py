@@ -11,14 +11,14 @@ has ended they hold the ndarray again.
 
 This is done only where nothing can have the ndarray itself: no code that ran before has looked at its places, it lies
 nowhere else, and the code itself does with it what dlarrays do. It is not passed to functions that are not watched,
-which may be in C, as far as the code shows; otherwise these raise an error, and the call is recorded again without.
+which may be in C: for what varies, a recording looks at all calls before the places are exchanged in the next one.
 Tuples cannot be changed, so others with these arrays take their places. An ndarray that is a part of another one, which
 the function reads too, becomes a part of its array. Other ndarrays that are written stay what they are
 (record/ndarrays.py).
 """
 
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,20 @@ from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MISSING, is_container, is_user_class, values_in
+from tracejit.capture.takers import arrays_in, takes_dlarrays
+from tracejit.capture.values import MAPPINGS, MISSING, is_container, values_in
 from tracejit.record import ndarrays
-from tracejit.record.state import NO_EXCHANGE, Exchange
+from tracejit.record.monitor import is_user_class
+from tracejit.record.state import NO_EXCHANGE, CapturedPlace, Exchange
 from tracejit.util.named_tuples import NamedTuple
 
 _KINDS = (AttributeSlot, ClosureSlot, GlobalSlot)
 _WITH_ITEMS = (list, *MAPPINGS)
+_WRITING = frozenset({"put", "flat"})  # attributes by which traced values can be written
+# Names in code that asks an array for what dlarrays lack, or finds by its id what belongs to it.
+_ASKING = frozenset(
+    {"id", "ctypes", "tofile", "byteswap", "setflags", "__array_interface__", "__array_struct__"}
+)
 
 
 class Exchanged(NamedTuple):
@@ -74,6 +81,9 @@ class Exchanges:
     Args:
         snapshot: what was observed.
         exchange: says which ndarrays are exchanged besides those that are written.
+
+    Attributes:
+        given: the places of ndarrays at places that are tried and that functions got which may take no dlarray.
     """
 
     def __init__(self, snapshot: Snapshot, exchange: Exchange) -> None:
@@ -83,6 +93,8 @@ class Exchanges:
         self._places: list[Exchanged] = []
         self._through: dict[int, Any] = {}  # by the id of what it stands for
         self._tuples: dict[int, Any] = {}  # those among them, by their ids
+        self._tried: list[np.ndarray] = []
+        self.given: set[CapturedPlace] = set()
 
     @property
     def has_places(self) -> bool:
@@ -97,14 +109,16 @@ class Exchanges:
         """
         if not self._wanted.of_arrays:
             return
-        if any(
-            "id" in code.co_names for code in self._snapshot.ran
-        ):  # by which it may find what belongs to an array
+        if any(not _ASKING.isdisjoint(code.co_names) for code in self._snapshot.ran):
             self._stop()
             return
         entered = []
         for observed in new:
-            if isinstance(observed, ObservedArray) and _is_possible(observed) and self._is_wanted(observed):
+            if not isinstance(observed, ObservedArray):
+                continue
+            if self._wanted.tried and self._lies_at(observed, self._wanted.tried):
+                self._tried.append(observed.value)
+            elif _is_possible(observed) and self._is_wanted(observed):
                 through = ndarrays.watched(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
@@ -117,6 +131,7 @@ class Exchanges:
 
     def _stop(self) -> None:
         """Put all arrays back, and exchange none any more."""
+        self.given.update(self._wanted.tried)
         self._wanted = NO_EXCHANGE
         for array, _ in self._arrays:
             array.is_exchanged = False
@@ -124,10 +139,22 @@ class Exchanges:
 
     def _is_wanted(self, array: ObservedArray) -> bool:
         """Return whether the code that begins to run writes an ndarray, or its place was found to vary."""
-        if array.written:
-            return True
-        places = self._wanted.places
+        return (
+            bool(array.written)
+            or not _WRITING.isdisjoint(array.names)
+            or self._lies_at(array, self._wanted.places)
+        )
+
+    def _lies_at(self, array: ObservedArray, places: Container[CapturedPlace]) -> bool:
         return any(place in places for place in places_of(self._snapshot, array.value))
+
+    def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
+        """Note a call before it happens, which may hand on an ndarray that is to be exchanged."""
+        if self._tried and arguments is not None and takes_dlarrays(function, arguments):
+            return
+        for array in self._tried:
+            if arguments is None or any(np.may_share_memory(array, part) for part in arrays_in(arguments)):
+                self.given.update(places_of(self._snapshot, array))
 
     def _exchange(self) -> None:
         """Put the arrays in all places of their ndarrays, unless these are somewhere else, too."""

@@ -9,7 +9,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from tracejit.capture.values import is_atom, is_user_class
+from tracejit.capture.values import is_atom
+from tracejit.record.monitor import is_user_class
 
 
 class MadeClasses:

@@ -29,10 +29,9 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     instance_attribute,
-    is_library_module,
-    is_user_class,
     static,
 )
+from tracejit.record.monitor import is_library_module, is_user_class
 
 # The attributes that hold the elements of classes of the standard library, whose code is not watched.
 _INNER: tuple[tuple[Any, str], ...] = (

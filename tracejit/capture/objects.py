@@ -52,10 +52,10 @@ from tracejit.capture.values import (
     is_atom,
     is_container,
     is_member,
-    is_user_class,
 )
 from tracejit.record import monitor
 from tracejit.record.ended import check_open
+from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 
 TOLD_BY_SHAPE = frozenset(

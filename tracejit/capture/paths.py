@@ -43,8 +43,10 @@ from tracejit.capture.slots import (
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
+from tracejit.capture.takers import takes_dlarrays
+from tracejit.capture.values import MISSING, UNKNOWN, is_closed, static
 from tracejit.record import monitor
+from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
@@ -60,12 +62,6 @@ _NO_NUMBERS = frozenset({
     "asanyarray", "ascontiguousarray", "reshape", "transpose", "squeeze", "expand_dims", "atleast_1d", "atleast_2d",
     "broadcast_to", "shares_memory", "may_share_memory", "isscalar", "iscomplexobj", "swapaxes", "moveaxis", "ravel",
 })  # fmt: skip
-
-
-_OF_MEMORY = frozenset({"shares_memory", "may_share_memory"})
-_OF_ANYTHING = frozenset(
-    {"isinstance", "enumerate", "zip", "list", "tuple", "iter", "reversed", "map", "dict"}
-)
 
 
 class PathReader:
@@ -114,6 +110,7 @@ class PathReader:
             return
         reads = bytecode.reads_of(code)
         self._snapshot.where = (code.co_filename, code.co_firstlineno)
+        known = len(snapshot.objects)
         if code not in snapshot.ran:
             snapshot.note_code(code)
         if not code.co_flags & inspect.CO_OPTIMIZED and isinstance(frame.f_locals, dict):
@@ -125,7 +122,6 @@ class PathReader:
         key = (code, id(scope))
         is_new = key not in self._seen
         self._seen.add(key)
-        known = len(snapshot.objects)
         variables: dict[str, Any] | None = None
         for use in reads.uses:
             self._snapshot.where = (code.co_filename, use.line)
@@ -140,6 +136,8 @@ class PathReader:
         for comparison in reads.identities:
             self._note_identity(code, comparison, frame)
         self._tell([*snapshot.objects.values()][known:] if len(snapshot.objects) > known else ())
+        if code.co_freevars:
+            _ = frame.f_locals  # Python 3.11 puts what it was asked for last back into the cells
 
     def _follow_variable(self, code: types.CodeType, use: Use, variables: dict[str, Any]) -> None:
         value = variables.get(use.path.name, MISSING)
@@ -300,7 +298,7 @@ class PathReader:
             array.selected.append((place, use.is_index))
         elif not _is_watched(use.callee, self._scope, self._variables):
             array.passed.append(place)
-            array.is_given = array.is_given or not _takes_dlarrays(use.callee, self._scope)
+            array.is_given = array.is_given or not (callee is isinstance or takes_dlarrays(callee))
 
 
 def _variables_of(frame: types.FrameType) -> dict[str, Any]:
@@ -354,16 +352,6 @@ def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     return (module == "builtins" and name in _NUMBERS) or (
         module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
     )
-
-
-def _takes_dlarrays(callee: AccessPath, scope: Mapping[str, Any]) -> bool:
-    """Return whether an access path leads to a function that does with dlarrays what it does with ndarrays."""
-    value = _at_scope(callee, scope)
-    module = str(getattr(value, "__module__", None) or "")
-    name = getattr(value, "__name__", "")
-    if module == "builtins":
-        return name in _OF_ANYTHING
-    return module.partition(".")[0] == "numpy" and name in _NO_NUMBERS - _OF_MEMORY
 
 
 def _at_scope(path: AccessPath, scope: Mapping[str, Any]) -> Any:

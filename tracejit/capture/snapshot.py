@@ -60,12 +60,11 @@ from tracejit.capture.values import (
     UNKNOWN,
     is_atom,
     is_closed,
-    is_library_module,
-    is_user_class,
     is_written_in_place,
     static,
     user_classes,
 )
+from tracejit.record.monitor import is_library_module, is_user_class
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -103,12 +102,14 @@ class Snapshot:
     Args:
         function: the function that is called.
         arguments: leaves of its arguments.
+        name_of: returns the name of a leaf by its number.
         met: is told of each slot when it is first looked at.
     """
 
     def __init__(
-        self, function: Callable[..., Any], arguments: Iterable[Any], met: Callable[[Observed, Slot], None]
-    ) -> None:
+        self, function: Callable[..., Any], arguments: Iterable[Any], name_of: Callable[[int], str],
+        met: Callable[[Observed, Slot], None],
+    ) -> None:  # fmt: skip
         self._met = met
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
@@ -135,8 +136,8 @@ class Snapshot:
         self._read_by_names: list[ObservedNames] = []
         self.observe(function)
         self.roots[id(function)] = ""
-        for argument in arguments:
-            self.add_argument(argument)
+        for number, argument in enumerate(arguments):
+            self.add_argument(argument, functools.partial(name_of, number))
 
     def ended(self) -> None:
         """Note what is known once the function has returned: what caches remember, which names were looked for."""
@@ -225,17 +226,18 @@ class Snapshot:
         first = self.firsts.setdefault((id(own), ""), (own, contents))[1]
         return contents if first is contents else {**contents, **first}
 
-    def add_argument(self, value: Any) -> None:
-        """Observe what reads more than the key of a trace says of it."""
+    def add_argument(self, value: Any, name: Callable[[], str] = lambda: "an argument") -> None:
+        """Observe what reads more than the key of a trace says of it; `name` returns its name in words."""
         kind = kind_of(value)
         holds_objects = issubclass(kind, ObservedContainer) and not all(map(is_atom, value))
         if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
-            self.add_root(value)
+            self.add_root(value, name)
 
-    def add_root(self, value: Any) -> None:
+    def add_root(self, value: Any, name: Callable[[], str] = lambda: "an argument") -> None:
         """Observe an object that a replay finds again without a name."""
         self.observe(value)
-        self.roots.setdefault(id(value), str(getattr(value, "__name__", "an argument")))
+        if id(value) not in self.roots:
+            self.roots[id(value)] = str(getattr(value, "__name__", None) or name())
 
     def root(self, value: Any, name: str) -> Observed:
         """Return what is observed of a class or a namespace that a replay starts from, with its name in words."""

@@ -46,6 +46,7 @@ class CapturedState(State):
     Args:
         function: the function that is recorded.
         arguments: leaves of its arguments. A function among them reads more than its part of the key says.
+        name_of: returns the name of a leaf by its number.
         keeps_entered: whether take_entered() will be called.
         exchange: what places hold while the function runs.
 
@@ -59,11 +60,13 @@ class CapturedState(State):
         self,
         function: Callable[..., Any],
         arguments: Sequence[Any],
+        name_of: Callable[[int], str],
         keeps_entered: bool,
         exchange: Exchange,
     ) -> None:
         self._function: Any = function
         self._arguments = arguments
+        self._name_of = name_of
         self._snapshot: Snapshot | None = None
         self._watch: Any = None
         self._seen: list[SeenArray] = []
@@ -74,6 +77,7 @@ class CapturedState(State):
         self._writes = TraceWrites()
         self._exchanges: Exchanges | None = None
         self._exchange = exchange
+        self.looks_at_calls = bool(exchange.tried)
         self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, exchange.places, self._seen)
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
@@ -99,7 +103,7 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         assert self._captured_numbers is not None
-        self._snapshot = Snapshot(self._function, self._arguments, self._captured_numbers.met)
+        self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._captured_numbers.met)
         self._exchanges = Exchanges(self._snapshot, self._exchange)
         reader = PathReader(self._snapshot, self._exchanges.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
@@ -191,6 +195,11 @@ class CapturedState(State):
     def handles_errors(self) -> bool:
         """Return whether the function may handle an error, as long as the recording goes on."""
         return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
+
+    def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
+        """Note a call, which may hand on an ndarray that is to be exchanged."""
+        if self._exchanges is not None:
+            self._exchanges.called(function, arguments)
 
     def is_of_exchange(self, error: Exception) -> bool:
         """Return whether an error may be due to what places held, and the function can run again.
@@ -328,6 +337,7 @@ class CapturedState(State):
             self._watch = None  # not before: an exception of a signal handler may come in the line above
         if self._exchanges is not None:
             self.has_exchanged = self._exchanges.has_places
+            self.given = frozenset(self._exchanges.given)
             self._exchanges.end()
             self._exchanges = None
         if self._captured_numbers is not None:

@@ -8,7 +8,6 @@ import enum
 import gc
 import itertools
 import operator
-import sys
 import types
 import weakref
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.record import monitor
+from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 
 
@@ -44,7 +43,6 @@ _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types
 # Entries that Python puts into a class when they are first asked for.
 _OF_ANNOTATIONS = frozenset({"__annotations__", "__annotations_cache__", "__annotate_func__"})
 _MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
-_CREATED_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class comes from a class statement
 
 
 def data_of(array: Any) -> np.ndarray:
@@ -123,27 +121,11 @@ def user_classes(kind: type) -> list[type]:
     return [base for base in kind.__mro__ if is_user_class(base)] if is_user_class(kind) else []
 
 
-def is_user_class(kind: type) -> bool:
-    """Return whether a class is written in Python code that is watched."""
-    name = kind.__module__
-    module = sys.modules.get(name) if name != "builtins" else None  # as exec() names those that it makes
-    is_python = bool(kind.__flags__ & _CREATED_BY_PYTHON)
-    return is_python and (module is None or not is_library_module(module))
-
-
 def is_written_in_place(value: Any) -> bool:
     """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
     kind = type(value)
     is_memory = kind is dlarray or issubclass(kind, np.ndarray) or kind in MEMORIES
     return is_memory or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
-
-
-def is_library_module(module: types.ModuleType) -> bool:
-    """Return whether a module belongs to NumPy, tracejit or Python itself."""
-    file = vars(module).get("__file__")
-    if file is None:  # written in C, or made by a program: __main__, a notebook
-        return module.__name__ in sys.builtin_module_names
-    return monitor.is_library(file)
 
 
 def static(kind: type, name: str) -> Any:

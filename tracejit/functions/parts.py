@@ -27,7 +27,7 @@ def part(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
 def _in_a_row(root: dlarray, whole: np.ndarray, data: np.ndarray) -> dlarray | None:
     """Return the part of an array whose elements follow one another, as those of the array do, or None."""
     first, rest = divmod(address(data) - address(whole), whole.itemsize)
-    is_dense = whole.flags.c_contiguous and data.flags.c_contiguous
+    is_dense = all(x.flags.c_contiguous for x in (root._data, whole, data))
     if rest or not is_dense or not 0 <= first <= whole.size - data.size:
         return None
     return reshape(getitem(reshape(root, (-1,)), slice(first, first + data.size)), data.shape)

@@ -132,6 +132,10 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
         function: what is called.
         arguments: what it is called with; a tuple or a dict of arguments counts as one.
     """
+    if owner.state.looks_at_calls:
+        owner.state.called(function, arguments)
+        if not owner.varying:
+            return
     try:
         if _is_safe(function, arguments):
             return
@@ -206,7 +210,7 @@ class Calls:
     def __enter__(self) -> "Calls":
         self._around = sys._getframe(1)
         self.owner.calls = self
-        if self.owner.varying:
+        if _looks(self.owner):
             self.begin()
         return self
 
@@ -260,7 +264,7 @@ class _Steps:
         is_library = _LIBRARIES.get(frame.f_code.co_filename)
         if is_library or (is_library is None and monitor.is_library(frame.f_code.co_filename)):
             return None
-        if not self.owner.varying or _is_not_of_user(frame):
+        if not _looks(self.owner) or _is_not_of_user(frame):
             return None
         frame.f_trace_lines = False
         frame.f_trace_opcodes = True
@@ -283,7 +287,7 @@ class _Steps:
         if code is not self._code:  # which takes longer to look up than the rest
             self._code, self._instructions = code, stack.code_of(code)
         if event == "opcode" and self._instructions[frame.f_lasti] in stack.CALLS:
-            if not self.owner.varying:
+            if not _looks(self.owner):
                 frame.f_trace_opcodes = False
                 return None
             function, *arguments = stack.noted(frame)
@@ -299,8 +303,16 @@ def _is_not_of_user(frame: types.FrameType) -> bool:
 
 def _called(owner: Any, frame: types.FrameType, at: int, function: Any) -> None:
     """Look at a call that Python 3.12 or later reports: of a function, or with a star, of any."""
-    if not owner.varying or stack.code_of(frame.f_code)[at] not in stack.CALLS or _is_not_of_user(frame):
+    if not _looks(owner) or stack.code_of(frame.f_code)[at] not in stack.CALLS or _is_not_of_user(frame):
         return
+    reported = stack.reported(frame, at, function)
+    if reported is None and owner.state.looks_at_calls:
+        owner.state.called(function, None)
     # Where nobody knows which numbers are passed, all may be.
-    function, *arguments = stack.reported(frame, at, function) or [function, *owner.varying]
+    function, *arguments = reported or [function, *owner.varying]
     cross(owner, function, arguments)
+
+
+def _looks(owner: Any) -> bool:
+    """Return whether calls of a recording are looked at: for numbers, or for ndarrays that functions get."""
+    return bool(owner.varying) or owner.state.looks_at_calls

@@ -129,6 +129,7 @@ class Memories:
         begun: the writes so far of a step of a loop that is recorded.
         followers: other arrays over the memory of a written one, which follow it, with their elements.
         watched: the arrays around ndarrays that stand in their places, by the ids of these.
+        stands_for: the ndarrays in whose places arrays stand, by the ids of these.
         meets: whether memory of these was met that they are a part of: its elements are the present ones.
         undo: what ndarrays held that were written at once: the array, a key, and the elements there.
         ndarrays: memory of ndarrays that traced values were written into, by id, and its first elements: ndarrays.py.
@@ -148,6 +149,7 @@ class Memories:
         "place",
         "read",
         "sources",
+        "stands_for",
         "undo",
         "views",
         "watched",
@@ -170,6 +172,7 @@ class Memories:
         self.ndarrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.followers: list[tuple[Any, np.ndarray]] = []
         self.watched: dict[int, Any] = {}
+        self.stands_for: dict[int, np.ndarray] = {}
         self.undo: list[tuple[np.ndarray, Any, np.ndarray]] = []
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
@@ -306,7 +309,8 @@ class Memories:
         for view in held:
             view._view = None
         self.place = _place  # which may hold the arguments
-        self.sources, self.changed, self.read, self.watched = [], [], {}, {}
+        self.sources, self.changed, self.read = [], [], {}
+        self.watched, self.stands_for = {}, {}
 
 
 def _end(array: Any, done: set[int]) -> None:

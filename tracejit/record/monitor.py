@@ -51,6 +51,7 @@ _STANDARD = tuple(
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 files: dict[str, bool] = {}
 """The files of code that was met, and whether they are those of libraries."""
+_CREATED_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class comes from a class statement
 IMPORT_MODULE = importlib.import_module.__code__
 """The code of a function of Python's that is reported all the same: no byte code tells which module it returns."""
 _monitoring: Any = getattr(sys, "monitoring", None)
@@ -154,6 +155,22 @@ def is_library(file: str) -> bool:
         is_of_library = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
         files[file] = is_of_library
     return is_of_library
+
+
+def is_library_module(module: types.ModuleType) -> bool:
+    """Return whether a module belongs to NumPy, tracejit or Python itself."""
+    file = vars(module).get("__file__")
+    if file is None:  # written in C, or made by a program: __main__, a notebook
+        return module.__name__ in sys.builtin_module_names
+    return is_library(file)
+
+
+def is_user_class(kind: type) -> bool:
+    """Return whether a class is written in Python code that is watched."""
+    name = kind.__module__
+    module = sys.modules.get(name) if name != "builtins" else None  # as exec() names those that it makes
+    is_python = bool(kind.__flags__ & _CREATED_BY_PYTHON)
+    return is_python and (module is None or not is_library_module(module))
 
 
 _PASSING = frozenset({"abc", "typing", "functools"})

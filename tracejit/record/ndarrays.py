@@ -153,7 +153,10 @@ def watched(array: np.ndarray) -> Any:
             return None
         views.watch(whole, current)
         current.memories.watched[id(holder)] = whole
-    return memory.part(whole, holder, array)
+    found = memory.part(whole, holder, array)
+    if found is not None:
+        current.memories.stands_for[id(found)] = array
+    return found
 
 
 def _is_of_numpy(values: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ an array that was read, moves on by the numbers that the trace draws.
 This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, MappingProxyType
 from typing import Any
@@ -33,21 +33,25 @@ class CapturedPlace(NamedTuple):
     owner   the class, the module or the function that has it; all objects of a class have one place
     kind    of the slot
     name    of the slot
+    is_of_array  whether it is that of an ndarray
     """
 
     owner: Any
     kind: Any
     name: Any
+    is_of_array: bool = False
 
 
 class Exchange(NamedTuple):
     """The choice of what stands in places for what they hold while a function is recorded.
 
     places       of numbers and ndarrays that vary, which are inputs
+    tried        of ndarrays that vary: what functions get them is looked at
     of_arrays    whether ndarrays are exchanged at all
     """
 
     places: Container[CapturedPlace] = frozenset()
+    tried: frozenset[CapturedPlace] = frozenset()
     of_arrays: bool = True
 
 
@@ -100,6 +104,12 @@ class State:
 
     # Whether places of ndarrays held something else while the function ran.
     has_exchanged = False
+
+    # Whether called() is to be told of each call that the user's code makes.
+    looks_at_calls = False
+
+    # The places of ndarrays that functions got which may take no dlarray.
+    given: frozenset[CapturedPlace] = frozenset()
 
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
@@ -176,6 +186,9 @@ class State:
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
         return None
+
+    def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
+        """Note a call of the user's code before it happens; `arguments` is None where nobody knows them."""
 
     def is_of_exchange(self, error: Exception) -> bool:
         """Return whether a function may have raised an error because of what places hold while it is recorded."""

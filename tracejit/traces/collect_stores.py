@@ -15,10 +15,11 @@ from tracejit.array import dlarray
 from tracejit.capture.changes import reorder
 from tracejit.capture.increments import Increment
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_user_class
+from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import root_of
+from tracejit.record.monitor import is_user_class
 from tracejit.record.ndarrays import holder_of
 from tracejit.record.number import Number
 from tracejit.traces.bases import Bases, part_of
@@ -48,6 +49,9 @@ class Collector:
         recorder: of the function.
         reads: its state.
         arguments: the number of arrays among the arguments.
+
+    Attributes:
+        undoes_all: whether all changes of places were undone.
     """
 
     def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
@@ -59,10 +63,11 @@ class Collector:
         self._leaves_of_root: dict[int, set[int]] = {}
         self._bases = Bases(reads, self._changes) if self._changes else None
         self.stores = Stores()
+        self.undoes_all = False
 
     def collect(self) -> Stores:
         """Undo what can be stored again, and return it."""
-        kept = []
+        kept: list[Any] = []
         for change in self._changes:
             try:
                 leaves, treedef = tree.flatten(change.after, is_leaf=lambda part: id(part) in self._reachable)
@@ -89,6 +94,7 @@ class Collector:
             sources = tuple(map(self._source, leaves))
             kept_place = change._replace(owner=None, before=None, after=None)
             self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
+        self.undoes_all = len(kept) == len(self._changes)
         self.stores.returns = bool(self.stores.outputs)
         self.stores.orders = [(space, [*space]) for space, _ in self._orders]
         for change, _, _ in reversed(kept):
@@ -164,6 +170,9 @@ class Collector:
             if type(leaf) is Increment:
                 return StoredLeaf(INCREMENT, value=leaf.added)
             return StoredLeaf(CONSTANT, value=leaf)
+        ndarray = self._recorder.memories.stands_for.get(id(leaf))
+        if ndarray is not None and id(ndarray) in self._reachable:
+            return StoredLeaf(OBJECT, self._number(OBJECT, ndarray, self.stores.objects))
         root, format = root_of(leaf), leaf._format
         holder = holder_of(leaf, self._recorder)
         if holder is not None and id(holder) in self._reachable:  # an ndarray, which stays what it is

@@ -49,11 +49,13 @@ class NotTakenError(Exception):
 
     Attributes:
         before: ndarrays that it has written, and the elements that they had.
+        is_undone: whether nothing else of what it has done is left, so that it can run again.
     """
 
-    def __init__(self, before: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+    def __init__(self, before: Sequence[tuple[np.ndarray, np.ndarray]], is_undone: bool) -> None:
         super().__init__()
         self.before = before
+        self.is_undone = is_undone
 
 
 def _nothing(call: Call) -> None:
@@ -123,7 +125,8 @@ def record(
     Raises:
         NotTakenError: if the function raised an error that may be due to that; nothing was written or stored.
     """
-    reads = CapturedState(function, call.leaves, outer is not None, exchange)
+    name_of = partial(_leaf_name, function, call.key.structure)
+    reads = CapturedState(function, call.leaves, name_of, outer is not None, exchange)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.names = global_names(function)
     recorder.around = None if outer is None else weakref.ref(outer)
@@ -174,17 +177,21 @@ def _run(
     function: Callable[..., Any], args: Any, kwargs: Any, recorder: recorders.Recorder, reads: CapturedState, count: int
 ) -> tuple[Any, Stores]:  # fmt: skip
     """Run a function with `count` arrays among its arguments; return its result, and what it stores."""
+    error: Exception | None = None
     try:
         with crossings.Calls(recorder), Subscripts():
             crossings.cross(recorder, function, [args, kwargs])
             returned = function(*args, **kwargs)
-    except Exception as error:
-        if reads.is_of_exchange(error):
-            raise NotTakenError([*recorder.memories.ndarrays.values()]) from error
+    except Exception as raised:
+        error = raised if reads.is_of_exchange(raised) else None
         raise
     finally:  # after an error nothing is stored
         reads.ran()
-        stores = Collector(recorder, reads, count).collect()
+        collector = Collector(recorder, reads, count)
+        stores = collector.collect()
+        if error is not None:
+            is_undone = collector.undoes_all and reads.side_effect() is None
+            raise NotTakenError([*recorder.memories.ndarrays.values()], is_undone) from error
     return returned, stores
 
 
@@ -337,6 +344,11 @@ def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:
             targets.append(memory[write.number] if write.change is None else write.change.data)
             contents.append(array._data)
     write_all(targets, contents)
+
+
+def _leaf_name(function: Callable[..., Any], structure: Any, number: int) -> str:
+    """Return the name of a leaf of the arguments, given its number."""
+    return leaf_names(function, structure)[number]
 
 
 def _place(function: Callable[..., Any], call: Call, number: int) -> str:

@@ -125,6 +125,10 @@ class Variants:
             divergences.append(departure)
         return self._new_variant(recording, divergences, broken, most)
 
+    def try_again(self, recording: Trace) -> "Outcome":
+        """Return the outcome of a recording that only looked at what functions get the ndarrays that vary."""
+        return self._new_varying(recording.state.changed_places) or Outcome("unsettled", None)
+
     def _new_varying(self, places: Sequence[CapturedPlace]) -> "Outcome | None":
         """Return the outcome of a recording that showed that numbers or ndarrays vary; None if none or that is known.
 

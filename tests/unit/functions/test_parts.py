@@ -62,15 +62,30 @@ def test_elements_that_have_moved() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        lambda x: x.diagonal(), lambda x: np.broadcast_to(x[0], (3, 4)), lambda x: x.reshape(-1),
-        lambda x: x.reshape(4, 3),
+        lambda x: x.diagonal(), lambda x: np.broadcast_to(x[0], (3, 4)),
         lambda x: np.lib.stride_tricks.sliding_window_view(x[0], 2), lambda x: x.view(np.int64),
-        lambda x: x.reshape(-1)[3:6],
+        lambda x: x.reshape(-1)[3:11].reshape(2, 4).T, lambda x: x.reshape(-1)[2:10:5],
     ],
 )  # fmt: skip
 def test_what_slices_do_not_show(view) -> None:
     whole = np.arange(12.0).reshape(3, 4)
     assert part(wrap(whole), whole, view(whole)) is None
+
+
+@pytest.mark.parametrize(
+    "whole", [np.arange(12.0).reshape(3, 4), np.arange(12.0), np.arange(12.0).reshape(2, 3, 2)]
+)
+@pytest.mark.parametrize("shape", [(12,), (4, 3), (2, 2, 3), (3, 4), (6,), (2, 3), (3, 1, 2), (1,), ()])
+def test_elements_that_follow_one_another(whole: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Parameters in one vector, for instance."""
+    whole = whole.copy()
+    for start in range(13 - int(np.prod(shape))):
+        data = whole.reshape(-1)[start : start + int(np.prod(shape))].reshape(shape)
+        found = part(wrap(whole), whole, data)
+        assert found is not None and np.shares_memory(found._data, whole)
+        np.testing.assert_array_equal(found._data, data)
+        moved = part(wrap(np.asfortranarray(whole.reshape(3, 4)) * 2), whole.reshape(3, 4), data)
+        assert moved is None or (moved._data == 2 * data).all()
 
 
 def test_elements_before_the_array() -> None:
