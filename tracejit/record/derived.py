@@ -185,6 +185,20 @@ def is_computed_of_ndarrays(array: Any) -> bool:
     return is_derived(array) or _is_of_ndarrays(array)
 
 
+def is_of_numpy(array: Any) -> bool:
+    """Return whether NumPy's code has an ndarray or a number, computed of numbers that vary and ndarrays alone.
+
+    Integers among the arguments do not count, although their elements can be taken (is_derived).
+    """
+    if not is_computed_of_ndarrays(array):
+        return False
+    owner = array._value.owner
+    value = array._value.data.whole._value if type(array._value) is SelectionValue else array._value
+    return not owner.accelerating or all(
+        other in owner.sources or _ndarray_of(owner, other) is not None for other in _inputs_of(value)
+    )
+
+
 def _is_of_ndarrays(array: Any) -> bool:
     """Return whether a traced array is computed from captured ndarrays alone, whatever its dtype."""
     if array._value is None or not is_open(array):  # kept of a recording that has ended

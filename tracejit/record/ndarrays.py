@@ -165,9 +165,7 @@ def _is_of_numpy(values: Sequence[Any]) -> bool:
         if type(value) in (list, tuple):
             if not _is_of_numpy(value):
                 return False
-        elif recorder.is_array(value) and not (
-            value._value is None or derived.is_computed_of_ndarrays(value)
-        ):
+        elif recorder.is_array(value) and not (value._value is None or derived.is_of_numpy(value)):
             return False
     return True
 

@@ -435,3 +435,18 @@ def test_a_filter_of_numbers_that_vary() -> None:
         check_same(function(0.1 + call % 5), plain(0.1 + call % 5))
         check_state(have, want)
     assert function.stats.hits == 5  # after the calls that find that the number varies
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, np.int32])
+@pytest.mark.parametrize(
+    "write",
+    ["w *= x[1]", "w[1:][:2] += x[:2]", "np.add(w, x, out=w)", "w.reshape(2, 2)[0] *= x[2]", "w[0] += x[3]"],
+)
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+def test_any_dtype_into_what_numpy_makes(write: str, kind: type) -> None:
+    names: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    w = np.linspace(0, 1, 4)\n    {write}\n    return w * 2", names)
+    accelerated = tj.dlaccelerate(names["f"])
+    for n in range(5):
+        x = np.array([n, 1, 0, n]).astype(kind)
+        np.testing.assert_array_equal(np.asarray(accelerated(x)), names["f"](x))
