@@ -29,18 +29,22 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
 
 def places_of(snapshot: Snapshot, array: np.ndarray) -> list[CapturedPlace]:
     """Return the places that hold an ndarray."""
-    found = []
+    return places_of_arrays(snapshot).get(id(array), [])
+
+
+def places_of_arrays(snapshot: Snapshot) -> dict[int, list[CapturedPlace]]:
+    """Return the places that hold ndarrays, by the ids of these."""
+    found: dict[int, list[CapturedPlace]] = {}
     for observed in snapshot.objects.values():
         for slot in observed.slots.values():
-            place = captured_place(observed, slot) if slot.value is array else None
+            place = captured_place(observed, slot) if type(slot.value) is np.ndarray else None
             if place is not None:
-                found.append(place)
+                found.setdefault(id(slot.value), []).append(place)
         elements = enumerate(observed.held or ()) if isinstance(observed.value, tuple) else items(observed)
-        found += [
-            CapturedPlace(type(observed.value), ItemSlot, key, True)
-            for key, part in elements
-            if part is array
-        ]
+        for key, part in elements:
+            if type(part) is np.ndarray:
+                place = CapturedPlace(type(observed.value), ItemSlot, key, True)
+                found.setdefault(id(part), []).append(place)
     return found
 
 

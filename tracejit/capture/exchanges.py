@@ -18,14 +18,14 @@ the function reads too, becomes a part of its array. Other ndarrays that are wri
 """
 
 import operator
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.capture.captured_places import items, note_again, places_of
+from tracejit.capture.captured_places import items, note_again, places_of, places_of_arrays
 from tracejit.capture.changes import look, put
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
@@ -94,6 +94,7 @@ class Exchanges:
         self._through: dict[int, Any] = {}  # by the id of what it stands for
         self._tuples: dict[int, Any] = {}  # those among them, by their ids
         self._tried: list[np.ndarray] = []
+        self._slots = 0  # that were met
         self.given: set[CapturedPlace] = set()
 
     @property
@@ -101,7 +102,7 @@ class Exchanges:
         """True if a place holds an array of the recording."""
         return bool(self._places)
 
-    def started(self, new: Iterable[Observed]) -> None:
+    def started(self, new: Sequence[Observed]) -> None:
         """Exchange what the code of a function writes that begins to run, and what varies.
 
         Args:
@@ -112,22 +113,27 @@ class Exchanges:
         if any(not _ASKING.isdisjoint(code.co_names) for code in self._snapshot.ran):
             self._stop()
             return
+        arrays = [observed for observed in new if isinstance(observed, ObservedArray)]
+        tried, wanted = self._wanted.tried, self._wanted.places
+        places = places_of_arrays(self._snapshot) if arrays and (tried or wanted) else {}
         entered = []
-        for observed in new:
-            if not isinstance(observed, ObservedArray):
-                continue
-            if self._wanted.tried and self._lies_at(observed, self._wanted.tried):
+        for observed in arrays:
+            at = places.get(id(observed.value), ())
+            if any(place in tried for place in at):
                 self._tried.append(observed.value)
-            elif _is_possible(observed) and self._is_wanted(observed):
+            elif _is_possible(observed) and (_is_written(observed) or any(place in wanted for place in at)):
                 through = ndarrays.watched(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
                     self._arrays.append((observed, through))
                     entered.append(observed)
-        if self._arrays:
+        slots = sum([len(observed.slots) for observed in self._snapshot.objects.values()])
+        if self._arrays and (new or slots != self._slots):
             self._exchange()
+        self._slots = slots
+        left = self._left() if entered else ()
         for observed in entered:
-            observed.is_exchanged = observed.is_exchanged and not self._is_left(observed.value)
+            observed.is_exchanged = observed.is_exchanged and id(observed.value) not in left
 
     def _stop(self) -> None:
         """Put all arrays back, and exchange none any more."""
@@ -136,17 +142,6 @@ class Exchanges:
         for array, _ in self._arrays:
             array.is_exchanged = False
         self.end()
-
-    def _is_wanted(self, array: ObservedArray) -> bool:
-        """Return whether the code that begins to run writes an ndarray, or its place was found to vary."""
-        return (
-            bool(array.written)
-            or not _WRITING.isdisjoint(array.names)
-            or self._lies_at(array, self._wanted.places)
-        )
-
-    def _lies_at(self, array: ObservedArray, places: Container[CapturedPlace]) -> bool:
-        return any(place in places for place in places_of(self._snapshot, array.value))
 
     def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
         """Note a call before it happens, which may hand on an ndarray that is to be exchanged."""
@@ -167,11 +162,13 @@ class Exchanges:
         for owner, kind, name, value in _places(objects):
             self._put(owner, kind, name, value)
 
-    def _is_left(self, array: np.ndarray) -> bool:
-        """Return whether a place holds an ndarray itself, which no code has replaced as yet."""
-        places = _places(self._snapshot.objects.values())
-        held = [look(owner, kind, name) for owner, kind, name, value in places if value is array]
-        return any(part is not self._through[id(array)] for part in held)
+    def _left(self) -> set[int]:
+        """Return the ids of ndarrays that a place holds itself, although an array stands for them."""
+        places = [
+            place for place in _places(self._snapshot.objects.values()) if id(place[3]) in self._through
+        ]
+        held = [(id(value), look(owner, kind, name)) for owner, kind, name, value in places]
+        return {ident for ident, part in held if part is not self._through[ident]}
 
     def _put(self, owner: Any, kind: Any, name: Any, value: Any) -> None:
         """Put what stands for a value in its place, unless the function has put something else there."""
@@ -255,6 +252,11 @@ def _out_of_reach(observed: Observed) -> Iterator[Any]:
         if is_container(part) and id(part) not in seen:
             seen.add(id(part))
             pending += values_in(part)
+
+
+def _is_written(array: ObservedArray) -> bool:
+    """Return whether the code that begins to run writes an ndarray."""
+    return bool(array.written) or not _WRITING.isdisjoint(array.names)
 
 
 def _is_possible(observed: ObservedArray) -> bool:

@@ -7,7 +7,7 @@ import gc
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ class PathReader:
         started: is told what a function can read that begins to run, if nothing was noted of it before.
     """
 
-    def __init__(self, snapshot: Snapshot, started: Callable[[Iterable[Observed]], None]) -> None:
+    def __init__(self, snapshot: Snapshot, started: Callable[[Sequence[Observed]], None]) -> None:
         self._snapshot = snapshot
         self._tell = started
         self._ignored: set[types.CodeType] = set()

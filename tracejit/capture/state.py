@@ -2,6 +2,7 @@
 """The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
 
 import io
+import itertools
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from tracejit.record.side_effects import SideEffect, SideEffects
 from tracejit.record.state import Exchange, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
+from tracejit.util.spans import Spans
 
 _OF_OTHER_CLASSES = (TypeError, AttributeError, BufferError, TraceJitError)
 
@@ -76,6 +78,7 @@ class CapturedState(State):
         self._selected: set[tuple[CodeType, int]] = set()
         self._writes = TraceWrites()
         self._exchanges: Exchanges | None = None
+        self._observed, self._known = Spans(), 0  # ndarrays, of how many objects
         self._exchange = exchange
         self.looks_at_calls = bool(exchange.tried)
         self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, exchange.places, self._seen)
@@ -145,8 +148,13 @@ class CapturedState(State):
         """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""
         if self._snapshot is None:
             return None
-        values = [observed.value for observed in self._snapshot.objects.values()]
-        holders = [x for x in values if type(x) is np.ndarray and np.may_share_memory(x, array)]
+        objects = self._snapshot.objects
+        if len(objects) > self._known:
+            for observed in itertools.islice(objects.values(), self._known, None):
+                if type(observed.value) is np.ndarray:
+                    self._observed.add(observed.value, observed.value)
+            self._known = len(objects)
+        holders = self._observed.near(array)
         largest: np.ndarray | None = max(holders, key=lambda x: (x.size, x is array), default=None)
         return largest
 
@@ -357,6 +365,7 @@ class CapturedState(State):
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._given = []
         self._writes = TraceWrites()
+        self._observed = Spans()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 

@@ -22,6 +22,7 @@ import numpy as np
 from tracejit.errors import WriteError
 from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.spans import Spans
 
 
 def _references() -> int:
@@ -118,7 +119,7 @@ class Memories:
         views: the views and the private arrays of the recording, in order.
         sources: the inputs of the evaluation: the array inside, and the caller's elements.
         written: arrays from outside the evaluation that were written, by id.
-        changed: all of these, and sources that were written, with the caller's elements.
+        changed: all of these, and sources that were written, with the caller's elements, by where these lie.
         read: the elements of other arrays from outside, by id.
         place: names an input, by its number among the sources, for error messages.
         has_private: whether there are private arrays.
@@ -166,7 +167,7 @@ class Memories:
         self.has_private = self.met_numbers = self.meets = False
         self.writes_sources = True
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
-        self.changed: list[tuple[Any, np.ndarray]] = []
+        self.changed = Spans()
         self.read: dict[int, np.ndarray] = {}
         self.begun: list[BegunWrite] | None = None
         self.ndarrays: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -219,14 +220,13 @@ class Memories:
         Raises:
             WriteError: if it shows elements of an array that was written in a way that no slices and axes do.
         """
-        for root, memory in self.changed:
-            if may_share_memory(memory, data):
-                found = part(root, memory, data)
-                if found is not None:
-                    return found
-                if id(memory) not in self.ndarrays:
-                    check_same(memory, data, _READ.format(name), name)
-                self.meets = True
+        for root, memory in self.changed.near(data):
+            found = part(root, memory, data)
+            if found is not None:
+                return found
+            if id(memory) not in self.ndarrays:
+                check_same(memory, data, _READ.format(name), name)
+            self.meets = True
         return None
 
     def change(self, root: Any, name: str) -> None:
@@ -243,7 +243,7 @@ class Memories:
             other = root_of(view)
             if other is not root and other._value is None and not is_private(other):
                 self._follow(other, root, name)
-        self.changed.append((root, data))
+        self.changed.add(data, (root, data))
 
     def _follow(self, other: Any, root: Any, name: str) -> None:
         """Let an array that shares the memory of a written one, and has views, show what is written."""
@@ -309,7 +309,7 @@ class Memories:
         for view in held:
             view._view = None
         self.place = _place  # which may hold the arguments
-        self.sources, self.changed, self.read = [], [], {}
+        self.sources, self.changed, self.read = [], Spans(), {}
         self.watched, self.stands_for = {}, {}
 
 

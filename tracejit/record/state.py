@@ -14,7 +14,7 @@ an array that was read, moves on by the numbers that the trace draws.
 This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, MappingProxyType
 from typing import Any
@@ -50,7 +50,7 @@ class Exchange(NamedTuple):
     of_arrays    whether ndarrays are exchanged at all
     """
 
-    places: Container[CapturedPlace] = frozenset()
+    places: Collection[CapturedPlace] = frozenset()
     tried: frozenset[CapturedPlace] = frozenset()
     of_arrays: bool = True
 

@@ -101,7 +101,8 @@ def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
 
 def _is_written(array: np.ndarray, current: Any) -> bool:
     """Return whether the recording writes elements of an ndarray."""
-    return any(np.may_share_memory(array, memory) for memory, _ in current.memories.ndarrays.values())
+    memories = current.memories
+    return any(id(memory) in memories.ndarrays for _, memory in memories.changed.near(array))
 
 
 def _is_assigned_again(array: np.ndarray, frame: types.FrameType, current: Any) -> bool:

@@ -338,8 +338,8 @@ def _show(change: Change, root: Any, current: Any) -> None:
     current.memories.ndarrays.setdefault(id(data), (data, data.copy()))
     np.copyto(data, root._data)
     current.state.writes(data)
-    for other, memory in current.memories.changed:
-        if other is not root and isinstance(memory, np.ndarray) and np.may_share_memory(memory, data):
+    for other, memory in current.memories.changed.near(data):
+        if other is not root:
             _take_over(current, other, memory)
     name = current.through.get(id(data))
     if name is not None:
@@ -359,9 +359,8 @@ def watch(array: Any, current: Any) -> None:
 def _refresh(current: Any, data: Any) -> None:
     """Take over what plain NumPy has written into memory that the recording writes and `data` shows a part of."""
     memories = current.memories
-    for memory, _ in memories.ndarrays.values():
-        root = next(root for root, changed in memories.changed if changed is memory)
-        if may_share_memory(memory, data) and not _are_equal(memory, root._data):
+    for root, memory in memories.changed.near(data):
+        if id(memory) in memories.ndarrays and not _are_equal(memory, root._data):
             _take_over(current, root, memory)
 
 
