@@ -206,7 +206,7 @@ def _places(objects: Iterable[Observed]) -> Iterator[tuple[Any, Any, Any, Any]]:
     for observed in objects:
         owner = observed.value
         for slot in [*observed.slots.values()]:
-            if _is_exchangeable(observed, type(slot)):
+            if _is_exchangeable(observed, type(slot)) and not _is_gone(owner, slot):
                 yield _holder_of(owner, slot), type(slot), slot.name, slot.value
         for key, part in items(observed):
             if type(owner) in MAPPINGS or key < len(owner):
@@ -220,6 +220,11 @@ def _holder_of(owner: Any, slot: Slot) -> Any:
         classes = kind.__mro__ if is_user_class(kind) else ()
         return next((base for base in classes if slot.name in vars(base)), owner)
     return owner
+
+
+def _is_gone(owner: Any, slot: Slot) -> bool:
+    """Return whether a list has become too short for a slot of it."""
+    return type(owner) is list and type(slot.name) is int and not -len(owner) <= slot.name < len(owner)
 
 
 def _is_exchangeable(observed: Observed, kind: Any) -> bool:

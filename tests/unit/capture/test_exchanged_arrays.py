@@ -160,6 +160,7 @@ KEEPING = {
     "a name of its own": "s.kept = dict(enumerate(s.ps))\nfor p in s.ps:\n    p *= x\nreturn s.kept[0].sum()",
     "exchanged": "s.u, s.w = s.w, s.u\ns.u += x\nreturn s.w.sum() - s.u[0]",
     "a view, exchanged": "s.view, s.w = s.w, s.view\ns.big[1:4] += x\nreturn s.w.sum()",
+    "a list that shrinks": "s.u += s.ps[-1]\nif len(s.ps) > 1:\n    s.ps.pop()\ntaken(s.u, x)\nreturn s.u.sum()",
     "put": "s.w.put([0, 1], x[2])\nreturn s.w.sum()",
     "flat": "s.w.flat[1] = x[1]\ns.u.flat[:] = x\nreturn s.w.sum() + s.u.sum()",
     "parts of a vector": "s.matrix -= np.outer(x[:2], x)\ns.big[6:] *= 0.5\nreturn s.big.sum()",
@@ -174,12 +175,22 @@ def test_what_an_array_cannot_stand_for_is_left(text: str) -> None:
     def take(part: Any) -> float:
         return float(np.frombuffer(memoryview(part)).sum())
 
+    def taken(part: Any, x: Any) -> None:
+        part *= x
+
     def made(accelerated: Callable[[Any], Any]) -> tuple[Any, Any]:
         s = SimpleNamespace(
             ps=[np.ones(3), np.arange(3.0)], u=np.zeros(3), w=np.ones(3), log=[], big=np.ones(9)
         )
         s.view, s.matrix = s.big[1:4], s.big[:6].reshape(2, 3)
-        names = {"np": np, "s": s, "take": take, "deque": collections.deque, "Hashable": Hashable}
+        names = {
+            "np": np,
+            "s": s,
+            "take": take,
+            "taken": taken,
+            "deque": collections.deque,
+            "Hashable": Hashable,
+        }
         exec("def step(x):\n    " + text.replace("\n", "\n    "), names)
         return accelerated(names["step"]), s
 
