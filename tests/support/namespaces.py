@@ -23,7 +23,7 @@ def follow(function, *changes, args=(X,), traces=None):
     plain = accelerated.function
     for change in (lambda: None, *changes):
         change()
-        for _ in range(4):
+        for _ in range(6):  # what varies takes two recordings more
             before = accelerated.stats.hits
             result = values(accelerated(*args))
             expected = values(dlfeval(plain, *args))

@@ -8,7 +8,7 @@ from typing import Any
 from tracejit.accelerate.aim import Aim
 from tracejit.call.dynamic import DynamicNumbers
 from tracejit.call.signature import Call, Key, object_of
-from tracejit.record.state import CapturedPlace, Exchange
+from tracejit.record.state import NO_EXCHANGE, CapturedPlace, Exchange
 from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
@@ -36,6 +36,7 @@ class TraceCache:
         numbers: which number arguments vary.
         varying: the places of captured numbers that vary.
         tried: the places of ndarrays that vary and that are looked at in one recording before they are inputs.
+        keeps_all: whether captured numbers and ndarrays are never exchanged.
         takes_arrays: whether captured ndarrays are exchanged; False once the function took ndarrays only.
         takes_numbers: whether these are inputs of traces; False once the function has kept one, in a table of its own.
         calls, misses: numbers of calls since the cache was cleared.
@@ -46,8 +47,8 @@ class TraceCache:
     """
 
     __slots__ = (
-        "_evicted", "aim", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers",
-        "paths", "takes_arrays", "takes_numbers", "tried", "variants", "varying",
+        "_evicted", "aim", "calls", "cleared", "history", "keeps_all", "last_miss", "last_trace", "lock", "misses",
+        "numbers", "paths", "takes_arrays", "takes_numbers", "tried", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class TraceCache:
         self.numbers = DynamicNumbers()
         self.varying: set[CapturedPlace] = set()
         self.tried: frozenset[CapturedPlace] = frozenset()
+        self.keeps_all = False
         self.takes_numbers = self.takes_arrays = True
         self.calls = self.misses = 0
         self.last_trace: Trace | None = None
@@ -125,7 +127,7 @@ class TraceCache:
 
     def vary(self, places: Sequence[CapturedPlace]) -> None:
         """Take captured numbers and ndarrays as inputs from now on."""
-        if not self.takes_numbers:
+        if not self.takes_numbers or self.keeps_all:
             return
         self.tried |= {place for place in places if place.is_of_array}
         self.varying.update(place for place in places if not place.is_of_array)
@@ -147,7 +149,7 @@ class TraceCache:
     @property
     def exchange(self) -> Exchange:
         """The values that stand in places while the function is recorded."""
-        return Exchange(self.varying, self.tried, self.takes_arrays)
+        return NO_EXCHANGE if self.keeps_all else Exchange(self.varying, self.tried, self.takes_arrays)
 
     def keep_arrays(self) -> None:
         """Leave captured ndarrays, and numbers, where they are from now on, because the function takes no others."""

@@ -438,6 +438,16 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     return AcceleratedFunction(function, **options)
 
 
+def with_constants(function: Callable[..., Any]) -> AcceleratedFunction[..., Any]:
+    """Return an accelerated function whose captured numbers and ndarrays that vary are constants of its traces.
+
+    So two functions that call the same code of a user record the same operations of it.
+    """
+    accelerated = dlaccelerate(function)
+    accelerated._cache.keeps_all = True
+    return accelerated  # type: ignore[no-any-return]
+
+
 def clear_cache(accfun: AcceleratedFunction[..., Any]) -> None:
     """Forget all traces and statistics of an accelerated function.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.accelerate.function import dlaccelerate
+from tracejit.accelerate.function import dlaccelerate, with_constants
 from tracejit.array import dlarray
 from tracejit.functions.joining import stack
 from tracejit.functions.labels import stripdims
@@ -63,7 +63,8 @@ class Equation:
             ]
             return after, slopes[-1], error, tuple(parts), saved
 
-        return self._kept((dense, saves, tolerances), step)
+        # The gradients of a step read what it saves, so both must have recorded the same operations.
+        return self._kept((dense, saves, tolerances), step, with_constants if saves else dlaccelerate)
 
     def step_outputs(
         self, t: Any, h: Any, state: State, first: State, theta: State
@@ -76,9 +77,11 @@ class Equation:
 
         return compute
 
-    def _kept(self, key: Hashable, function: Callable[..., Any]) -> Any:
+    def _kept(
+        self, key: Hashable, function: Callable[..., Any], accelerate: Callable[..., Any] = dlaccelerate
+    ) -> Any:
         if key not in self._functions:
-            self._functions[key] = dlaccelerate(function)
+            self._functions[key] = accelerate(function)
         return self._functions[key]
 
 

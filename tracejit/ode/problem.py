@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.accelerate.function import dlaccelerate
+from tracejit.accelerate.function import dlaccelerate, with_constants
 from tracejit.array import as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.elementwise import stop_gradient
@@ -133,7 +133,7 @@ class Problem:
                 _sums(found[2 * count :], by_theta),
             )
 
-        return dlaccelerate(gradients)
+        return with_constants(gradients)
 
     def adjoint_slope(self, t: Any, state: State, theta: State) -> State:
         """Return the derivatives of a state, of the cotangents by it, and of the gradients by the parameters."""
