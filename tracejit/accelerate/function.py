@@ -445,7 +445,7 @@ def with_constants(function: Callable[..., Any]) -> AcceleratedFunction[..., Any
     """
     accelerated = dlaccelerate(function)
     accelerated._cache.keeps_all = True
-    return accelerated  # type: ignore[no-any-return]
+    return accelerated
 
 
 def clear_cache(accfun: AcceleratedFunction[..., Any]) -> None:
