@@ -12,6 +12,7 @@ from benchmarks.internals import Rows, fastest
 from benchmarks.report import environment, table
 from tracejit.capture.state import CapturedState
 from tracejit.record.recorder import Recorder
+from tracejit.record.state import NO_EXCHANGE
 
 SIZE = 8
 
@@ -80,7 +81,7 @@ def recordings(ops: int = 100, repeats: int = 20) -> Rows:
     for name in ("not watched", "watched"):
 
         def run(is_watched: bool = name == "watched") -> None:
-            state = {"state": CapturedState(chained)} if is_watched else {}
+            state = {"state": CapturedState(chained, (), str, False, NO_EXCHANGE)} if is_watched else {}
             with Recorder("chained", accelerating=True, **state) as recorder:
                 chained(recorder.input(x))
 
