@@ -674,6 +674,10 @@ def generator() -> Any:
     return lambda x: x + tj.rand(3, generator=own)
 
 
+class Known:
+    """An object that is equal to itself only."""
+
+
 class Plain:
     def __hash__(self) -> int:
         return 1
@@ -694,6 +698,7 @@ REFUSED = [
                                  "function does not have"),
     (lambda x, f: f(x), (np.ones(3), tj.exp), "f is a builtins.function, which cannot be written to a file"),
     (lambda x, f: x, (np.ones(3), Plain()), f"f is a {__name__}.Plain, which cannot be written to a file"),
+    (lambda x, f: x, (np.ones(3), Known()), f"f is a {__name__}.Known, which cannot be written to a file"),
     (lambda x: (x, tj.exp), (np.ones(3),), r"result\[1\] is a builtins.function, which cannot be written"),
     (lambda x: (local_class()(x),)[0], (np.ones(3),), "the result holds a local_class.<locals>.Local, a class that "
                                                 "is defined in a"),
