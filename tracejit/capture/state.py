@@ -355,6 +355,7 @@ class CapturedState(State):
 
     def _stop(self) -> Snapshot | None:
         self.ran()
+        self._observed = Spans()  # references to arrays count from now on
         snapshot, self._snapshot = self._snapshot, None
         return snapshot
 
@@ -365,7 +366,6 @@ class CapturedState(State):
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._given = []
         self._writes = TraceWrites()
-        self._observed = Spans()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
