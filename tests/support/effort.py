@@ -123,7 +123,7 @@ def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def few(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
-    """Return the first case of one test of the file, of one of many others, and of those of which all are wanted.
+    """Return the first cases of some tests of a file: of the first one, of one of many others, of all that are wanted.
 
     Among these are tests of files that lie beside the code, such as golden files.
     """

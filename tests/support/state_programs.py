@@ -14,6 +14,15 @@ import numpy as np
 
 import tracejit as tj
 
+_DIFFUSED = """
+s.un[1:-1, 1:-1] = (
+    s.u[1:-1, 1:-1]
+    + 0.1
+    * (s.u[2:, 1:-1] + s.u[:-2, 1:-1] + s.u[1:-1, 2:] + s.u[1:-1, :-2] - 4 * s.u[1:-1, 1:-1])
+    + x[0]
+)
+"""
+
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "zip": (
         """
@@ -315,13 +324,8 @@ return s.M2 / max(s.n - 1, 1)
 s.u = np.zeros((6, 6))
 s.un = np.zeros((6, 6))
 """,
-        """
-s.un[1:-1, 1:-1] = (
-    s.u[1:-1, 1:-1]
-    + 0.1
-    * (s.u[2:, 1:-1] + s.u[:-2, 1:-1] + s.u[1:-1, 2:] + s.u[1:-1, :-2] - 4 * s.u[1:-1, 1:-1])
-    + x[0]
-)
+        _DIFFUSED
+        + """
 s.u[:] = s.un
 return s.u.sum()
 """,
@@ -331,13 +335,8 @@ return s.u.sum()
 s.u = np.zeros((6, 6))
 s.un = np.zeros((6, 6))
 """,
-        """
-s.un[1:-1, 1:-1] = (
-    s.u[1:-1, 1:-1]
-    + 0.1
-    * (s.u[2:, 1:-1] + s.u[:-2, 1:-1] + s.u[1:-1, 2:] + s.u[1:-1, :-2] - 4 * s.u[1:-1, 1:-1])
-    + x[0]
-)
+        _DIFFUSED
+        + """
 s.u, s.un = s.un, s.u
 return s.u.sum()
 """,

@@ -359,10 +359,10 @@ def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audi
     return "audit" if audit else "guard" if failed else "unconfirmed"
 
 
-def _recorded(record: Callable[[Exchange], Recording], cache: TraceCache) -> Recording:
+def _recorded(run: Callable[[Exchange], Recording], cache: TraceCache) -> Recording:
     """Record a call, or if it cannot be recorded so, with all places as they are."""
     try:
-        return record(cache.exchange)
+        return run(cache.exchange)
     except NotTakenError as error:
         before, is_undone, raised = error.before, error.is_undone, error.__cause__
     if not is_undone:
@@ -371,7 +371,7 @@ def _recorded(record: Callable[[Exchange], Recording], cache: TraceCache) -> Rec
         assert raised is not None
         raise raised
     try:
-        recording = record(NO_EXCHANGE)
+        recording = run(NO_EXCHANGE)
     except BaseException:
         for array, elements in before:  # NumPy has written them at once
             np.copyto(array, elements)

@@ -81,7 +81,7 @@ from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
-from tracejit.util.distinct import Detail, Same, keys_of
+from tracejit.util.distinct import keys_of
 from tracejit.util.named_tuples import NamedTuple
 
 MISS = object()
@@ -411,8 +411,7 @@ class PathGenerator:
                 raise UncheckableError
         elif kind not in (int, bool, str, bytes) and kind not in NUMPY_NUMBERS:
             # By identity: an equal value that is a different object goes the general way.
-            value = value.value if type(value) in (Detail, Same) else value
-            self.miss_if(f"{source} is not {self.constant(value)}")
+            self.miss_if(f"{source} is not {self.constant(part.given)}")
             return False
         self.miss_if(f"type({source}) is not {self.number_kind(kind)} or {source} != {self.constant(value)}")
         return False

@@ -62,6 +62,11 @@ class ValuePart(NamedTuple):
     kind: type
     value: Any
 
+    @property
+    def given(self) -> Any:
+        """The value as it was passed; of an inexact number what stands for it in keys."""
+        return self.value.value if type(self.value) in (Detail, Same) else self.value
+
     def __str__(self) -> str:
         if type(self.value) is Detail:
             return " ".join(shown(self.value.value).split())

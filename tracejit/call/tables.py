@@ -44,7 +44,6 @@ from tracejit.kernels.executor.state import (
     PUT_TUPLE,
     PUT_WORDS,
 )
-from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -199,8 +198,7 @@ class _PatternWriter(_TableWriter):
         elif isinstance(part, NumberPart):
             self.number(part.kind, at)
         else:
-            value = part.value.value if type(part.value) in (Detail, Same) else part.value
-            self.value(part.kind, value, at)
+            self.value(part.kind, part.given, at)
 
     def number(self, kind: type, at: int) -> None:
         self.numbers.append(self.inputs)

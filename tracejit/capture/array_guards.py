@@ -4,6 +4,7 @@
 import gc
 import weakref
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture.arrays import Inputs, SeenArray
-from tracejit.capture.captured_places import places_of
+from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.guards import CONTENTS_OF, UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
 from tracejit.ir import Where
 from tracejit.record import recorder
+from tracejit.record.state import CapturedPlace
 from tracejit.util.devices import address
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
@@ -110,6 +112,11 @@ class ArrayGuards:
         self.compared: tuple[str, int, Where] | None = None
         self.inputs = Inputs(seen, taken)
 
+    @cached_property
+    def _places(self) -> dict[int, list[CapturedPlace]]:
+        """The places that hold ndarrays, by the ids of these, as long as all that was observed is there."""
+        return places_of_arrays(self._snapshot)
+
     def array(self, site: Site, observed: ObservedArray) -> None:
         value, array, name, variable = observed.value, data_of(observed.value), site.name, site.variable
         is_dlarray = type(value) is dlarray
@@ -196,7 +203,7 @@ class ArrayGuards:
             else:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
-                at = places_of(self._snapshot, observed.value)
+                at = self._places.get(id(observed.value), ())
                 self._guards.add(contents, "as it was", condition, is_told=True, places=at)
         is_loose = (
             observed.is_loose
@@ -297,6 +304,7 @@ class ArrayGuards:
         """Compare the contents of loose arrays (Note [loose arrays])."""
         if not self._loose:
             return
+        places = places_of_arrays(self._snapshot)  # of what was reached
         branches = self._snapshot.branches_on_untracked
         has_constants = not all(entry.is_input for entry in self._seen) or self._has_computed()
         is_read = has_constants or branches or self._snapshot.extracts_untracked
@@ -310,8 +318,8 @@ class ArrayGuards:
                 self._guards.refuse(name, where)
                 continue
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)
-            places = places_of(self._snapshot, array)
-            self._guards.add_content(site, ContentGuard(array, branches, is_written), places)
+            at = places.get(id(array), ())
+            self._guards.add_content(site, ContentGuard(array, branches, is_written), at)
             if array.nbytes >= _MANY_BYTES:
                 self.compared = (name, array.nbytes >> 20, where)
 

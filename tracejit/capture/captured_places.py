@@ -27,11 +27,6 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
     return None if owner is None else CapturedPlace(owner, type(slot), slot.name, not is_number)
 
 
-def places_of(snapshot: Snapshot, array: np.ndarray) -> list[CapturedPlace]:
-    """Return the places that hold an ndarray."""
-    return places_of_arrays(snapshot).get(id(array), [])
-
-
 def places_of_arrays(snapshot: Snapshot) -> dict[int, list[CapturedPlace]]:
     """Return the places that hold ndarrays, by the ids of these."""
     found: dict[int, list[CapturedPlace]] = {}

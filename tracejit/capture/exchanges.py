@@ -25,7 +25,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.capture.captured_places import items, note_again, places_of, places_of_arrays
+from tracejit.capture.captured_places import items, note_again, places_of_arrays
 from tracejit.capture.changes import look, put
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
@@ -147,9 +147,14 @@ class Exchanges:
         """Note a call before it happens, which may hand on an ndarray that is to be exchanged."""
         if self._tried and arguments is not None and takes_dlarrays(function, arguments):
             return
-        for array in self._tried:
-            if arguments is None or any(np.may_share_memory(array, part) for part in arrays_in(arguments)):
-                self.given.update(places_of(self._snapshot, array))
+        parts = None if arguments is None else arrays_in(arguments)
+        given = [
+            array
+            for array in self._tried
+            if parts is None or any(np.may_share_memory(array, part) for part in parts)
+        ]
+        places = places_of_arrays(self._snapshot) if given else {}
+        self.given.update(place for array in given for place in places.get(id(array), ()))
 
     def _exchange(self) -> None:
         """Put the arrays in all places of their ndarrays, unless these are somewhere else, too."""
@@ -228,7 +233,7 @@ def _is_gone(owner: Any, slot: Slot) -> bool:
 
 
 def _is_exchangeable(observed: Observed, kind: Any) -> bool:
-    """Return whether the slots of a kind can hold something else; those of a tuple cannot, but it can be replaced."""
+    """Return whether something else can be put into the slots of a kind, which is not so for those of a tuple."""
     return not isinstance(observed.value, tuple) and (
         kind in _KINDS or (kind is ItemSlot and type(observed.value) in _WITH_ITEMS)
     )

@@ -175,7 +175,7 @@ class GuardList:
         contents: the guards of loose arrays, by their numbers.
         names: what the tests refer to.
         changed: what the function read and changed itself.
-        changed_places: the places of the numbers and ndarrays among that whose slots have something else.
+        changed_places: the places where the function put another number or ndarray.
         changed_arrays: the ndarrays among that which have other elements.
         unguarded: what cannot be compared, in words, and where it is read.
     """

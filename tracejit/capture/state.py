@@ -19,7 +19,7 @@ from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
 from tracejit.capture.arrays import SeenArray, owner_of
 from tracejit.capture.captured_numbers import CapturedNumbers
-from tracejit.capture.captured_places import places_of
+from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
@@ -298,7 +298,8 @@ class CapturedState(State):
         self.drew = snapshot.generators.drawn_from()
         self.compared = arrays.compared
         self.changed, self.unguarded, self._guards = guards.changed, guards.unguarded, guards.guards
-        changed = [place for array in guards.changed_arrays for place in places_of(snapshot, array)]
+        places = places_of_arrays(snapshot) if guards.changed_arrays else {}
+        changed = [place for array in guards.changed_arrays for place in places.get(id(array), ())]
         self.changed_places = (*guards.changed_places, *changed)
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents

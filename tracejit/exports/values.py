@@ -17,7 +17,7 @@ from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
 from tracejit.exports.program_json import MOST_BYTES, aval_of, whole
 from tracejit.tree import LEAF, Structure
-from tracejit.util.distinct import Detail, Same, keys_of
+from tracejit.util.distinct import keys_of
 from tracejit.util.text import shown
 
 _CONTAINERS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
@@ -262,7 +262,7 @@ def encode_part(part: Any) -> list[Any]:
         return ["number", _kind_name(part.kind)]
     if issubclass(part.kind, (float, complex, np.inexact)) and type(part.value) is tuple:
         return ["inexact", _kind_name(part.kind), part.value[0]]
-    return ["value", encode_atom(part.value.value if type(part.value) in (Detail, Same) else part.value)]
+    return ["value", encode_atom(part.given)]
 
 
 def decode_part(data: Any) -> Any:

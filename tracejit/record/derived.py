@@ -101,7 +101,7 @@ def stands_for_ndarray(array: Any) -> bool:
 def _sources_of(owner: Any, value: Value) -> frozenset[int]:
     """Return the number arguments that a value is computed from; none if other arguments or dlarrays contribute too."""
     inputs = _inputs_of(value)
-    if not all(other in owner.sources or _ndarray_of(owner, other) is not None for other in inputs):
+    if not _are_of_numpy(owner, inputs):
         return frozenset()
     return frozenset().union(*[owner.sources[other] for other in inputs if other in owner.sources])
 
@@ -194,9 +194,12 @@ def is_of_numpy(array: Any) -> bool:
         return False
     owner = array._value.owner
     value = array._value.data.whole._value if type(array._value) is SelectionValue else array._value
-    return not owner.accelerating or all(
-        other in owner.sources or _ndarray_of(owner, other) is not None for other in _inputs_of(value)
-    )
+    return not owner.accelerating or _are_of_numpy(owner, _inputs_of(value))
+
+
+def _are_of_numpy(owner: Any, inputs: list[Value]) -> bool:
+    """Return whether inputs stand for numbers that vary and captured ndarrays alone."""
+    return all(value in owner.sources or _ndarray_of(owner, value) is not None for value in inputs)
 
 
 def _is_of_ndarrays(array: Any) -> bool:

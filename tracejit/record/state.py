@@ -190,10 +190,6 @@ class State:
     def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
         """Note a call of the user's code before it happens; `arguments` is None where nobody knows them."""
 
-    def is_of_exchange(self, error: Exception) -> bool:
-        """Return whether a function may have raised an error because of what places hold while it is recorded."""
-        return False
-
     def abandon(self) -> None:
         """End a recording whose function raised an error."""
 

@@ -242,7 +242,7 @@ class Outcome(NamedTuple):
     refusal     why the key is not accelerated from now on, or None
     difference  what differs from the trace that was replaced, or None
     varying     the places of captured numbers and ndarrays that are inputs from now on
-    keeps_arrays  whether ndarrays stay where they are from now on, because a recording without them was refused
+    keeps_arrays  whether ndarrays stay where they are from now on, because a recording that exchanged some was refused
     """
 
     kind: str
