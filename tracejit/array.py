@@ -7,6 +7,7 @@ functions/numpy_api/methods.py. They are declared below for type checkers. Long 
 """
 
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -15,7 +16,7 @@ import numpy as np
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.ir import Value
-from tracejit.record import ndarrays, recorder, views
+from tracejit.record import conversions, ndarrays, recorder, views
 from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
@@ -373,9 +374,13 @@ class dlarray:
             if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
                 _refuse_conversion(self, "an element of an ndarray")
             note(self)
-        return float(self._single("float()"))
+        number = conversions.shown(self, float, sys._getframe(1))
+        return float(self._single("float()")) if number is None else number
 
     def __int__(self) -> int:
+        number: int | None = conversions.shown(self, int, sys._getframe(1))
+        if number is not None:
+            return number
         return int(self._single("int()", Decides.WHOLE if self._data.dtype.kind == "f" else Decides.VALUE))
 
     def __index__(self) -> int:
@@ -410,11 +415,13 @@ class dlarray:
                     f"item: {brief(places)} is no place of x ({recorder.describe(self)}); give an element's number "
                     "in C order, or one index for each axis."
                 ) from None
-        return self._single("item()").item()
+        number = conversions.element(self)
+        return self._single("item()").item() if number is None else number
 
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""
-        return recorder.need_value(self, "tolist()").tolist()
+        listed = conversions.elements(self)
+        return recorder.need_value(self, "tolist()").tolist() if listed is None else listed
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         memory = ndarrays.memory_of(self)

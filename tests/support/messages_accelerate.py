@@ -94,7 +94,7 @@ def constant_that_changes(**options: Any) -> None:
 
 def number_that_is_needed() -> None:
     """Call a function with numbers that it needs themselves."""
-    function = tj.dlaccelerate(lambda x, n: x * float(n))
+    function = tj.dlaccelerate(lambda x, n: x * complex(n).real)
     for n in range(100):
         function(V, 1.0 + n / 10)
 
@@ -206,7 +206,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         number_that_is_needed,
         RetraceWarning,
-        "number_that_is_needed.<locals>.<lambda> is recorded again for each value of n, because float() "
+        "number_that_is_needed.<locals>.<lambda> is recorded again for each value of n, because complex() "
         "at <place> needs it as a Python number. Pass it as a dlarray, or use operators and "
         "functions of math, NumPy or tracejit, which take it as it is. If a trace for each value is intended, raise "
         "max_variants.",

@@ -175,10 +175,10 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "outlives the call at <place>. Return it, and keep it outside.",
     ),
     (
-        lambda: refused(lambda x: x * float(x.sum())),
+        lambda: refused(lambda x: x * complex(x.sum()).real),
         NotAcceleratedWarning,
-        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: float() on a traced array gave a "
-        "different number in each of 9 recordings at <place>. A number taken out of an array is a "
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: complex() on a traced array gave a "
+        "different number in each of 9 recordings at <place>. The number that it takes is a "
         "constant of the trace. Keep it an array (the functions of tracejit, NumPy and math, "
         "stop_gradient instead of extractdata), or return it and read it outside; or raise max_variants.",
     ),

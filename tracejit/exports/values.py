@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.aval import NUMBERS, NUMPY_NUMBERS, SUPPORTED_DTYPES, check_format
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, NUMPY_SCALARS, SUPPORTED_DTYPES, check_format
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
@@ -29,6 +29,7 @@ _NUMPY: dict[str, type] = {
     f"numpy.{kind.__name__}": kind
     for kind in (*[dtype.type for dtype in SUPPORTED_DTYPES], np.float16, np.complex64, np.complex128)
 }
+_OF_RESULTS = NUMBERS | NUMPY_SCALARS | {complex}
 _NO_DEFAULT = inspect.Parameter.empty
 
 
@@ -54,9 +55,9 @@ def _kind_of(name: Any) -> type:
     return kind
 
 
-def _number_kind(name: Any) -> type:
+def _number_kind(name: Any, kinds: frozenset[type] = NUMBERS) -> type:
     kind = _kind_of(name)
-    if kind not in NUMBERS:
+    if kind not in kinds:
         raise ValueError(f"the kind of a number is {name!r:.40}")
     return kind
 
@@ -384,7 +385,7 @@ def decode_results(
             leaves.append(ArrayLeaf(_format(format)))
         elif kind == "number":
             name, format = rest
-            leaves.append(NumberLeaf(_number_kind(name), _format(format)))
+            leaves.append(NumberLeaf(_number_kind(name, _OF_RESULTS), _format(format)))
         elif kind == "ndarray":
             (name,) = rest
             leaves.append(arrays[name])

@@ -11,6 +11,7 @@ different way. That costs some bytes for each number that outlives its recording
 """
 
 import ctypes
+import gc
 import sys
 from functools import cache
 from typing import Any
@@ -45,3 +46,30 @@ def become(thing: Any, number: Any, slots: tuple[str, ...]) -> None:
         object.__delattr__(thing, slot)
     # All of it at once: no thread sees a part of it.
     ctypes.memmove(id(thing) + _REFERENCES_BYTES, id(number) + _REFERENCES_BYTES, size - _REFERENCES_BYTES)
+
+
+def shape_of(thing: Any, number: Any) -> bytes | None:
+    """Return the part of an object that take_shape() replaces; None where that cannot be.
+
+    Args:
+        thing: the object, an instance of a class with slots only.
+        number: an object that holds no references.
+    """
+    size = sys.getsizeof(number)
+    if not is_possible() or size > type(thing).__basicsize__:
+        return None
+    return ctypes.string_at(id(thing) + _REFERENCES_BYTES, size - _REFERENCES_BYTES)
+
+
+def take_shape(thing: Any, number: Any) -> None:
+    """Have an object be a number until restore() gets what shape_of() returned; somebody must refer to it till then."""
+    ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
+    size = sys.getsizeof(number) - _REFERENCES_BYTES
+    ctypes.memmove(id(thing) + _REFERENCES_BYTES, id(number) + _REFERENCES_BYTES, size)
+
+
+def restore(thing: Any, shape: bytes) -> None:
+    """Have an object be again what it was before take_shape()."""
+    if not gc.is_tracked(thing):  # which no number is
+        ctypes.memmove(id(thing) + _REFERENCES_BYTES, shape, len(shape))
+        ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))

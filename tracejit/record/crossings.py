@@ -32,8 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.record import monitor, recorder, stack
+from tracejit.record import conversions, monitor, recorder, stack
 from tracejit.util.frames import PACKAGE
+from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 10_000  # that are searched for numbers at a call
 _WITH_LARGE_OBJECTS = frozenset({
@@ -143,7 +144,9 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
         module = getattr(function, "__module__", None)
         by = name if module in (None, "builtins") else f"{module}.{name}"
         numbers = _reached(owner, [function, *arguments])
-    except Exception:  # objects may be odd in any way; the user's code goes on
+    except Exception as error:  # objects may be odd in any way; the user's code goes on
+        if is_of_handler(error):
+            raise
         name, by, numbers = "a call", "a call", list(owner.varying)
     for number in numbers:
         if recorder.is_number(number):  # not yet with another one
@@ -216,6 +219,7 @@ class Calls:
 
     def __exit__(self, *exc: object) -> None:
         self.owner.calls = recorder.NO_CALLS
+        conversions.end(self.owner)
         self._around = None
         if self._watch is not None:
             self._watch.__exit__()
@@ -226,10 +230,18 @@ class Calls:
             if sys.version_info < (3, 12):
                 self._watch = _Steps(self.owner)
             else:
-                self._watch = monitor.CallWatch(functools.partial(_called, self.owner))
+                self._watch = monitor.CallWatch(
+                    functools.partial(_called, self.owner),
+                    functools.partial(conversions.give_back, self.owner),
+                )
             self._watch.__enter__()
         if self._watch is not None:
             self._watch.join(sys._getframe(1), self._around)
+
+    def follows(self, frame: types.FrameType) -> bool:
+        """Return whether the next instruction of a frame of the user's code is seen."""
+        self.begin()
+        return self._watch is not None and not _is_not_of_user(frame) and self._watch.follow(frame)
 
 
 class _Steps:
@@ -281,8 +293,14 @@ class _Steps:
                     frame.f_trace = step
             frame = frame.f_back
 
+    def follow(self, frame: types.FrameType) -> bool:
+        """Return whether the next instruction of a running frame is seen."""
+        return sys.gettrace() == self.called and frame.f_trace == self.step and frame.f_trace_opcodes
+
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Look at the next instruction of a frame."""
+        if self.owner.lent is not None and event == "opcode":
+            conversions.give_back(self.owner, frame)
         code = frame.f_code
         if code is not self._code:  # which takes longer to look up than the rest
             self._code, self._instructions = code, stack.code_of(code)

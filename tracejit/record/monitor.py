@@ -28,6 +28,7 @@ from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
 Called = Callable[[types.FrameType, int, Any], None]
+Reached = Callable[[types.FrameType], None]
 Used = Callable[[Any], None]
 
 
@@ -65,6 +66,7 @@ class _Watching(threading.local):
     started: Started | None = None
     used: Used | None = None
     called: Called | None = None
+    reached: Reached | None = None
     import_around: types.FrameType | None = None  # the import that runs the block itself
     has_imported = False  # whether an import ran, or still runs, in the block
     effects: SideEffects | None = None
@@ -131,13 +133,13 @@ def watched(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
-    kept = current.started, current.used, current.called, current.effects
-    current.started = current.used = current.called = current.effects = None
+    kept = current.started, current.used, current.called, current.reached, current.effects
+    current.started = current.used = current.called = current.reached = current.effects = None
     try:
         with paused():
             yield
     finally:
-        current.started, current.used, current.called, current.effects = kept
+        current.started, current.used, current.called, current.reached, current.effects = kept
 
 
 def note_used(value: Any) -> None:
@@ -330,19 +332,21 @@ def _acted(frame: types.FrameType) -> None:
 class CallWatch:
     """A block in which `called` is called before each call that the user's code makes in this thread (Python 3.12).
 
-    It gets the frame, the place of the instruction, and what is called; of a call with a star, None.
+    It gets the frame, the place of the instruction, and what is called; of a call with a star, None. `reached` is
+    called with the frame before each instruction of code that follow() was told of, and of code with such calls.
     """
 
-    def __init__(self, called: Called) -> None:
+    def __init__(self, called: Called, reached: Reached) -> None:
         self._called = called
-        self._outer: tuple[Called | None] | None = None
+        self._reached = reached
+        self._outer: tuple[Called | None, Reached | None] | None = None
 
     def __enter__(self) -> "CallWatch":
-        self._outer = (current.called,)
+        self._outer = (current.called, current.reached)
         try:
             if _monitor.claim():
                 _monitor.watch(self)
-                current.called = self._called
+                current.called, current.reached = self._called, self._reached
         except BaseException:
             self.__exit__()
             raise
@@ -355,10 +359,17 @@ class CallWatch:
                 _monitor.step(frame.f_code)
             frame = frame.f_back
 
+    def follow(self, frame: types.FrameType) -> bool:
+        """Return whether the next instruction of a frame is reported, now that it has been asked for."""
+        if _monitor.tool is None or current.reached is not self._reached:
+            return False
+        _monitor.step(frame.f_code, needs_star=False)
+        return True
+
     def __exit__(self, *exc: object) -> None:
         if self._outer is None:
             return
-        (current.called,) = self._outer
+        current.called, current.reached = self._outer
         if _monitor.tool is not None:
             _monitor.leave(self)
         self._outer = None
@@ -403,9 +414,9 @@ class _Monitor:
             _start(sys._getframe(1))
         return None
 
-    def step(self, code: types.CodeType) -> None:
-        """Have each instruction of a code reported, if there are calls with stars in it."""
-        if id(code) not in self.stepped and stack.has_star(code):
+    def step(self, code: types.CodeType, needs_star: bool = True) -> None:
+        """Have each instruction of a code reported, if there are calls with stars in it or none are needed."""
+        if id(code) not in self.stepped and (stack.has_star(code) or not needs_star):
             self.stepped[id(code)] = (
                 code  # without the lock: a signal handler may start here while it is held
             )
@@ -421,7 +432,9 @@ class _Monitor:
         return None
 
     def reached(self, code: types.CodeType, offset: int) -> Any:
-        """Report a call with a star (stack.py, Note [the depth of a stack])."""
+        """Report an instruction, and a call with a star (stack.py, Note [the depth of a stack])."""
+        if current.reached is not None:
+            current.reached(sys._getframe(1))
         if current.called is not None and stack.is_star(code, offset):
             current.called(sys._getframe(1), offset, None)
 

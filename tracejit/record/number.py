@@ -27,7 +27,7 @@ import numpy as np
 
 from tracejit.aval import NUMPY_SCALARS
 from tracejit.errors import TraceError
-from tracejit.record import arithmetic, recorder
+from tracejit.record import arithmetic, conversions, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
@@ -132,6 +132,9 @@ class Number:
         return holds(self._array, "bool()")
 
     def __int__(self) -> int:
+        number: int | None = conversions.shown(self, int, sys._getframe(1))
+        if number is not None:
+            return number
         is_special = self._sources is not None and not math.isfinite(self._number)
         if self._kind is int or self.is_complex or is_special:
             return int(self.needed("int()", drops=False))
@@ -143,7 +146,8 @@ class Number:
         return int(self.needed("index", drops=False))
 
     def __float__(self) -> float:
-        return float(self._asked("float()"))
+        number = conversions.shown(self, float, sys._getframe(1))
+        return float(self._asked("float()")) if number is None else number
 
     def __complex__(self) -> complex:
         return complex(self._asked("complex()"))
@@ -171,6 +175,10 @@ class Number:
         return format(self.needed("format()", drops=False), spec)
 
     def __round__(self, *digits: Any) -> Any:
+        if digits in ((), (None,)) and not self.is_complex:
+            number = conversions.whole(self, "rint")
+            if number is not None:
+                return number
         return round(self.needed("round()", drops=False), *digits)
 
     def __trunc__(self) -> int:

@@ -59,6 +59,11 @@ def array_class() -> Any:
     return _array_class
 
 
+def number_class() -> Any:
+    """Return the class of numbers that are inputs of a trace."""
+    return _number_class
+
+
 def is_number(x: object) -> bool:
     """Return whether `x` stands for a Python number that is an input of a trace."""
     return type(x) is _number_class
@@ -70,6 +75,11 @@ class _NoCalls:
     @staticmethod
     def begin() -> None:
         """Do nothing."""
+
+    @staticmethod
+    def follows(frame: Any) -> bool:
+        """Return False: the next instruction of a frame is not seen."""
+        return False
 
 
 NO_CALLS = _NoCalls()
@@ -95,6 +105,7 @@ class Recorder(RecordingBlock):
         self.needed: dict[int, tuple[str, Where]] = {}
         self.varying: list[Any] = []  # objects that stand for such inputs
         self.calls: Any = NO_CALLS
+        self.lent: Any = None  # the Number that Python takes for a true one (conversions.py)
         self.finite: set[Value] = set()  # that a guard says are finite
         self.has_values = True  # False: those of the arrays mean nothing (sizes_only.py)
         self.plain_numbers: dict[Value, PlainNumber] = {}  # that other libraries asked for (plain_numbers.py)

@@ -23,6 +23,9 @@ from tracejit.util.named_tuples import NamedTuple
 
 CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
 _STAR = dis.opmap["CALL_FUNCTION_EX"]
+_BEFORE = "PRECALL"  # comes before CALL in Python 3.11, and may do all of it
+_TAKING = frozenset(dis.opmap[name] for name in ("FOR_ITER", "LIST_EXTEND", "UNPACK_SEQUENCE"))
+_OF_ONE = 3  # words of the stack that a call with one argument takes
 # The memory of a frame, in Python 3.11 to 3.13.
 _FRAME, _TOP, _VALUES, _WORD_BYTES = 24, 64, 72, 8
 _Word = ctypes.c_ssize_t
@@ -83,16 +86,50 @@ def reported(frame: types.FrameType, at: int, function: Any) -> list[Any] | None
         at: the place of the instruction, in bytes.
         function: what is called; None of a call with a star, which was reported as an instruction.
     """
-    code = frame.f_code
-    call = _calls(code).get(at)
+    call = _calls(frame.f_code).get(at)
     if call is None:
         return None
-    cells = {*code.co_cellvars} - {*code.co_varnames}
-    below = len(code.co_varnames) + len(cells) + len(code.co_freevars) + call.depth - call.taken
-    words = _words(_values(frame) + _WORD_BYTES * below, call.taken)
+    words = _words(_address_of(frame, call.depth - call.taken), call.taken)
     if words[_EMPTY] != 0 if function is None else id(function) not in words[:2]:
         return None
     return [_object(word) for word in words if word]
+
+
+def is_call_of(frame: types.FrameType, function: Any, argument: Any) -> bool:
+    """Return whether the instruction that a frame is at is a call of a function with one argument."""
+    call = _calls(frame.f_code).get(frame.f_lasti)
+    if call is None or call.taken != _OF_ONE:
+        return False
+    words = _words(_address_of(frame, call.depth - call.taken), call.taken)
+    return sorted(words) == sorted([0, id(function), id(argument)])
+
+
+def is_taking_map_of(frame: types.FrameType, function: Any) -> bool:
+    """Return whether the instruction that a frame is at only takes elements of map(function, ...).
+
+    It does in ``a, b = map(float, x)``, in ``for a in map(float, x)``, and in the list and the tuple of such a map.
+    """
+    code, at = frame.f_code, frame.f_lasti
+    call = _calls(code).get(at)
+    if call is None:
+        depth = _depths_of(code).get(at) if code_of(code)[at] in _TAKING else None
+        taken = [] if depth is None else _words(_address_of(frame, depth - 1), 1)
+    else:
+        is_of_one = call.taken == _OF_ONE and not is_star(code, at)
+        taken = _words(_address_of(frame, call.depth - call.taken), call.taken) if is_of_one else []
+        if not {id(list), id(tuple)} & {*taken}:
+            return False
+    for word in taken:
+        if word and _Word.from_address(word + _WORD_BYTES).value == id(map):
+            return bool(_object(word).__reduce__()[1][0] is function)
+    return False
+
+
+def _address_of(frame: types.FrameType, depth: int) -> int:
+    """Return the address of a word of the stack of a frame."""
+    code = frame.f_code
+    cells = {*code.co_cellvars} - {*code.co_varnames}
+    return _values(frame) + _WORD_BYTES * (len(code.co_varnames) + len(cells) + len(code.co_freevars) + depth)
 
 
 def _words(address: int, count: int) -> list[int]:
@@ -126,17 +163,25 @@ class _Call(NamedTuple):
 @functools.lru_cache(maxsize=1024)
 def _calls(code: types.CodeType) -> dict[int, _Call]:
     """Return the calls in a code by their places (Note [the depth of a stack])."""
-    instructions = list(dis.get_instructions(code))
-    depths = _depths(code, instructions)
-    return {
-        instruction.offset: _Call(depths[instruction.offset], _words_of_call(code, instruction.offset))
-        for instruction in instructions
-        if instruction.opcode in CALLS and instruction.offset in depths
-    }
+    depths = _depths_of(code)
+    calls = {}
+    depth = None  # before the PRECALL, whose effect dis does not tell from that of its call
+    for instruction in dis.get_instructions(code):
+        at = instruction.offset
+        if instruction.opname == _BEFORE:
+            depth, before = depths.get(at), at
+        elif instruction.opcode in CALLS and at in depths:
+            if depth is not None:
+                calls[before] = _Call(depth, _words_of_call(code, at))
+            calls[at] = _Call(depths[at] if depth is None else depth, _words_of_call(code, at))
+            depth = None
+    return calls
 
 
-def _depths(code: types.CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:
+@functools.lru_cache(maxsize=1024)
+def _depths_of(code: types.CodeType) -> dict[int, int]:
     """Return the depth of the stack before each instruction that can be reached, by place."""
+    instructions = list(dis.get_instructions(code))
     index = {instruction.offset: i for i, instruction in enumerate(instructions)}
     depths: dict[int, int] = {}
     handlers = dis._parse_exception_table(code)  # type: ignore[attr-defined]

@@ -375,8 +375,6 @@ def _results(
                 leaf = dlarray._wrap(leaf._data, leaf._format, value)
             values.append((value, leaf))
             results.append(ArrayLeaf(leaf._format))
-        elif type(leaf) is Number and leaf.is_complex:
-            results.append(leaf.needed("the result"))
         elif type(leaf) is Number:
             recorders.check_open(leaf._array)
             values.append((recorder.value(leaf._array), leaf._array))

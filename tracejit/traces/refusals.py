@@ -183,7 +183,7 @@ def too_many(
     return Refusal(
         what,
         where,
-        "a number taken out of an array is a constant of the trace. Keep it an array (the functions of tracejit, "
+        "the number that it takes is a constant of the trace. Keep it an array (the functions of tracejit, "
         "NumPy and math, stop_gradient instead of extractdata), or return it and read it outside; or raise "
         "max_variants",
     )

@@ -13,6 +13,7 @@ from tracejit.call.dynamic import VALUES
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.memory import MIXED_WRITES
+from tracejit.record.number import KEPT
 from tracejit.record.recorder import Refusal, at_location
 from tracejit.record.state import CapturedPlace, OwnChange
 from tracejit.traces import refusals
@@ -94,7 +95,9 @@ class Variants:
             is_mixed = recording.refusal.reason == MIXED_WRITES[0]
             if varying is None and is_mixed and recording.state.has_exchanged:
                 return Outcome("unsettled", None, keeps_arrays=True)
-            return varying or self._give_up(recording.refusal)
+            # What keeps a number may do so in some calls only.
+            retry_after = self.calls if recording.refusal.reason == KEPT else NEVER
+            return varying or self._give_up(recording.refusal, retry_after)
         self.audits += audit
         if self.calls != self._recorded_at + 1:  # there were replays since
             self._changes = 0

@@ -334,18 +334,14 @@ class TestAttributes:
 
     def test_contents_that_numpy_computes_with_and_that_change(self, layer):
         layer.w = np.ones(3)
-        accelerated = dlaccelerate(lambda x: x * float(np.linalg.norm(layer.w)), audit=False)
-        with pytest.warns(
-            NotAcceleratedWarning, match=r"float\(\) on a traced array gave a different number"
+        for accelerated in (
+            dlaccelerate(lambda x: x * float(np.linalg.norm(layer.w)), audit=False),
+            dlaccelerate(lambda x: x * np.linalg.norm(layer.w), audit=False),
         ):
-            for n in range(16):
+            for n in range(12):
                 layer.w = np.full(3, float(n))
                 assert accelerated(X).tolist() == (X * np.linalg.norm(layer.w)).tolist()
-        accelerated = dlaccelerate(lambda x: x * np.linalg.norm(layer.w), audit=False)
-        for n in range(12):
-            layer.w = np.full(3, float(n))
-            assert accelerated(X).tolist() == (X * np.linalg.norm(layer.w)).tolist()
-        assert (accelerated.stats.hits, accelerated.stats.uncompiled) == (6, 0)
+            assert (accelerated.stats.hits, accelerated.stats.uncompiled) == (6, 0)
 
     def test_a_counter_that_counts(self, layer):
         def f(x):

@@ -2,6 +2,7 @@
 """Operands that answer an operator themselves, beside NumPy."""
 
 import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +73,10 @@ def _outcomes(operation: Callable[[Any], Any], x: np.ndarray, is_number: bool) -
     outcomes = [_outcome(lambda: operation(plain[0] if is_number else plain))]
     tj.dlfeval(noted, x.copy())
     fast = tj.dlaccelerate(noted)
-    for _ in range(2):
-        fast(x.copy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)  # it keeps numbers that vary
+        for _ in range(2):
+            fast(x.copy())
     return outcomes + found
 
 

@@ -442,10 +442,10 @@ class TestNeeded:
         assert fun.stats.hits == 3 and "n: 5" in fun.explain()
 
     def test_explained(self):
-        fun = follow(lambda x, n: x * float(n), [2.0, 3.0, 4.0], X)
+        fun = follow(lambda x, n: x * complex(n).real, [2.0, 3.0, 4.0], X)
         where = f"{__file__}:{fun.function.__code__.co_firstlineno}"
         assert (
-            f"but float() at {where} needs n as a Python number, so its value selects the trace again."
+            f"but complex() at {where} needs n as a Python number, so its value selects the trace again."
             in fun.explain()
         )
 
@@ -459,7 +459,7 @@ class TestNeeded:
         assert "n: 3, k: a float that varies" in fun.explain() and fun.stats.hits > 10
 
     def test_a_number_that_is_needed_and_keeps_changing(self):
-        fun = dlaccelerate(lambda x, rate: x * float(rate))
+        fun = dlaccelerate(lambda x, rate: x * complex(rate).real)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for n in range(20):
@@ -467,7 +467,7 @@ class TestNeeded:
         (warning,) = caught
         assert warning.category is RetraceWarning and warning.filename == __file__
         assert str(warning.message) == (
-            f"{fun.__qualname__} is recorded again for each value of rate, because float() at {__file__}:"
+            f"{fun.__qualname__} is recorded again for each value of rate, because complex() at {__file__}:"
             f"{fun.function.__code__.co_firstlineno} needs it as a Python number. Pass it as a dlarray, or use "
             "operators and functions of math, NumPy or tracejit, which take it as it is. If a trace for each value is "
             "intended, raise max_variants."

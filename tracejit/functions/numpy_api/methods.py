@@ -17,7 +17,7 @@ from tracejit.array import apply, as_array, dlarray, refused
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, selected_keys, taking
 from tracejit.functions.numpy_api import dispatch, exchange, reducing, seen
-from tracejit.record import recorder, views
+from tracejit.record import conversions, recorder, views
 from tracejit.record.deferring import PLAIN, answer, has_override
 from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
@@ -61,7 +61,10 @@ def round_to(self: dlarray, decimals: int | None = None) -> Any:
             "round: a complex number has no nearest integer; np.round(x) rounds its real and its imaginary part."
         )
     rounded = elementwise.round(self, 0 if decimals is None else decimals)
-    return rounded if decimals is not None or self._data.ndim else int(rounded)  # of a number, as Python's
+    if decimals is not None or self._data.ndim:
+        return rounded
+    number = conversions.element(rounded, int)  # of a number, as Python's
+    return int(rounded) if number is None else number
 
 
 _EXACT = {(float, 0.5): elementwise.sqrt, (int, -1): elementwise.reciprocal}  # of complex numbers

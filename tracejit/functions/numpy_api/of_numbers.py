@@ -25,7 +25,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import TraceJitError
 from tracejit.functions.elementwise import where
-from tracejit.record import arithmetic, patches, recorder
+from tracejit.record import arithmetic, conversions, patches, recorder
 from tracejit.record.guards import Decides
 from tracejit.record.memory import is_private
 from tracejit.record.number import Number
@@ -295,9 +295,23 @@ def _close(original: _Compute, *args: Any, rel_tol: Any = 1e-9, abs_tol: Any = 0
 
 
 def _whole(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
-    """Answer math.floor and the like: the integer is a guard."""
+    """Answer math.floor and the like with an integer that varies, or have it be a guard."""
     given = _taken(args, options)
-    if given is None or len(given) != 1 or type(given[0].number) is not float:
+    if given is None or len(given) != 1:
+        return NotImplemented
+    x, kind = given[0].given, type(given[0].number)
+    taken: tuple[type, ...] = (float, int)
+    if op != "trunc" and recorder.is_number(x):
+        taken += (np.floating,)
+    elif op == "trunc" and not recorder.is_number(x):  # which NumPy's integers have not
+        taken = (float,)
+    if not issubclass(kind, taken):
+        return NotImplemented
+    # As a float, which math makes of NumPy's integers.
+    number = conversions.whole(x if recorder.is_number(x) else given[0].array, op)
+    if number is not None:
+        return number
+    if kind is not float:
         return NotImplemented
     recorder.need_value(apply(op, given[0].array), f"math.{op}()", Decides.WHOLE)
     return original(given[0].number)

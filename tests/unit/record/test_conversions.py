@@ -1,0 +1,361 @@
+"""float(x), int(x), x.item() and the like of values that vary: numbers that vary with them, in one trace."""
+
+import gc
+import itertools
+import math
+import signal
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from numbers_in_turn import assert_same, outcome
+
+import tracejit as tj
+from tracejit import dlaccelerate, dlfeval, dlgradient
+
+VALUES = (0.5, 1.5, -2.5, 3.75, -0.25, 2.0, 1e3, -7.5)
+SPECIAL = (0.5, -0.0, math.nan, 1.5, math.inf, 2.0**62, -math.inf, 1e300, -(2.0**63), 0.0)
+_Real = float
+
+
+def _difference(a, b):
+    return a - 2 * b
+
+
+CONVERSIONS = {
+    "float": lambda v: float(v),
+    "int": lambda v: int(v),
+    "round": lambda v: round(v),
+    "floor": lambda v: math.floor(v),
+    "ceil": lambda v: math.ceil(v),
+    "trunc": lambda v: math.trunc(v),
+    "of each other": lambda v: float(int(float(v))),
+    "of a result": lambda v: int(float(v) * 3 + 1),
+    "of a function of math": lambda v: float(math.atan(float(v))),
+    "list": lambda v: list(map(float, (v, v))),
+    "tuple": lambda v: tuple(map(int, [v])),
+    "loop": lambda v: [a + 1 for a in map(float, [v])],
+    "generator": lambda v: sum(float(part) ** 2 for part in [v, v]),
+    "by another name": lambda v: _Real(v),
+}
+OF_ARRAYS = {
+    "item": lambda x: x.sum().item(),
+    "item at a place": lambda x: x.item(1),
+    "item of one element": lambda x: x[:1].item(),
+    "tolist": lambda x: x.tolist(),
+    "tolist of rows": lambda x: np.stack([x, x * 2]).tolist(),
+    "tolist of a number": lambda x: x[0].tolist(),
+    "unpacked": lambda x: _difference(*x[:2].tolist()),
+    "float of one element": lambda x: float(x[1:2].reshape(())),
+    "in turn": lambda x: [float(part) for part in x],
+    "argmax": lambda x: x[int(np.argmax(x))] * int(np.argmin(x)),
+    "count": lambda x: x.sum() / max(int((x > 0).sum()), 1),
+    "norm": lambda x: x / float(np.sqrt(np.sum(x * x))),
+    "clipped": lambda x: x * min(max(float(x[0]), -1.0), 1.0),
+    "compared": lambda x: x if float(abs(x).max()) < 2 else -x,
+    "rounded": lambda x: x[round(float(abs(x[0]))) % 3],
+    "into an array": lambda x: np.array([float(x[0]), int(x[1]), x[2].item()]),
+}
+DTYPES = (np.float64, np.float32, np.int64, np.int8, np.uint8, np.uint64, np.bool_)
+
+
+def _compare(function, arguments, hits, **options):
+    """Call a function accelerated and plain; compare results and errors, and the number of replays."""
+    accelerated = dlaccelerate(function, audit=False, **options)
+    for values in arguments:
+        found = outcome(accelerated, *values)
+        assert_same(found, outcome(lambda *args: dlfeval(function, *args), *values))
+    assert accelerated.stats.hits == hits, accelerated.explain()
+    return accelerated
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_of_elements_of_arrays(convert, dtype):
+    _compare(lambda x: convert(x[0]), [(np.array([v, 0], dtype),) for v in VALUES], hits=len(VALUES) - 2)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind)
+        for name, kind in itertools.product(CONVERSIONS, (float, np.float64, np.float32))
+        if (name, kind) != ("trunc", np.float32)  # which has no __trunc__
+    ],
+)
+def test_of_numbers(name, kind):
+    convert, x = CONVERSIONS[name], np.arange(3.0)
+    # The third value shows that the number varies.
+    _compare(lambda x, v: (x * v, convert(v)), [(x, kind(v)) for v in VALUES], hits=len(VALUES) - 4)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "name", [name for name in CONVERSIONS if name != "trunc"]
+)  # which NumPy's integers have not
+def test_of_integers(name):
+    arguments = [(np.array([v, 1]),) for v in (3, -2, 0, 7, 2**40, 5)]
+    _compare(lambda x: CONVERSIONS[name](x[0]), arguments, hits=4)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_of_special_values(convert, dtype):
+    """Errors and integers of more than 64 bits are those of Python."""
+    accelerated = dlaccelerate(lambda x: convert(x[0]), max_variants=20)
+    for v in SPECIAL * 3:
+        with np.errstate(all="ignore"):
+            x = np.array([v, 0], dtype)
+            assert_same(outcome(accelerated, x), outcome(lambda x: dlfeval(accelerated.function, x), x))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("function", OF_ARRAYS.values(), ids=OF_ARRAYS)
+def test_of_arrays(function):
+    rng = np.random.default_rng(0)
+    ways = 2 if function in (OF_ARRAYS["clipped"], OF_ARRAYS["compared"]) else 1
+    arguments = [(np.abs(rng.normal(size=3)) + (3 * n % 2),) for n in range(ways)] * 6
+    arguments = [(x * (1 + 0.1 * n / 12),) for n, (x,) in enumerate(arguments)]
+    accelerated = dlaccelerate(function, audit=False)
+    for (x,) in arguments:
+        found, expected = accelerated(x), dlfeval(function, x)
+        if isinstance(expected, np.ndarray):  # of numbers alone
+            expected = tj.dlarray(expected)
+        assert_same(found, expected)
+    assert accelerated.stats.hits >= len(arguments) - 2 * ways, accelerated.explain()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "function", [lambda x: x[0].item(), lambda x: x.tolist(), lambda x: [float(x[0]), int(x[1])]]
+)
+def test_of_each_dtype(function, dtype):
+    arguments = [
+        (np.array([a, b]).astype(dtype),) for a, b in ((0, 1), (1, 1), (2, 5), (7, 3), (0, 1), (9, 1))
+    ]
+    accelerated = dlaccelerate(function, audit=False)
+    for (x,) in arguments:
+        found, expected = accelerated(x), function(x)
+        assert found == expected and repr(found) == repr(expected)  # of the types of Python
+
+
+@pytest.mark.parametrize(
+    "function", [lambda z: z[0].item(), lambda z: z.tolist(), lambda z: z.sum().item() * 2j]
+)
+def test_of_complex_numbers(function):
+    _compare(function, [(np.array([n + 1j, 2 - n * 1j]),) for n in range(6)], hits=4)
+
+
+def test_a_sequence_of_programs():
+    """Every pair of a conversion and what Python does with numbers, with values in turn."""
+    uses = {
+        "sums": lambda a, b: a + b - 1,
+        "quotients": lambda a, b: a / (abs(b) + 1),
+        "whole": lambda a, b: a // 2 + b % 3,
+        "powers": lambda a, b: a**2 + 2.0**b,
+        "order": lambda a, b: sorted([a, b, 0.75]),
+        "largest": lambda a, b: max(a, b, 1),
+        "equal": lambda a, b: a == b,
+        "branch": lambda a, b: a if b > 1 else -a,
+        "parts": lambda a, b: (a.real, b.imag),
+        "text": lambda a, b: f"{a:.2f} {b}",
+        "key": lambda a, b: {a: 1}[a] + b,
+        "types": lambda a, b: (type(a).__name__, isinstance(b, float), isinstance(b, int)),
+        "array": lambda a, b: (np.array([a, b]) * 2).tolist(),
+        "product": lambda a, b: (np.arange(2.0) * a + b).tolist(),
+        "truth": lambda a, b: bool(a) and not b,
+        "range": lambda a, b: len(range(abs(int(a)))) + int(b),
+    }
+    conversions = [CONVERSIONS[name] for name in ("float", "int", "round", "of each other", "of a result")]
+    for (first, second), use in itertools.product(itertools.product(conversions, repeat=2), uses.values()):
+        function = lambda x, use=use, first=first, second=second: use(first(x[0]), second(x[1]))
+        accelerated = dlaccelerate(function, max_variants=30)
+        for a, b in ((0.5, 1.5), (2.5, -1.5), (3.5, 0.5), (0.5, 1.5), (-4.25, 2.5)):
+            x = np.array([a, b])
+            assert_same(accelerated(x), dlfeval(function, x))
+
+
+def test_a_conversion_cuts_the_derivative():
+    function = lambda x: dlgradient((x * float(x.sum()) + x * x.mean().item()).sum(), x)
+    _compare(function, [(np.arange(3.0) + n,) for n in range(5)], hits=3)
+
+
+class Filter:
+    def __init__(self):
+        self.level, self.seen, self.rows = 0.0, 0, np.zeros((4, 2))
+
+    def step(self, x):
+        error = float(x[0]) - self.level
+        self.level += 0.5 * error
+        place = int(abs(error)) % 4
+        self.rows[place] += x
+        self.seen += int(x[1] > 0)
+        return self.level if error > 0 else round(self.level), float(self.rows.sum())
+
+
+def test_state_of_objects():
+    fast, plain = Filter(), Filter()
+    step = dlaccelerate(fast.step)
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        x = rng.normal(size=2) * 3
+        assert step(x) == pytest.approx(plain.step(x), rel=1e-13)
+        assert (fast.level, fast.seen) == pytest.approx((plain.level, plain.seen), rel=1e-13)
+        np.testing.assert_allclose(fast.rows, plain.rows, rtol=1e-13)
+        assert type(fast.level) is float and type(fast.seen) is int
+    assert step.stats.hits > 5 and step.stats.uncompiled == 0
+
+
+class TestWhatKeepsItsGuard:
+    """Where C code may compute with the number, each value has a trace."""
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda x: max(map(float, x)),
+            lambda x: sum(map(float, x)),
+            lambda x: min(2.0, *map(float, x)),
+            lambda x: complex(x[0]),
+            lambda x: _difference(*map(float, x)),
+            lambda x: complex(float(x[0]), x[1]),
+            lambda x: "%.3f" % x[0],  # noqa: UP031 - which calls __float__
+            lambda x: x[0].__float__() * 2,
+            lambda x: np.float64(x[0].__float__()),
+            lambda x: float.__new__(float, x[0]),
+            lambda x: [*map(float.__mul__, map(float, x), [2.0, 3.0])],
+            lambda x: dict(zip("ab", map(float, x), strict=True)),
+            lambda x: hash(float(x[0])),
+            lambda x: type("Real", (float,), {})(x[0]) + 1,
+            lambda x: round(x[0], 1),
+        ],
+    )
+    def test_each_value_is_right(self, function):
+        accelerated = dlaccelerate(function)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for n in range(12):
+                x = np.array([0.5 + n % 5, 3 - n])
+                assert_same(accelerated(x), dlfeval(function, x))
+
+    def test_many_elements(self):
+        accelerated = dlaccelerate(lambda x: x.tolist()[0])
+        for n in range(2):
+            accelerated(np.full(101, float(n)))
+        (key,) = accelerated.explain().keys
+        assert "tolist()" in str(accelerated.explain()) and key is not None
+
+
+def test_what_is_kept_runs_uncompiled_for_some_calls_only():
+    kept = []
+
+    @dlaccelerate
+    def function(x):
+        number = float(x[0])
+        if len(kept) < 1:
+            kept.append(number)
+        return x * number
+
+    with pytest.warns(tj.NotAcceleratedWarning, match="a number that varies outlives the call"):
+        results = [function(np.full(2, float(n))).tolist() for n in range(12)]
+    assert results == [[float(n * n)] * 2 for n in range(12)]
+    assert kept == [0.0] and type(kept[0]) is float and function.stats.hits > 3
+
+
+def test_numbers_are_collected_and_traced_again():
+    """While Python takes a Number for a float, the collector does not see it; afterwards it does."""
+
+    @dlaccelerate
+    def function(x):
+        numbers = [float(part) for part in x]
+        gc.collect()
+        numbers.append(numbers)  # a cycle
+        return sum(numbers[:-1])
+
+    for n in range(6):
+        assert function(np.arange(3.0) + n) == 3.0 + 3 * n
+    assert function.stats.hits == 4
+
+
+def test_a_debugger_goes_on(monkeypatch):
+    seen = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, arg: seen.append(frame.f_code.co_name))
+    try:
+        function = dlaccelerate(lambda x: x * float(x[0]))
+        results = [function(np.full(1, float(n))).item() for n in range(5)]
+    finally:
+        sys.settrace(before)
+    assert results == [float(n * n) for n in range(5)] and seen
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
+@pytest.mark.filterwarnings("ignore")  # an error may come in a finaliser, and its traceback keeps numbers
+def test_a_signal_handler_that_raises_an_error():
+    class HandlerError(Exception):
+        pass
+
+    def interrupt(*_):
+        raise HandlerError
+
+    def run(x):
+        total = 0.0
+        for _ in range(3):
+            total += float(x[0]) + sum(map(float, [x[1]])) + int(x[0])
+        return total
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    x, interrupted = np.array([1.5, 2.5]), 0
+    try:
+        for n in range(40):
+            function = dlaccelerate(lambda x: run(x))
+            signal.setitimer(signal.ITIMER_REAL, 2e-4 * (n + 1))
+            try:
+                for _ in range(20):
+                    assert function(x) == 15.0
+            except HandlerError:
+                interrupted += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert [function(x * k) for k in (1, 2, 3)] == [15.0, 3 * (3.0 + 5.0 + 3), 3 * (4.5 + 7.5 + 4)]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted
+
+
+def test_threads():
+    results = {}
+
+    def work(number):
+        function = dlaccelerate(lambda x: x * float(x[0]) + int(x[1]))
+        results[number] = [function(np.array([n + 0.5, number])).tolist() for n in range(10)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        assert results[number] == [[(n + 0.5) ** 2 + number, number * (n + 0.5) + number] for n in range(10)]
+
+
+def test_where_objects_cannot_change(monkeypatch):
+    """On other builds of Python each value has a trace, as of all that need a number."""
+    monkeypatch.setattr("tracejit.record.become.is_possible", lambda: False)
+    function = dlaccelerate(lambda x: x * float(x[0]), max_variants=20, audit=False)
+    for n in (1, 2, 3, 1, 2, 3, 1, 2, 3):
+        assert function(np.full(1, float(n))).item() == n * n
+    assert function.stats.hits == 3
+
+
+def test_nested_evaluations():
+    inner = dlaccelerate(lambda x: float(x[0]) * 2)
+    function = dlaccelerate(lambda x: x * inner(x))
+    for n in range(6):
+        assert function(np.full(1, float(n))).item() == 2.0 * n * n
+    assert function.stats.hits == 4
