@@ -336,7 +336,7 @@ class CallWatch:
     called with the frame before each instruction of code that follow() was told of, and of code with such calls.
     """
 
-    def __init__(self, called: Called, reached: Reached) -> None:
+    def __init__(self, called: Called, reached: Reached | None = None) -> None:
         self._called = called
         self._reached = reached
         self._outer: tuple[Called | None, Reached | None] | None = None
@@ -361,7 +361,7 @@ class CallWatch:
 
     def follow(self, frame: types.FrameType) -> bool:
         """Return whether the next instruction of a frame is reported, now that it has been asked for."""
-        if _monitor.tool is None or current.reached is not self._reached:
+        if _monitor.tool is None or self._reached is None or current.reached is not self._reached:
             return False
         _monitor.step(frame.f_code, needs_star=False)
         return True
