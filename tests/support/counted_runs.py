@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mark of tests whose functions append to a list, so that their runs are counted: replays do not append."""
+"""The mark of tests whose functions insert into a list, so that their runs are counted: replays do not insert."""
 
 import pytest
 

@@ -169,7 +169,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "max_variants.",
     ),
     (
-        lambda: refused(lambda x: (KEPT.append(math.sin(x.sum())), x)[1]),
+        lambda: refused(lambda x: (KEPT.insert(0, math.sin(x.sum())), x)[1]),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
         "outlives the call at <place>. Return it, and keep it outside.",

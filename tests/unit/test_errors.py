@@ -184,7 +184,7 @@ class TestPlaces:
     @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_an_array_made_by_numpy_on_our_behalf(self):
         kept = []
-        keep = dlaccelerate(lambda x: kept.append(np.linalg.norm(x)))
+        keep = dlaccelerate(lambda x: kept.insert(0, np.linalg.norm(x)))
         with pytest.raises(
             TraceError, match=rf"made at {re.escape(__file__)}:\d+ while .*lambda> was evaluated"
         ):

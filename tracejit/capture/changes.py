@@ -17,7 +17,7 @@ was assigned, or another run would leave whatever is there. The same holds for t
 
 import collections
 import types
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
+from tracejit.capture.growth import GrowthSlot, append, appended, held_by, restored
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
@@ -46,6 +47,7 @@ from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)
+_NO_CALLS: Mapping[int, Sequence[str]] = {}
 _ARRAYS = frozenset({dlarray, np.ndarray})
 _OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
 
@@ -94,12 +96,12 @@ class Changes(NamedTuple):
     orders: list[tuple[dict[Any, Any], list[Any]]]
 
 
-def changes(snapshot: Snapshot, called: Container[int] = ()) -> Changes:
+def changes(snapshot: Snapshot, called: Mapping[int, Sequence[str]] = _NO_CALLS) -> Changes:
     """Return what a run has changed.
 
     Args:
         snapshot: what was observed.
-        called: ids of containers that methods were called of which change them.
+        called: the methods that were called of containers and change them, for each call, by the ids of these.
     """
     return _Search(snapshot, called).run()
 
@@ -107,7 +109,7 @@ def changes(snapshot: Snapshot, called: Container[int] = ()) -> Changes:
 class _Search:
     """The search for what a run has changed in the objects that a replay can find."""
 
-    def __init__(self, snapshot: Snapshot, called: Container[int]) -> None:
+    def __init__(self, snapshot: Snapshot, called: Mapping[int, Sequence[str]]) -> None:
         self._snapshot = snapshot
         self._called = called
         self._found = Changes([], [], set(), [])
@@ -194,13 +196,32 @@ class _Search:
                 if has_items:
                     self._items(observed, name, before, now)
             elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
-                self._found.resized.append(observed)
+                self._resized(observed, name, was, is_now)
         if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
 
+    def _resized(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
+        """Note what was appended to a container, or that it was changed in another way."""
+        container, snapshot = observed.value, self._snapshot
+        # Elements may have been assigned to that were appended in this run, and are old ones in the next.
+        is_loose = id(container) in snapshot.changing or any(type(key) is int for key in snapshot.stored)
+        is_loose |= any(slot.is_assigned or slot.additions for slot in observed.slots.values())
+        methods = [*self._called.get(id(container), ()), *(["extend"] if self._is_extended(observed) else ())]
+        values = None if is_loose else appended(observed, was, is_now, methods)
+        if values is None:
+            self._found.resized.append(observed)
+            return
+        slot = GrowthSlot("", held_by(container), observed.where)
+        before = restored(was, container)
+        self._found.assignments.append(_change(observed, slot, name, before, values, is_read=False))
+
     def _is_written(self, observed: Observed) -> bool:
         """Return whether code that ran can have put something into a container."""
-        return id(observed.value) in self._snapshot.changing or id(observed.value) in self._called
+        is_changing = id(observed.value) in self._snapshot.changing or self._is_extended(observed)
+        return is_changing or id(observed.value) in self._called
+
+    def _is_extended(self, observed: Observed) -> bool:
+        return id(observed.value) in self._snapshot.extended
 
     def _items(self, observed: Observed, name: str, before: dict[Any, Any], now: dict[Any, Any]) -> None:
         """Find the assignments to items, or to attributes of an instance."""
@@ -408,6 +429,8 @@ def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:
 
 def look(owner: Any, kind: type[Slot], name: Any) -> Any:
     """Return what put() would replace, or MISSING."""
+    if kind is GrowthSlot:
+        return held_by(owner)
     if kind is ClosureSlot:
         try:
             return owner.__closure__[name[0]].cell_contents
@@ -431,7 +454,9 @@ def present(owner: Any, kind: type[Slot], name: Any) -> Any:
 
 def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
     """Put a value where a slot of an object is, without running the user's code; MISSING empties it."""
-    if kind is ClosureSlot:
+    if kind is GrowthSlot:
+        append(owner, value)
+    elif kind is ClosureSlot:
         cell = owner.__closure__[name[0]]
         if value is MISSING:
             del cell.cell_contents

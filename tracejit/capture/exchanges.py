@@ -69,10 +69,18 @@ class Exchanged(NamedTuple):
 
     def put_back(self) -> bool:
         """Put back what was there, unless the function has put something else there; return whether it was put back."""
-        is_there = look(self.owner, self.kind, self.name) is self.through
+        name = self.name if type(self.owner) is not list else self._place_in_list()
+        is_there = name is not None and look(self.owner, self.kind, name) is self.through
         if is_there:
-            put(self.owner, self.kind, self.name, self.before)
+            put(self.owner, self.kind, name, self.before)
         return is_there
+
+    def _place_in_list(self) -> int | None:
+        """Return the place of an element of a list, which may have moved."""
+        elements: list[Any] = self.owner
+        if 0 <= self.name < len(elements) and elements[self.name] is self.through:
+            return self.name  # type: ignore[no-any-return]
+        return next((place for place, element in enumerate(elements) if element is self.through), None)
 
 
 class Exchanges:

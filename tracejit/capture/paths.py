@@ -16,7 +16,7 @@ from tracejit.capture import bytecode
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.library import WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule, ObservedSubarray
-from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
+from tracejit.capture.objects import CHANGING, TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed
 from tracejit.capture.reads import (
     CHANGE,
@@ -237,7 +237,11 @@ class PathReader:
             assert isinstance(array, ObservedArray)
             self._read_elements(use, array)
         elif use.how == READ:
-            self._snapshot.read_whole(value)
+            callee = use.callee if type(value) in CHANGING else None
+            if callee is not None and _is_watched(callee, self._scope, self._variables):
+                self._snapshot.observe(value)  # the code that gets it says what it does with it
+            else:
+                self._snapshot.read_whole(value)
             if use.operator or use.is_tested:
                 self._snapshot.read_specials(type(value))
         elif use.how == CHANGE:

@@ -8,6 +8,7 @@ Long because each kind of read has a method, of some lines, in one class.
 """
 
 import abc
+import collections
 import functools
 import os
 import sys
@@ -93,6 +94,7 @@ class Snapshot:
         apart: pairs of objects that ``is`` told from each other, and where.
         ran: the code that has run.
         changing: ids of containers whose elements code that ran can assign to.
+        extended: ids of lists and deques to which code that ran can add elements by ``+=``.
         firsts: cells and namespaces, and what they held at first, by their ids and the names of slots.
         owned: ids of classes with names of attributes that they had themselves when these were first looked at.
         stored: attributes and items that code that ran assigns to, of values that no path leads to.
@@ -120,6 +122,7 @@ class Snapshot:
         self.generators = Generators()
         self.ran: set[types.CodeType] = set()
         self.changing: set[int] = set()
+        self.extended: set[int] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self.firsts: dict[tuple[int, str], tuple[Any, Any]] = {}
         self.owned: set[tuple[int, Any]] = set()
@@ -344,7 +347,11 @@ class Snapshot:
         if slot is not None:
             slot.additions.append(addition)
             if is_written_in_place(slot.value):
-                self.change(self.read(owner, kind, name), place)
+                container = self.read(owner, kind, name)
+                if type(container) in (list, collections.deque) and addition[0] == 1:
+                    self.extended.add(id(container))
+                else:
+                    self.change(container, place)
 
     def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
         """Note that what is in a slot can be deleted, which asks whether there is anything."""

@@ -240,7 +240,7 @@ class CapturedState(State):
         if self._snapshot is None:
             return [], set(), []
         try:
-            found = changes(self._snapshot, self._effects.owners())
+            found = changes(self._snapshot, self._effects.methods())
             self._reachable = found.reachable
             self._has_files = any(
                 isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
@@ -350,6 +350,7 @@ class CapturedState(State):
             self._exchanges.end()
             self._exchanges = None
         if self._captured_numbers is not None:
+            self.has_numbers = self._captured_numbers.has_places
             if self._snapshot is not None:
                 self._captured_numbers.end(self._snapshot)
             self._captured_numbers = None

@@ -97,6 +97,9 @@ def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
 
 def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     a, b = number_of(x), number_of(y)
+    if recorder.thread.recorder is None:  # another thread has got it, where nothing is recorded
+        needed(name, x, y)
+        return operation(a, b)
     try:
         result = operation(a, b)
     except Exception:

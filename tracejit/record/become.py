@@ -62,7 +62,8 @@ def shape_of(thing: Any, number: Any) -> bytes | None:
 
 
 def take_shape(thing: Any, number: Any) -> None:
-    """Have an object be a number until restore() gets what shape_of() returned; somebody must refer to it till then."""
+    """Have an object be a number until restore() gets what shape_of() returned; it is not freed before."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     ctypes.pythonapi.PyObject_GC_UnTrack(ctypes.py_object(thing))
     size = sys.getsizeof(number) - _REFERENCES_BYTES
     ctypes.memmove(id(thing) + _REFERENCES_BYTES, id(number) + _REFERENCES_BYTES, size)
@@ -73,3 +74,4 @@ def restore(thing: Any, shape: bytes) -> None:
     if not gc.is_tracked(thing):  # which no number is
         ctypes.memmove(id(thing) + _REFERENCES_BYTES, shape, len(shape))
         ctypes.pythonapi.PyObject_GC_Track(ctypes.py_object(thing))
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))

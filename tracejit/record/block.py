@@ -22,6 +22,7 @@ class RecordingBlock:
 
     Attributes:
         names: the global names of the recorded function, if they are known.
+        is_running: whether the block has begun and not ended.
     """
 
     def __init__(self, state: State) -> None:
@@ -29,13 +30,16 @@ class RecordingBlock:
         self.names: dict[str, Any] | None = None
         self.frame = 0  # the id of the frame of the block
         self._outer: Any = None
+        self.is_running = False
         self._errors: Any = None  # NumPy's settings around the block
+        self.calls: Any = None  # what looks at the calls of the function
 
     def __enter__(self) -> Self:
         self.frame = id(sys._getframe(1))
         self._outer = thread.recorder
         self._errors = settings()
         try:
+            self.is_running = True
             thread.recorder = self
             blockers[id(self)] = None
             patches.begin(self, self.names)
@@ -62,8 +66,13 @@ class RecordingBlock:
             patches.end(self)
             blockers.pop(id(self), None)
             thread.recorder = self._outer
+            self.is_running = False
             self._outer = None  # a kept graph must not keep that of the evaluation around it
-            self.state.abandon()
+            try:
+                self.state.abandon()
+            except BaseException:  # of a signal handler
+                self.state.abandon()
+                raise
 
     def close(self) -> None:
         """End the recording; may be called twice."""
@@ -73,6 +82,7 @@ class RecordingBlock:
 def unwind(outer: Any) -> None:
     """End the recordings inside that of `outer` which an exception of a signal handler kept from ending."""
     while thread.recorder is not None and thread.recorder is not outer:
+        thread.recorder.calls.end()
         thread.recorder.state.abandon()
         thread.recorder.__exit__(None, None)
 

@@ -23,12 +23,13 @@ import numpy as np
 from tracejit.record import arithmetic, become, monitor, recorder, stack
 from tracejit.record.ended import is_open
 from tracejit.util.devices import on_host
+from tracejit.util.frames import user_frame
 from tracejit.util.named_tuples import NamedTuple
 
 _KINDS: dict[str, type] = {"i": int, "u": int, "f": float, "c": complex}
 _MOST_LISTED = 100  # elements
 _LIMIT = 2.0**63  # of the size of an integer
-_REFERENCES = 3  # to a number that nobody has: of the recorder, of what was lent, and of the count
+_REFERENCES = 4  # to a number that nobody has: of the recorder, of what was lent (two), and of the count
 _FLOAT = np.dtype(np.float64)
 
 
@@ -53,18 +54,28 @@ def element(x: Any, kind: type | None = None) -> Any:
         kind: int, float or complex; that of the array's dtype if there is none.
     """
     kind = kind or _KINDS.get(x._data.dtype.kind)
-    return None if kind is None else _of_array(x, kind)
+    return None if kind is None or not _is_for_user() else _of_array(x, kind)
 
 
 def elements(x: Any) -> Any:
     """Return the elements of a traced array as (nested lists of) numbers that vary; None if they have to be guards."""
     data, kind = x._data, _KINDS.get(x._data.dtype.kind)
-    if kind is None or not _is_possible(x, kind) or not 0 < data.size <= _MOST_LISTED:
+    if kind is None or not _is_possible(x, kind) or not 0 < data.size <= _MOST_LISTED or not _is_for_user():
         return None
-    if not data.ndim:
-        return _of_array(x, kind)
     x = x if x._format is None else recorder.wrap(data, None, x._value)
-    return [part.item() if recorder.is_number(part) else elements(part) for part in x]
+    return _listed(x, kind)
+
+
+def _listed(x: Any, kind: type) -> Any:
+    if not x._data.ndim:
+        return _of_array(x, kind)
+    return [part.item() if recorder.is_number(part) else _listed(part, kind) for part in x]
+
+
+def _is_for_user() -> bool:
+    """Return whether the user's code asks, and what it is given stays there."""
+    owner, frame = recorder.thread.recorder, user_frame()
+    return owner is not None and frame is not None and owner.calls.is_for_user(frame)
 
 
 def whole(x: Any, op: str) -> Any:
@@ -74,6 +85,8 @@ def whole(x: Any, op: str) -> Any:
         x: a traced array of one element, or a Number.
         op: "trunc", "floor", "ceil" or "rint".
     """
+    if not _is_for_user():
+        return None
     return _of_number(x, int, op) if recorder.is_number(x) else _of_array(x, int, op)
 
 
@@ -88,7 +101,7 @@ def shown(x: Any, kind: type, frame: types.FrameType) -> Any:
     owner = recorder.thread.recorder
     if owner is None or not owner.accelerating or owner.maps or not stack.is_readable():
         return None
-    if monitor.is_library(frame.f_code.co_filename):
+    if monitor.is_library(frame.f_code.co_filename) or not owner.calls.is_for_user(frame):
         return None
     if stack.is_taking_map_of(frame, kind):
         give_back(owner, frame)  # the element before, which is kept by now
@@ -112,6 +125,12 @@ def give_back(owner: Any, frame: types.FrameType) -> None:
     """Have what was lent be a Number again, if this is the frame that it was lent to."""
     if owner.lent is not None and owner.lent.frame is frame:
         _give_back(owner, sys.getrefcount(owner.lent.number) <= _REFERENCES)
+
+
+def restore(owner: Any) -> None:
+    """Have what is lent be a Number again, because it is about to become a true number."""
+    if owner.lent is not None:
+        _give_back(owner, is_needed=False)
 
 
 def end(owner: Any) -> None:

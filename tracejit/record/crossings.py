@@ -63,6 +63,9 @@ _KEEPERS = frozenset(
     {object, tuple, list, dict, set, frozenset, BaseException, Exception}
 )  # make objects of anything
 _CLOSED = (str, bytes, complex, type, types.ModuleType, types.CodeType, np.ndarray, np.generic)
+_INSISTING = frozenset(
+    {"__complex__", "__float__", "__hash__", "__index__", "__int__"}
+)  # methods of the user's
 _LIBRARIES = monitor.files
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 
@@ -218,11 +221,19 @@ class Calls:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.owner.calls = recorder.NO_CALLS
-        conversions.end(self.owner)
-        self._around = None
+        try:
+            self.end()
+        except BaseException:  # of a signal handler
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Look at no more calls; may be called twice."""
         if self._watch is not None:
             self._watch.__exit__()
+        conversions.end(self.owner)
+        self._around = None
+        self.owner.calls = recorder.NO_CALLS
 
     def begin(self) -> None:
         """Look at calls from now on, also at those that functions make which are running."""
@@ -238,6 +249,19 @@ class Calls:
         if self._watch is not None:
             self._watch.join(sys._getframe(1), self._around)
 
+    def is_for_user(self, frame: types.FrameType) -> bool:
+        """Return whether what a frame is given stays in the user's code, as far as is known.
+
+        A library that has called it, and Python where it calls a special method such as __float__, insist on the type
+        of what it returns.
+        """
+        at: types.FrameType | None = frame
+        while at is not None and at is not self._around:
+            if at.f_code.co_name in _INSISTING or not _takes_results(at):
+                return False
+            at = at.f_back
+        return True
+
     def follows(self, frame: types.FrameType) -> bool:
         """Return whether the next instruction of a frame of the user's code is seen."""
         self.begin()
@@ -250,14 +274,17 @@ class _Steps:
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self._outer: tuple[Any, Any] | None = None
+        self._kept: Any = None  # the trace function
         self._code: types.CodeType | None = None  # the latest, and its instructions
         self._instructions = b""
 
     def __enter__(self) -> "_Steps":
         self._outer = sys.gettrace(), monitor.current.trace
         try:
-            monitor.current.trace = self.called
-            sys.settrace(self.called)
+            # Kept, because Python frees it if an exception of a signal handler ends its call, and may be about to call
+            # it again: the collector can run in between.
+            self._kept = monitor.current.trace = self.called
+            sys.settrace(self._kept)
         except BaseException:  # of a signal handler
             self.__exit__()
             raise
@@ -269,7 +296,9 @@ class _Steps:
             self.called,
         ):  # the user's code may start a debugger
             sys.settrace(self._outer[0])
-        self._outer = None
+        if self._outer is not None:
+            monitor.current.trace = self._outer[1]
+        self._outer = self._kept = None
 
     def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Begin with a frame."""
@@ -311,6 +340,14 @@ class _Steps:
             function, *arguments = stack.noted(frame)
             cross(self.owner, function, arguments)
         return self.step
+
+
+def _takes_results(frame: types.FrameType) -> bool:
+    """Return whether the code of a frame treats numbers that functions return by their methods, or is watched."""
+    file = frame.f_code.co_filename
+    if not monitor.is_library(file) or file.startswith((PACKAGE, _NUMPY, "<__array_function__", "<tracejit")):
+        return True
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _MODULES_BY_METHODS
 
 
 def _is_not_of_user(frame: types.FrameType) -> bool:

@@ -99,11 +99,22 @@ def pause() -> tuple[Any, Any]:
 
 
 def go_on(profile: Any, trace: Any) -> None:
-    """Report calls again after pause()."""
-    if trace is not None:
+    """Report calls again after pause(), unless the block that reports them has ended since.
+
+    A generator that an exception of a signal handler left behind may get here late.
+    """
+    if trace is not None and _is_current(trace):
         sys.settrace(trace)
-    if profile is not None:
+    if profile is not None and profile is current.profile:
         sys.setprofile(profile)
+
+
+def _is_current(trace: Any) -> bool:
+    """Return whether a trace function is that of a block which goes on, or of another tool during such a block."""
+    if current.trace is None:
+        return False
+    is_ours = getattr(trace, "__func__", None) is getattr(current.trace, "__func__", None)
+    return trace == current.trace or not is_ours
 
 
 @contextmanager
@@ -139,7 +150,10 @@ def unwatched() -> Iterator[None]:
         with paused():
             yield
     finally:
-        current.started, current.used, current.called, current.reached, current.effects = kept
+        if (
+            current.started is None
+        ):  # unless this generator ends late, as one that an interrupt has left behind
+            current.started, current.used, current.called, current.reached, current.effects = kept
 
 
 def note_used(value: Any) -> None:

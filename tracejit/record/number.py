@@ -36,6 +36,7 @@ from tracejit.util.devices import on_host
 from tracejit.util.frames import is_storing
 
 _INT64_MAX = np.iinfo(np.int64).max
+_WIDEST = 8  # bytes of an integer, whose largest value is no float
 _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers of NumPy have
 
 
@@ -121,6 +122,10 @@ class Number:
         """Return whether the number may be cast to a dtype as NumPy does in an assignment, which is then a guard."""
         if self.is_complex:
             return dtype.kind == "c"
+        if dtype.kind in "iu" and self._kind is float:
+            least, most = np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1.0 * (dtype.itemsize < _WIDEST)
+            is_above = self >= float(least) if dtype.itemsize == _WIDEST and least else self > least - 1.0
+            return bool(is_above and self < most)
         if self._kind is not int or dtype.kind not in "iu":
             return True
         info = np.iinfo(dtype)
@@ -163,7 +168,7 @@ class Number:
     def __hash__(self) -> int:
         number = self._number
         self.become_true("hash()", "hash")  # tables compare types
-        return hash(number)
+        return hash(number) if type(self) is Number else hash(self)  # a NaN has that of its identity
 
     def __repr__(self) -> str:
         return repr(self.needed("repr()", drops=False))
@@ -388,6 +393,7 @@ def settle_needed(owner: Any) -> None:
 
 def settle(owner: Any, numbers: list[Number]) -> None:
     """Have some Numbers of a recording become the numbers that they stand for."""
+    conversions.restore(owner)
     settled = set(map(id, numbers))
     owner.varying = [x for x in owner.varying if id(x) not in settled]
     for x in numbers:

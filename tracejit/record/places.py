@@ -2,14 +2,14 @@
 """Places in the user's code, in words, and the refusals that name them."""
 
 from tracejit.ir import Where
-from tracejit.util.frames import user_frame
+from tracejit.util.frames import line_of, user_frame
 from tracejit.util.named_tuples import NamedTuple
 
 
 def user_location() -> Where:
     """Return the file and line of the innermost frame outside this package and NumPy."""
     frame = user_frame()
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    return None if frame is None else (frame.f_code.co_filename, line_of(frame))
 
 
 def describe_location(where: Where) -> str:

@@ -77,6 +77,15 @@ class _NoCalls:
         """Do nothing."""
 
     @staticmethod
+    def end() -> None:
+        """Do nothing."""
+
+    @staticmethod
+    def is_for_user(frame: Any) -> bool:
+        """Return False: nothing is known of who called a frame."""
+        return False
+
+    @staticmethod
     def follows(frame: Any) -> bool:
         """Return False: the next instruction of a frame is not seen."""
         return False
@@ -288,7 +297,9 @@ def suspended() -> Iterator[None]:
     try:
         yield
     finally:
-        thread.recorder = kept
+        # An exception of a signal handler may leave this generator behind, which then ends when it is collected.
+        if kept is not None and kept.is_running and thread.recorder is None:
+            thread.recorder = kept
 
 
 def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:

@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from tracejit import tree
+from tracejit.errors import TraceJitError
 from tracejit.ir import Where
 from tracejit.util.named_tuples import NamedTuple
 
@@ -72,9 +73,12 @@ class SideEffects:
         if isinstance(owner, (*_KEEPERS, *MEMORIES, io.IOBase)):
             self._kept.append((function.__name__, owner, where))
 
-    def owners(self) -> set[int]:
-        """Return the ids of the containers that methods were called of."""
-        return {id(owner) for _, owner, _ in self._kept}
+    def methods(self) -> dict[int, list[str]]:
+        """Return the names of the methods that were called of containers, for each call, by the ids of these."""
+        called: dict[int, list[str]] = {}
+        for name, owner, _ in self._kept:
+            called.setdefault(id(owner), []).append(name)
+        return called
 
     def resized(self, container: Any, where: Where) -> None:
         """Note that a container got or lost elements, also where no call tells (``h += [loss]``)."""
@@ -126,5 +130,8 @@ class SideEffects:
 def _holds_traced(container: Any, is_traced: Any) -> bool:
     """Return whether a container holds traced values near its ends."""
     values = [*container.values()] if isinstance(container, dict) else [*container]
-    leaves, _ = tree.flatten([*values[:_MOST_ELEMENTS], *values[-_MOST_ELEMENTS:]])
+    try:
+        leaves, _ = tree.flatten([*values[:_MOST_ELEMENTS], *values[-_MOST_ELEMENTS:]])
+    except TraceJitError:  # it holds itself
+        return False
     return any(map(is_traced, leaves))

@@ -19,12 +19,14 @@ import types
 from typing import Any
 
 from tracejit.record.become import is_possible
+from tracejit.util.frames import PACKAGE
 from tracejit.util.named_tuples import NamedTuple
 
 CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
 _STAR = dis.opmap["CALL_FUNCTION_EX"]
 _BEFORE = "PRECALL"  # comes before CALL in Python 3.11, and may do all of it
 _TAKING = frozenset(dis.opmap[name] for name in ("FOR_ITER", "LIST_EXTEND", "UNPACK_SEQUENCE"))
+_OF_SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
 _OF_ONE = 3  # words of the stack that a call with one argument takes
 # The memory of a frame, in Python 3.11 to 3.13.
 _FRAME, _TOP, _VALUES, _WORD_BYTES = 24, 64, 72, 8
@@ -121,8 +123,16 @@ def is_taking_map_of(frame: types.FrameType, function: Any) -> bool:
             return False
     for word in taken:
         if word and _Word.from_address(word + _WORD_BYTES).value == id(map):
-            return bool(_object(word).__reduce__()[1][0] is function)
+            of, *iterators = _object(word).__reduce__()[1]
+            return of is function and len(iterators) == 1 and _is_of_elements(iterators[0])
     return False
+
+
+def _is_of_elements(iterator: Any) -> bool:
+    """Return whether an iterator gives the elements of a list, a tuple or an array, and runs no other code."""
+    if type(iterator) is types.GeneratorType:
+        return iterator.gi_code.co_filename.startswith(PACKAGE)
+    return type(iterator) in _OF_SEQUENCES
 
 
 def _address_of(frame: types.FrameType, depth: int) -> int:

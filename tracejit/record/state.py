@@ -105,6 +105,9 @@ class State:
     # Whether places of ndarrays held something else while the function ran.
     has_exchanged = False
 
+    # Whether places of numbers did.
+    has_numbers = False
+
     # Whether called() is to be told of each call that the user's code makes.
     looks_at_calls = False
 

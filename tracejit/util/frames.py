@@ -185,12 +185,17 @@ def called_from(place: tuple[str, int] | None) -> Iterator[None]:
         _caller.place = around
 
 
+def line_of(frame: types.FrameType) -> int:
+    """Return the line that a frame is at, or that of its function where an instruction has none."""
+    return frame.f_lineno or frame.f_code.co_firstlineno  # type: ignore[unused-ignore]
+
+
 def user_location() -> tuple[str, int] | None:
     """Return the file and line in the user's code, also in a thread that works for another one."""
     if _caller.place is not None:
         return _caller.place
     frame = user_frame()
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    return None if frame is None else (frame.f_code.co_filename, line_of(frame))
 
 
 def global_names(function: Any) -> dict[str, Any] | None:

@@ -24,8 +24,7 @@ from tracejit.record import recorder
 
 def escaping(kept):
     def fun(x):
-        kept.append(x * 2)
-        kept.append(x)
+        kept[:0] = [x * 2, x]
         return x + 1
 
     return fun

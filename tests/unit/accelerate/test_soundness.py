@@ -318,7 +318,7 @@ class TestConfirmation:
         runs = []
 
         def fun(x):
-            runs.append(1)
+            runs.insert(0, 1)
             return x * 2
 
         accelerated = dlaccelerate(fun)
@@ -435,7 +435,7 @@ class TestConfirmation:
         runs = []
 
         def fun(x):
-            runs.append(1)
+            runs.insert(0, 1)
             return x**3, x.sum(), 7
 
         accelerated = dlaccelerate(fun)
@@ -523,16 +523,16 @@ class TestAudits:
     @counts_runs
     def test_at_growing_intervals(self):
         runs = []
-        accelerated = dlaccelerate(lambda x: runs.append(accelerated.stats.calls) or x * 2)
+        accelerated = dlaccelerate(lambda x: runs.insert(0, accelerated.stats.calls) or x * 2)
         for n in range(70):
             assert accelerated(vector(n)).item() == 2.0 * n
-        assert runs == [1, 2, 8, 64]
+        assert runs == [64, 8, 2, 1]
         assert accelerated.stats.hits == 66
 
     @counts_runs
     def test_off(self):
         runs = []
-        accelerated = dlaccelerate(lambda x: runs.append(1) or x * 2, audit=False)
+        accelerated = dlaccelerate(lambda x: runs.insert(0, 1) or x * 2, audit=False)
         for n in range(70):
             accelerated(vector(n))
         assert len(runs) == 2
@@ -583,7 +583,7 @@ class TestAudits:
     @counts_runs
     def test_within_an_evaluation(self):
         runs = []
-        accelerated = dlaccelerate(lambda x: runs.append(1) or x**2)
+        accelerated = dlaccelerate(lambda x: runs.insert(0, 1) or x**2)
         for n in range(10):
             assert dlfeval(lambda x: dlgradient(accelerated(x).sum(), x), vector(n)).item() == 2.0 * n
         assert len(runs) == 3
@@ -594,7 +594,7 @@ class TestChecks:
     def test_checked_every_few_replays(self):
         runs = []
         accelerated = dlaccelerate(
-            lambda x: runs.append(1) or x * 2, check_mode="sample", check_every=10, audit=False
+            lambda x: runs.insert(0, 1) or x * 2, check_mode="sample", check_every=10, audit=False
         )
         for n in range(1, 51):
             assert accelerated(vector(n)).item() == 2.0 * n

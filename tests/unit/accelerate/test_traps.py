@@ -46,7 +46,7 @@ class TestErrors:
             return x * 2
 
         def count(n):
-            made.append(n)
+            made.insert(0, n)
             if n in places:
                 raise ValueError(f"run {n}")
 

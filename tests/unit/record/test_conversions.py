@@ -1,9 +1,12 @@
 """float(x), int(x), x.item() and the like of values that vary: numbers that vary with them, in one trace."""
 
+import collections
 import gc
 import itertools
+import json
 import math
 import signal
+import statistics
 import sys
 import threading
 import warnings
@@ -14,6 +17,7 @@ from numbers_in_turn import assert_same, outcome
 
 import tracejit as tj
 from tracejit import dlaccelerate, dlfeval, dlgradient
+from tracejit.record import monitor, recorder
 
 VALUES = (0.5, 1.5, -2.5, 3.75, -0.25, 2.0, 1e3, -7.5)
 SPECIAL = (0.5, -0.0, math.nan, 1.5, math.inf, 2.0**62, -math.inf, 1e300, -(2.0**63), 0.0)
@@ -212,6 +216,124 @@ def test_state_of_objects():
     assert step.stats.hits > 5 and step.stats.uncompiled == 0
 
 
+class Holder:
+    """An object with the special methods by which Python asks for a number."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __float__(self):
+        return float(self.x[0])
+
+    def __int__(self):
+        return int(self.x[0])
+
+    def __index__(self):
+        return int(self.x[0])
+
+    def __hash__(self):
+        return int(self.x[0])
+
+    def __eq__(self, other):
+        return float(self.x[0]) == float(other.x[0])
+
+
+@pytest.mark.parametrize("number", [math.nan, 1.5, 0.0])
+def test_keys_of_tables(number):
+    """A NaN has the hash of its identity."""
+
+    def function(x):
+        a = float(x[0])
+        table = {a: 1, "b": 2}
+        return a in table, table[a], len({a, a, 2.0})
+
+    for run in (dlaccelerate(function), lambda x: dlfeval(function, x)):
+        for _ in range(3):
+            assert run(np.array([number])) == (True, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_into_an_array_of_integers(dtype):
+    """What does not fit is an error, as in NumPy."""
+
+    def function(x):
+        z = np.zeros(2, dtype)
+        z[0] = float(x[0])
+        return z
+
+    accelerated = dlaccelerate(function, max_variants=20)
+    values = (1.5, 2.5, 200.75, math.nan, 3.0, math.inf, 4e9, -0.5, 1e30, 255.5, -(2.0**63), 2.0**63, 5.0)
+    for value in (*values, *values):
+        x = np.array([value])
+        try:
+            expected = function(x).tolist()
+        except (OverflowError, ValueError):
+            with pytest.raises((OverflowError, ValueError)):
+                accelerated(x)
+        else:
+            assert accelerated(x).tolist() == expected
+    assert accelerated.stats.hits > 5
+
+
+def test_in_another_thread():
+    """A number that another thread takes out of a container is its value there."""
+    waiting, found = collections.deque(), []
+
+    def function(x):
+        ready = threading.Event()
+        thread = threading.Thread(target=lambda: (ready.wait(), found.append(waiting.popleft() * 2)))
+        thread.start()
+        waiting.append(float(x[0]))
+        ready.set()
+        thread.join()
+        return x * 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        accelerated = dlaccelerate(function)
+        for n in range(4):
+            accelerated(np.array([n + 0.5]))
+    assert found == [1.0, 3.0, 5.0, 7.0]
+
+
+def test_a_call_that_fails_before_its_next_instruction():
+    """The instruction that asks has no line where its error is handled."""
+
+    def function(x):
+        try:
+            return list(map(float, [x[0], "a"]))
+        except ValueError:
+            return float(x[0])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        accelerated = dlaccelerate(function)
+        for n in range(12):
+            assert accelerated(np.array([n + 0.5])) == n + 0.5
+
+
+@pytest.mark.parametrize("block", [monitor.paused, monitor.resumed, monitor.unwatched, recorder.suspended])
+def test_nothing_goes_on_after_an_interrupt(block):
+    """A block whose generator an interrupt has left behind changes nothing when that is collected."""
+    left = []
+
+    def function(x):
+        y = float(x[0])
+        left.append(block())
+        left[0].__enter__()
+        raise KeyboardInterrupt(y)
+
+    before = sys.gettrace(), sys.getprofile()
+    with pytest.raises(KeyboardInterrupt):
+        dlaccelerate(function)(np.array([1.5]))
+    left[0].__exit__(None, None, None)
+    assert (sys.gettrace(), sys.getprofile(), recorder.thread.recorder) == (*before, None)
+    accelerated = dlaccelerate(lambda x: x * float(x[0]))
+    for n in range(4):
+        assert accelerated(np.array([n + 0.5])).item() == (n + 0.5) ** 2
+    assert accelerated.stats.hits == 2
+
+
 class TestWhatKeepsItsGuard:
     """Where C code may compute with the number, each value has a trace."""
 
@@ -233,6 +355,25 @@ class TestWhatKeepsItsGuard:
             lambda x: hash(float(x[0])),
             lambda x: type("Real", (float,), {})(x[0]) + 1,
             lambda x: round(x[0], 1),
+            # A map whose elements other code has looked at.
+            lambda x: [*map(float, filter(lambda v: v > 1, map(float, x)))],
+            lambda x: list(map(float, map(max, map(float, x), [0.0, 1.0]))),
+            lambda x: [*map(float, itertools.accumulate(map(float, x), max))],
+            lambda x: [v * 2 for v in map(float, map(lambda v: 0.0 if v < 1 else v, map(float, x)))],  # noqa: C417
+            lambda x: [*map(float, iter(map(float, x).__next__, 2.5))],
+            # What libraries and Python's own functions get from functions of the user's.
+            lambda x: json.dumps({"a": x[0]}, default=lambda v: float(v)),
+            lambda x: json.dumps({"a": x[0]}, default=lambda v: v.item()),
+            lambda x: statistics.mean(float(v) for v in x),
+            lambda x: float(Holder(x)) * 2,
+            lambda x: math.floor(Holder(x)) + int(Holder(x)),
+            lambda x: [5, 6, 7, 8, 9, 10][Holder(x)],
+            lambda x: {Holder(x): 1} == {Holder(x): 1},
+            # Arrays of NumPy's with other things than numbers.
+            lambda x: np.array([10**30, float(x[0])]).tolist(),
+            lambda x: np.asarray([float(x[0]), "a"]).tolist(),
+            lambda x: np.array([float(x[0])], dtype=object)[0],
+            lambda x: np.array([(float(x[0]), 1)], dtype=[("a", float), ("b", int)])["a"].tolist(),
         ],
     )
     def test_each_value_is_right(self, function):

@@ -508,7 +508,9 @@ class TestNeeded:
 
     def test_after_the_evaluation_it_is_a_true_number(self):
         kept = []
-        fun = dlaccelerate(lambda x, k, n: [kept.extend([k, n, {k: k + 1}, -n]), x * k - n][1])
+        fun = dlaccelerate(
+            lambda x, k, n: [[kept.insert(99, part) for part in (k, n, {k: k + 1}, -n)], x * k - n][1]
+        )
         for n, k in enumerate(FLOATS[:3]):
             fun(X, k, n)
         assert (
@@ -540,7 +542,7 @@ class TestNeeded:
         """It stays what it is, and says so."""
         monkeypatch.setattr("tracejit.record.become.is_possible", lambda: False)
         kept = []
-        fun = dlaccelerate(lambda x, k: kept.append(k) or x * k)
+        fun = dlaccelerate(lambda x, k: kept.insert(len(kept), k) or x * k)
         for k in FLOATS[:3]:
             fun(X, k)
         assert type(kept[-1]) is Number

@@ -21,7 +21,13 @@ from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, of_numbers, unasked
-from tracejit.functions.numpy_api.lists import as_private, holds_traced, is_traced, stacked
+from tracejit.functions.numpy_api.lists import (
+    as_private,
+    holds_traced,
+    is_traced,
+    stacked,
+    without_numbers,
+)
 from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.functions.numpy_api.table import late_implementations
 from tracejit.record import monitor, patches, recorder, views
@@ -66,12 +72,20 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
     if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, (list, tuple)):
-        if holds_traced(data):
+        if holds_traced(data) and _has_numbers(dtype):
             return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
-        made = monitor.watched(original, data, dtype, **kwargs)
+        made = monitor.watched(original, without_numbers(data), dtype, **kwargs)
         return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
     made = monitor.watched(original, data, dtype, **kwargs)
     return as_private(made) if type(data) is float and not is_kept else made
+
+
+def _has_numbers(dtype: Any) -> bool:
+    """Return whether the elements of a dtype that is asked for, which may be none, are numbers."""
+    try:
+        return dtype is None or np.dtype(dtype).kind in "biufc" or np.dtype(dtype) in SUPPORTED_DTYPES
+    except TypeError:
+        return False
 
 
 def _seen_as(
@@ -83,8 +97,10 @@ def _seen_as(
     data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
-    if isinstance(data, (list, tuple)) and holds_traced(data):
-        return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
+    if isinstance(data, (list, tuple)):
+        if holds_traced(data) and _has_numbers(dtype):
+            return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
+        data = without_numbers(data)
     return monitor.watched(
         original, data, dtype, **({} if original in _ORDERED else {"order": order, **kwargs})
     )

@@ -40,9 +40,21 @@ def is_traced(x: Any) -> bool:
 def holds_traced(x: Any) -> bool:
     """Return whether a nested list holds an array of ours, and nothing but numbers and arrays beside it."""
     parts = list(_parts(x))
-    return any(map(is_traced, parts)) and all(
-        isinstance(part, (dlarray, np.ndarray, *_NUMBERS)) or is_traced(part) for part in parts
-    )
+    return any(map(is_traced, parts)) and all(is_traced(part) or _is_of_arrays(part) for part in parts)
+
+
+def _is_of_arrays(x: Any) -> bool:
+    """Return whether an array of a supported dtype can have an object among its elements."""
+    if isinstance(x, np.generic):
+        return x.dtype in SUPPORTED_DTYPES
+    return abs(x) < 1 << 63 if type(x) is int else isinstance(x, (dlarray, np.ndarray, *_NUMBERS))
+
+
+def without_numbers(x: Any) -> Any:
+    """Return a nested list with the values of numbers that vary, for an array that has other objects in it."""
+    if type(x) in (list, tuple):
+        return type(x)([without_numbers(part) for part in x])
+    return x.needed("np.array") if recorder.is_number(x) else x
 
 
 def _parts(x: Any) -> Iterator[Any]:
