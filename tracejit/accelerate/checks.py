@@ -12,6 +12,7 @@ from tracejit.array import dlarray
 from tracejit.call.copies import copied, given
 from tracejit.call.explain import leaf_names
 from tracejit.call.signature import Call
+from tracejit.capture.growth import elements_in
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.functions.evaluate import evaluate
@@ -138,7 +139,7 @@ def difference_from_function(
     compared += [("a captured array", have, want) for have, want in zip(written, captured, strict=True)]
     differences = [difference_of_leaves(*leaves, tolerance) for leaves in compared]
     differences += [
-        first_difference(have, want, tolerance, place)
+        first_difference(elements_in(have), elements_in(want), tolerance, place)
         for have, want, place in zip(stored, assigned, stores.places, strict=True)
     ]
     return next(filter(None, [first_difference(result, expected, tolerance), *differences]), None)

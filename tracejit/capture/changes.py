@@ -26,7 +26,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
-from tracejit.capture.growth import GrowthSlot, append, appended, held_by, restored
+from tracejit.capture.growth import GrowthSlot, append, appended, held_by
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
@@ -211,9 +211,8 @@ class _Search:
         if values is None:
             self._found.resized.append(observed)
             return
-        slot = GrowthSlot("", held_by(container), observed.where)
-        before = restored(was, container)
-        self._found.assignments.append(_change(observed, slot, name, before, values, is_read=False))
+        slot = GrowthSlot("", held_by(was), observed.where)
+        self._found.assignments.append(_change(observed, slot, name, slot.value, values, is_read=False))
 
     def _is_written(self, observed: Observed) -> bool:
         """Return whether code that ran can have put something into a container."""

@@ -8,7 +8,7 @@ there: the elements that it had are still there, in their order, before the new 
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracejit.capture.observed import Contents, Observed, Slot
@@ -30,33 +30,31 @@ class GrowthSlot(Slot):
 
 
 class _Held:
-    """The elements that a list or a deque has before others are appended: how many, or of a deque, which."""
+    """The elements that a list or a deque has before others are appended."""
 
     __slots__ = ("elements",)
 
-    def __init__(self, elements: int | tuple[Any, ...]) -> None:
-        self.elements = elements
+    def __init__(self, elements: Iterable[Any]) -> None:
+        self.elements = (*elements,)
 
 
-def held_by(container: Any) -> _Held:
-    """Return what append() takes to put a container back to what it is now."""
-    return _Held(tuple(container) if type(container) is collections.deque else len(container))
-
-
-def restored(elements: Any, container: Any) -> _Held:
-    """Return what append() takes to put a container back to having these elements."""
-    return _Held(elements if type(container) is collections.deque else len(elements))
+def held_by(elements: Iterable[Any]) -> _Held:
+    """Return what append() takes to have a container hold some elements again."""
+    return _Held(elements)
 
 
 def append(container: Any, values: Sequence[Any] | _Held) -> None:
     """Append values to a container; or have it be what it was."""
     if type(values) is not _Held:
         container.extend(values)
-    elif type(values.elements) is int:
-        del container[values.elements :]
-    else:  # a full deque has dropped some
-        container.clear()
-        container.extend(values.elements)
+        return
+    container.clear()
+    container.extend(values.elements)
+
+
+def elements_in(value: Any) -> Any:
+    """Return what was at a place as something that can be compared."""
+    return [*value.elements] if type(value) is _Held else value
 
 
 def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence[str]) -> list[Any] | None:
