@@ -374,13 +374,13 @@ class dlarray:
             if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
                 _refuse_conversion(self, "an element of an ndarray")
             note(self)
-        number = conversions.shown(self, float, sys._getframe(1))
+        number = None if self._value is None else conversions.shown(self, float, sys._getframe(1))
         return float(self._single("float()")) if number is None else number
 
     def __int__(self) -> int:
-        number: int | None = conversions.shown(self, int, sys._getframe(1))
+        number = None if self._value is None else conversions.shown(self, int, sys._getframe(1))
         if number is not None:
-            return number
+            return number  # type: ignore[no-any-return]
         return int(self._single("int()", Decides.WHOLE if self._data.dtype.kind == "f" else Decides.VALUE))
 
     def __index__(self) -> int:
@@ -415,12 +415,12 @@ class dlarray:
                     f"item: {brief(places)} is no place of x ({recorder.describe(self)}); give an element's number "
                     "in C order, or one index for each axis."
                 ) from None
-        number = conversions.element(self)
+        number = None if self._value is None else conversions.element(self)
         return self._single("item()").item() if number is None else number
 
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""
-        listed = conversions.elements(self)
+        listed = None if self._value is None else conversions.elements(self)
         return recorder.need_value(self, "tolist()").tolist() if listed is None else listed
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -70,8 +70,6 @@ class CapturedNumbers:
             entry = SeenArray(data, value, data, is_number=True)
             self._seen.append(entry)
             self._entries[id(through)] = slot.number = entry
-            if type(owner) is list and name < 0:  # h[-1]; others may be appended
-                name += len(owner)
             exchanged = Exchanged(owner, kind, name, number, through)
             exchanged.put()
             self._places.append(exchanged)

@@ -26,7 +26,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
-from tracejit.capture.growth import GrowthSlot, append, appended, held_by
+from tracejit.capture.growth import GrowthSlot, Held, append, appended
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
 from tracejit.capture.objects import CHANGING
@@ -211,7 +211,7 @@ class _Search:
         if values is None:
             self._found.resized.append(observed)
             return
-        slot = GrowthSlot("", held_by(was), observed.where)
+        slot = GrowthSlot("", Held(was), observed.where)
         self._found.assignments.append(_change(observed, slot, name, slot.value, values, is_read=False))
 
     def _is_written(self, observed: Observed) -> bool:
@@ -428,13 +428,13 @@ def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:
 
 def look(owner: Any, kind: type[Slot], name: Any) -> Any:
     """Return what put() would replace, or MISSING."""
-    if kind is GrowthSlot:
-        return held_by(owner)
     if kind is ClosureSlot:
         try:
             return owner.__closure__[name[0]].cell_contents
         except ValueError:
             return MISSING
+    if kind is GrowthSlot:
+        return Held(owner)
     if kind is not AttributeSlot:
         return owner.get(name, MISSING) if isinstance(owner, dict) else owner[name]
     own = getattr(owner, "__dict__", {})
@@ -453,9 +453,7 @@ def present(owner: Any, kind: type[Slot], name: Any) -> Any:
 
 def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
     """Put a value where a slot of an object is, without running the user's code; MISSING empties it."""
-    if kind is GrowthSlot:
-        append(owner, value)
-    elif kind is ClosureSlot:
+    if kind is ClosureSlot:
         cell = owner.__closure__[name[0]]
         if value is MISSING:
             del cell.cell_contents
@@ -463,6 +461,8 @@ def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
             cell.cell_contents = value
     elif kind is AttributeSlot:
         _put_attribute(owner, name, value)
+    elif kind is GrowthSlot:
+        append(owner, value)
     elif value is MISSING:
         owner.pop(name, None)
     elif type(owner) is collections.OrderedDict:  # which keeps its order itself

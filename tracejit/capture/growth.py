@@ -21,16 +21,12 @@ class GrowthSlot(Slot):
 
     __slots__ = ()
 
-    @staticmethod
-    def look(owner: Observed, name: Any) -> Any:
-        return held_by(owner.value)
-
     def path(self, owner: str) -> str:
         return f"{owner}.append()"
 
 
-class _Held:
-    """The elements that a list or a deque has before others are appended."""
+class Held:
+    """The elements that append() has a list or a deque hold again."""
 
     __slots__ = ("elements",)
 
@@ -38,14 +34,9 @@ class _Held:
         self.elements = (*elements,)
 
 
-def held_by(elements: Iterable[Any]) -> _Held:
-    """Return what append() takes to have a container hold some elements again."""
-    return _Held(elements)
-
-
-def append(container: Any, values: Sequence[Any] | _Held) -> None:
+def append(container: Any, values: Sequence[Any] | Held) -> None:
     """Append values to a container; or have it be what it was."""
-    if type(values) is not _Held:
+    if type(values) is not Held:
         container.extend(values)
         return
     container.clear()
@@ -54,7 +45,7 @@ def append(container: Any, values: Sequence[Any] | _Held) -> None:
 
 def elements_in(value: Any) -> Any:
     """Return what was at a place as something that can be compared."""
-    return [*value.elements] if type(value) is _Held else value
+    return [*value.elements] if type(value) is Held else value
 
 
 def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence[str]) -> list[Any] | None:

@@ -78,9 +78,7 @@ def takes_numbers(function: Any) -> bool:
         if str(function.__globals__.get("__name__")).partition(".")[0] in _MODULES_BY_METHODS:
             called = [*getattr(function, "registry", {}).values(), getattr(function, "__wrapped__", None)]
             return all(takes_numbers(other) for other in called if other is not None)
-        return not monitor.is_library(file) or file.startswith(
-            (PACKAGE, _NUMPY, "<__array_function__", "<tracejit")
-        )
+        return _is_by_methods(file)
     if kind is types.MethodType:
         return takes_numbers(function.__func__)
     if function is type:
@@ -104,6 +102,12 @@ def takes_numbers(function: Any) -> bool:
         return "random" not in kind.__module__
     _, call = _defining(kind, "__call__")
     return type(call) is types.FunctionType and takes_numbers(call)
+
+
+def _is_by_methods(file: str) -> bool:
+    """Return whether code of a file is the user's, tracejit's or NumPy's, which get Numbers."""
+    ours = (PACKAGE, _NUMPY, "<__array_function__", "<tracejit")
+    return not monitor.is_library(file) or file.startswith(ours)
 
 
 def _makes_of_numbers(kind: type) -> bool:
@@ -291,13 +295,10 @@ class _Steps:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._outer is not None and sys.gettrace() in (
-            None,
-            self.called,
-        ):  # the user's code may start a debugger
-            sys.settrace(self._outer[0])
         if self._outer is not None:
-            monitor.current.trace = self._outer[1]
+            trace, monitor.current.trace = self._outer
+            if sys.gettrace() in (None, self.called):  # the user's code may start a debugger
+                sys.settrace(trace)
         self._outer = self._kept = None
 
     def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
@@ -344,10 +345,8 @@ class _Steps:
 
 def _takes_results(frame: types.FrameType) -> bool:
     """Return whether the code of a frame treats numbers that functions return by their methods, or is watched."""
-    file = frame.f_code.co_filename
-    if not monitor.is_library(file) or file.startswith((PACKAGE, _NUMPY, "<__array_function__", "<tracejit")):
-        return True
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _MODULES_BY_METHODS
+    module = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return module in _MODULES_BY_METHODS or _is_by_methods(frame.f_code.co_filename)
 
 
 def _is_not_of_user(frame: types.FrameType) -> bool:

@@ -36,7 +36,6 @@ from tracejit.util.devices import on_host
 from tracejit.util.frames import is_storing
 
 _INT64_MAX = np.iinfo(np.int64).max
-_WIDEST = 8  # bytes of an integer, whose largest value is no float
 _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers of NumPy have
 
 
@@ -123,9 +122,10 @@ class Number:
         if self.is_complex:
             return dtype.kind == "c"
         if dtype.kind in "iu" and self._kind is float:
-            least, most = np.iinfo(dtype).min, float(np.iinfo(dtype).max) + 1.0 * (dtype.itemsize < _WIDEST)
-            is_above = self >= float(least) if dtype.itemsize == _WIDEST and least else self > least - 1.0
-            return bool(is_above and self < most)
+            least, beyond = np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1  # a power of two: a float
+            # There is no float between the least integer of 64 bits and the one below.
+            is_above = self >= float(least) if dtype == arithmetic.INT else self > least - 1.0
+            return bool(is_above and self < float(beyond))
         if self._kind is not int or dtype.kind not in "iu":
             return True
         info = np.iinfo(dtype)

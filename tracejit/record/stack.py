@@ -91,7 +91,7 @@ def reported(frame: types.FrameType, at: int, function: Any) -> list[Any] | None
     call = _calls(frame.f_code).get(at)
     if call is None:
         return None
-    words = _words(_address_of(frame, call.depth - call.taken), call.taken)
+    words = _taken_by(frame, call)
     if words[_EMPTY] != 0 if function is None else id(function) not in words[:2]:
         return None
     return [_object(word) for word in words if word]
@@ -102,7 +102,7 @@ def is_call_of(frame: types.FrameType, function: Any, argument: Any) -> bool:
     call = _calls(frame.f_code).get(frame.f_lasti)
     if call is None or call.taken != _OF_ONE:
         return False
-    words = _words(_address_of(frame, call.depth - call.taken), call.taken)
+    words = _taken_by(frame, call)
     return sorted(words) == sorted([0, id(function), id(argument)])
 
 
@@ -118,7 +118,7 @@ def is_taking_map_of(frame: types.FrameType, function: Any) -> bool:
         taken = [] if depth is None else _words(_address_of(frame, depth - 1), 1)
     else:
         is_of_one = call.taken == _OF_ONE and not is_star(code, at)
-        taken = _words(_address_of(frame, call.depth - call.taken), call.taken) if is_of_one else []
+        taken = _taken_by(frame, call) if is_of_one else []
         if not {id(list), id(tuple)} & {*taken}:
             return False
     for word in taken:
@@ -133,6 +133,11 @@ def _is_of_elements(iterator: Any) -> bool:
     if type(iterator) is types.GeneratorType:
         return iterator.gi_code.co_filename.startswith(PACKAGE)
     return type(iterator) in _OF_SEQUENCES
+
+
+def _taken_by(frame: types.FrameType, call: "_Call") -> list[int]:
+    """Return the words of the stack of a frame that a call takes."""
+    return _words(_address_of(frame, call.depth - call.taken), call.taken)
 
 
 def _address_of(frame: types.FrameType, depth: int) -> int:

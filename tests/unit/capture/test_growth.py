@@ -60,6 +60,11 @@ def turned(s, x):
     s.h.reverse()
 
 
+def adds(s, x):
+    s.h += [float(x[0])]
+    s.m["a"] += x.tolist()
+
+
 def sometimes(s, x):
     if float(x[0]) > 0.5:
         s.h.append(float(x[0]))
@@ -74,7 +79,7 @@ GROWING = {
     "a dict": lambda s, x: s.h.append({"loss": float(x[0]), "x": x * 2}),
     "a list": lambda s, x: s.h.append([x[0].item()]),
     "many": lambda s, x: s.h.extend([*x.tolist(), 3]),
-    "by an operator": lambda s, x: s.__setattr__("h", s.h) or s.m["a"].extend(x.tolist()),
+    "by an operator": adds,
     "in turn": lambda s, x: [s.h.append(float(v)) for v in x],
     "two lists": lambda s, x: (s.h.append(x[0] * 2), s.m["a"].append(x[1].item())),
     "the same twice": lambda s, x: [s.h.append(v) for v in [x * 2] * 2],

@@ -300,11 +300,9 @@ def _whole(op: str, original: _Compute, *args: Any, **options: Any) -> Any:
     if given is None or len(given) != 1:
         return NotImplemented
     x, kind = given[0].given, type(given[0].number)
-    taken: tuple[type, ...] = (float, int)
-    if op != "trunc" and recorder.is_number(x):
-        taken += (np.floating,)
-    elif op == "trunc" and not recorder.is_number(x):  # which NumPy's integers have not
-        taken = (float,)
+    taken: tuple[type, ...] = (float, int, np.floating)
+    if op == "trunc":  # which others of NumPy's numbers have not
+        taken = (float, int) if recorder.is_number(x) else (float,)
     if not issubclass(kind, taken):
         return NotImplemented
     # As a float, which math makes of NumPy's integers.
