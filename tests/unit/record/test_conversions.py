@@ -5,7 +5,6 @@ import gc
 import itertools
 import json
 import math
-import signal
 import statistics
 import sys
 import threading
@@ -433,40 +432,6 @@ def test_a_debugger_goes_on(monkeypatch):
     finally:
         sys.settrace(before)
     assert results == [float(n * n) for n in range(5)] and seen
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
-@pytest.mark.filterwarnings("ignore")  # an error may come in a finaliser, and its traceback keeps numbers
-def test_a_signal_handler_that_raises_an_error():
-    class HandlerError(Exception):
-        pass
-
-    def interrupt(*_):
-        raise HandlerError
-
-    def run(x):
-        total = 0.0
-        for _ in range(3):
-            total += float(x[0]) + sum(map(float, [x[1]])) + int(x[0])
-        return total
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    x, interrupted = np.array([1.5, 2.5]), 0
-    try:
-        for n in range(40):
-            function = dlaccelerate(lambda x: run(x))
-            signal.setitimer(signal.ITIMER_REAL, 2e-4 * (n + 1))
-            try:
-                for _ in range(20):
-                    assert function(x) == 15.0
-            except HandlerError:
-                interrupted += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            assert [function(x * k) for k in (1, 2, 3)] == [15.0, 3 * (3.0 + 5.0 + 3), 3 * (4.5 + 7.5 + 4)]
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert interrupted
 
 
 def test_threads():
