@@ -39,7 +39,7 @@ def interrupt_at_random():
     x, interrupted = np.array([1.5, 2.5]), 0
     try:
         for n in range(40):
-            function = dlaccelerate(lambda x: run(x))
+            function = dlaccelerate(run)
             signal.setitimer(signal.ITIMER_REAL, 2e-4 * (n + 1))
             try:
                 for _ in range(20):
