@@ -89,7 +89,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         return result
     recorder = recorders.Recorder(name_of(fun))
     recorder.names = global_names(fun)
-    with true_numbers_after(recorder), recorder, Subscripts():
+    with true_numbers_after(recorder), recorder, Subscripts(recorder):
         recorder.keeps_graph = False
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]

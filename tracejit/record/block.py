@@ -2,6 +2,7 @@
 """The block in which a recorder records."""
 
 import sys
+from collections.abc import Callable
 from typing import Any, Self
 
 from tracejit.errors import TraceError
@@ -9,6 +10,7 @@ from tracejit.record import constructors, patches
 from tracejit.record.current import blockers, thread
 from tracejit.record.state import State
 from tracejit.util.quiet import settings, use_settings
+from tracejit.util.uninterrupted import surely
 
 
 class RecordingBlock:
@@ -32,7 +34,7 @@ class RecordingBlock:
         self._outer: Any = None
         self.is_running = False
         self._errors: Any = None  # NumPy's settings around the block
-        self.calls: Any = None  # what looks at the calls of the function
+        self.endings: list[Callable[[], None]] = []  # of the blocks inside, which they may not have reached
 
     def __enter__(self) -> Self:
         self.frame = id(sys._getframe(1))
@@ -62,17 +64,21 @@ class RecordingBlock:
             use_settings(self._errors)
             raise
         finally:
-            constructors.end(self)
-            patches.end(self)
-            blockers.pop(id(self), None)
+            surely(self._restore)
+
+    def _restore(self) -> None:
+        """Put everything back as it was before the block; may be called twice."""
+        constructors.end(self)
+        patches.end(self)
+        blockers.pop(id(self), None)
+        if self.is_running:
             thread.recorder = self._outer
             self.is_running = False
-            self._outer = None  # a kept graph must not keep that of the evaluation around it
-            try:
-                self.state.abandon()
-            except BaseException:  # of a signal handler
-                self.state.abandon()
-                raise
+        for end in self.endings:
+            end()
+        self._outer = None  # a kept graph must not keep that of the evaluation around it
+        self.state.abandon()
+        self.endings.clear()
 
     def close(self) -> None:
         """End the recording; may be called twice."""
@@ -82,7 +88,6 @@ class RecordingBlock:
 def unwind(outer: Any) -> None:
     """End the recordings inside that of `outer` which an exception of a signal handler kept from ending."""
     while thread.recorder is not None and thread.recorder is not outer:
-        thread.recorder.calls.end()
         thread.recorder.state.abandon()
         thread.recorder.__exit__(None, None)
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from tracejit.record import conversions, monitor, recorder, stack
 from tracejit.util.frames import PACKAGE
-from tracejit.util.uninterrupted import is_of_handler
+from tracejit.util.uninterrupted import is_of_handler, surely
 
 _MOST_OBJECTS = 10_000  # that are searched for numbers at a call
 _WITH_LARGE_OBJECTS = frozenset({
@@ -219,17 +219,14 @@ class Calls:
 
     def __enter__(self) -> "Calls":
         self._around = sys._getframe(1)
+        self.owner.endings.append(self.end)
         self.owner.calls = self
         if _looks(self.owner):
             self.begin()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        try:
-            self.end()
-        except BaseException:  # of a signal handler
-            self.end()
-            raise
+        surely(self.end)
 
     def end(self) -> None:
         """Look at no more calls; may be called twice."""

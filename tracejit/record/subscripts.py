@@ -30,6 +30,7 @@ from tracejit.record import monitor, recorder
 from tracejit.record.stack import code_of
 from tracejit.record.views import is_scalar
 from tracejit.util.locks import new_lock
+from tracejit.util.uninterrupted import surely
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _MAPPING = 14 * _WORD  # tp_as_mapping in a PyTypeObject
@@ -208,13 +209,24 @@ _WRITES = _Slot("__setitem__", 2, _setitem)  # mp_ass_subscript
 
 
 class Subscripts:
-    """A block in which ``ndarray[key]`` and ``ndarray[key] = value`` ask tracejit first (Note [subscripts])."""
+    """A block in which ``ndarray[key]`` and ``ndarray[key] = value`` ask tracejit first (Note [subscripts]).
+
+    Args:
+        owner: the recorder.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner
 
     def __enter__(self) -> None:
+        self._owner.endings.append(self._end)
         for slot in (_READS, _WRITES) if is_possible() else ():
             slot.begin(id(self))
 
     def __exit__(self, *exc: object) -> None:
+        surely(self._end)
+
+    def _end(self) -> None:
         for slot in (_READS, _WRITES) if is_possible() else ():
             slot.end(id(self))
 

@@ -179,7 +179,7 @@ def _run(
     """Run a function with `count` arrays among its arguments; return its result, and what it stores."""
     error: Exception | None = None
     try:
-        with crossings.Calls(recorder), Subscripts():
+        with crossings.Calls(recorder), Subscripts(recorder):
             crossings.cross(recorder, function, [args, kwargs])
             returned = function(*args, **kwargs)
     except Exception as raised:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Errors of signal handlers at random times in functions that ask for plain numbers."""
 
+import math
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from tracejit import dlaccelerate
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers")
 def test_a_signal_handler_that_raises_an_error():
-    """In a process of its own: an error may come where what a recording has replaced is put back."""
+    """In a process of its own: a second error may come where what a recording has replaced is put back."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [sys.executable, __file__], env=environment, capture_output=True, text=True, check=False
@@ -35,6 +36,11 @@ def interrupt_at_random():
             total += float(x[0]) + sum(map(float, [x[1]])) + int(x[0])
         return total
 
+    def replaced():
+        return {name: vars(owner)[name] for owner, name in places}
+
+    places = [(np, "zeros"), (np, "sin"), (np, "stack"), (math, "sin"), (np.ndarray, "__getitem__")]
+    originals = replaced()
     before = signal.signal(signal.SIGALRM, interrupt)
     x, interrupted = np.array([1.5, 2.5]), 0
     try:
@@ -48,6 +54,7 @@ def interrupt_at_random():
                 interrupted += 1
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+            assert all(now is originals[name] for name, now in replaced().items())
             assert [function(x * k) for k in (1, 2, 3)] == [15.0, 3 * (3.0 + 5.0 + 3), 3 * (4.5 + 7.5 + 4)]
     finally:
         signal.signal(signal.SIGALRM, before)

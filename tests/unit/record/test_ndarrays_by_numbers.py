@@ -13,6 +13,7 @@ import pytest
 import tracejit as tj
 import tracejit.traces.stats  # before a test pretends to be another Python, which imports nothing
 from tracejit.record import subscripts
+from tracejit.record.recorder import Recorder
 
 CALLS = (0, 1, 2, 3, 4, 5, 1, 2, 7)
 # The bodies of functions of i that read X (10, 4), Y (10,) of integers, L, a list of X, and w, a dlarray (4,).
@@ -227,8 +228,8 @@ class TestSubscripts:
     def test_nested_blocks_and_other_threads(self):
         x = np.arange(6.0)
         found = []
-        with subscripts.Subscripts():
-            with subscripts.Subscripts():
+        with subscripts.Subscripts(Recorder("f")):
+            with subscripts.Subscripts(Recorder("f")):
                 thread = threading.Thread(target=lambda: found.extend([x[1], x[1:3].sum(), x[x > 3].size]))
                 thread.start()
                 thread.join()
@@ -245,7 +246,7 @@ class TestSubscripts:
                 return super().__getitem__(key) * 2 if isinstance(key, int) else super().__getitem__(key)
 
         x, masked = np.arange(4.0).view(Own), np.ma.masked_array([1.0, 2.0], [False, True])
-        with subscripts.Subscripts():
+        with subscripts.Subscripts(Recorder("f")):
             assert x[1] == 2 and type(x[1:]) is Own
             assert masked[0] == 1 and masked[1] is np.ma.masked
             made = type("Made", (np.ndarray,), {})  # inherits what is there now
@@ -256,7 +257,7 @@ class TestSubscripts:
         subscripts.is_possible.cache_clear()
         try:
             assert not subscripts.is_possible()
-            with subscripts.Subscripts():
+            with subscripts.Subscripts(Recorder("f")):
                 assert np.ndarray.__getitem__ is subscripts._READS.original
             assert follow("return X[i] @ w").hits == 0
         finally:

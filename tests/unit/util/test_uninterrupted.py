@@ -12,7 +12,7 @@ import pytest
 
 import tracejit as tj
 from tracejit.util import frames, uninterrupted
-from tracejit.util.uninterrupted import is_of_handler
+from tracejit.util.uninterrupted import is_of_handler, surely
 
 
 class AlarmError(Exception):
@@ -164,3 +164,23 @@ def test_errors_of_others(alarm):
         except Exception as error:
             assert not is_of_handler(error)
     assert not is_of_handler(AlarmError())
+
+
+class TestSurely:
+    def test_an_action_is_done_once_if_nothing_comes(self):
+        done = []
+        surely(done.append, 1)
+        assert done == [1]
+
+    def test_an_action_that_an_error_ends_is_done_again(self):
+        done = []
+
+        def action(times):
+            done.append("begun")
+            if len(done) == 1:
+                raise KeyboardInterrupt
+            done.append("ended" * times)
+
+        with pytest.raises(KeyboardInterrupt):
+            surely(action, 1)
+        assert done == ["begun", "begun", "ended"]
