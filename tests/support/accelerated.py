@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Short ways to accelerate a function for a test."""
 
-import concurrent.futures
+import gc
 import threading
 import types
 
@@ -19,10 +19,12 @@ def dlaccelerate(function=None, **options):
 
 
 def hidden(value):
-    """Return something with a value that no guard sees: of a future, whose code is not watched."""
-    future = concurrent.futures.Future()
-    future.set_result(value)
-    return types.SimpleNamespace(get=future.result, set=lambda new: setattr(future, "_result", new))
+    """Return something with a value that no guard sees: in a list that only an iterator knows."""
+    values = [value]
+    iterator = iter(values)
+    return types.SimpleNamespace(
+        get=lambda: gc.get_referents(iterator)[0][0], set=lambda new: values.__setitem__(0, new)
+    )
 
 
 def vector(*numbers):

@@ -58,9 +58,9 @@ def reads_a_different_number() -> None:
 
 
 def reads_a_large_array() -> Callable[[Any], object]:
-    """Return a function with a number that NumPy computes of a large array."""
-    weights = np.ones(100_000)
-    return lambda x: x * float(np.sum(weights))
+    """Return a function with a number of a memory that is too large to be compared."""
+    weights = bytearray((1 << 24) + 1)
+    return lambda x: x * weights[0]
 
 
 def changes_what_it_reads() -> Callable[[Any], object]:

@@ -196,13 +196,19 @@ class ArrayGuards:
         if has_changed or (is_written and is_changed):
             self._guards.note_change(name, observed.where, observed.value)
         if content is not None and (taken or not is_input) and not is_written_only:
-            if observed.is_large:
+            is_large = observed.is_large and not taken
+            if array.nbytes > _MOST_LOOSE_BYTES:
                 self._guards.refuse(name, observed.where)
-            elif is_changed or array.tobytes() != content:
+            elif is_changed or (observed.has_changed if is_large else array.tobytes() != content):
                 self._guards.note_change(name, observed.where, observed.value)
             else:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
+                if is_large:
+                    condition = (
+                        f"{self._guards.constant(ContentGuard(array, branches=False))}.differs({data})"
+                    )
+                    self._note_cost(array, name, observed.where)
                 at = self._places.get(id(observed.value), ())
                 self._guards.add(contents, "as it was", condition, is_told=True, places=at)
         is_loose = (
@@ -320,8 +326,11 @@ class ArrayGuards:
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)
             at = places.get(id(array), ())
             self._guards.add_content(site, ContentGuard(array, branches, is_written), at)
-            if array.nbytes >= _MANY_BYTES:
-                self.compared = (name, array.nbytes >> 20, where)
+            self._note_cost(array, name, where)
+
+    def _note_cost(self, array: np.ndarray, name: str, where: Where) -> None:
+        if array.nbytes >= _MANY_BYTES:
+            self.compared = (name, array.nbytes >> 20, where)
 
 
 def _may_show(owner: np.ndarray | None, array: np.ndarray) -> bool:

@@ -23,6 +23,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     cached_results,
+    is_closed,
     is_container,
     static,
 )
@@ -51,7 +52,12 @@ class ObservedCode(Observed):
     __slots__ = ()
 
     def attribute(self, name: str) -> Any:
-        return getattr(self.value, name, MISSING) if name in _READABLE else UNKNOWN
+        own = getattr(self.value, "__dict__", None)
+        if own is not None and name in own:
+            return own[name]
+        if name in _READABLE:
+            return getattr(self.value, name, MISSING)
+        return UNKNOWN if own is None or hasattr(type(self.value), name) else MISSING
 
 
 class ObservedFunction(ObservedNames):
@@ -131,16 +137,14 @@ class ObservedComposite(ObservedCode):
             part = snapshot.read(self, AttributeSlot, name)
             if is_container(part):
                 snapshot.hold(part)
+            elif not is_closed(part) and part is not UNKNOWN:
+                snapshot.observe(part).note_used(snapshot)
         snapshot.generators.note(self.value, snapshot.where)
         if (
             getattr(self.value, "__name__", "") in LOOKING_AT_STATES
             and state_of(self.value.__self__) is not None
         ):
             snapshot.read(snapshot.observe(self.value.__self__), DrawsSlot, "")
-
-    def attribute(self, name: str) -> Any:
-        own = getattr(self.value, "__dict__", {})
-        return own[name] if name in own else super().attribute(name)
 
     def note_contents(self, snapshot: Notes) -> None:
         for slot in [*self.slots.values()]:
@@ -153,10 +157,6 @@ class ObservedAccelerated(ObservedCode):
     is_fixed = True
 
     __slots__ = ()
-
-    def attribute(self, name: str) -> Any:
-        own = getattr(self.value, "__dict__", {})
-        return own[name] if name in own else super().attribute(name)
 
     def note(self, snapshot: Notes) -> None:
         for name in getattr(type(self.value), "traced_functions", ("_function",)):
@@ -191,10 +191,6 @@ class ObservedWrapper(ObservedCode):
             snapshot.caches.append(self)
             self.note_results(snapshot)
         self.inside = arrays_inside(self.value)
-
-    def attribute(self, name: str) -> Any:
-        own = getattr(self.value, "__dict__", {})
-        return own[name] if name in own else super().attribute(name)
 
     def note_computed(self, snapshot: Notes, name: str) -> None:
         if name == "cache_info" and self.memory is not None:

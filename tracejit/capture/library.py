@@ -5,10 +5,15 @@ For each class there are the attributes that hold its state, or a function that 
 and of objects that count by identity. Classes are listed by name, so that nothing is imported.
 """
 
+import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.values import same_elements
+from tracejit.record.monitor import is_user_class
 
 EVERY = "*"  # attribute of an object
 # Methods that write to an object without telling of its state.
@@ -85,11 +90,41 @@ _STATES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "_hashlib.HASHXOF": _of_hash,
     "_blake2.blake2b": _of_hash,
     "_blake2.blake2s": _of_hash,
+    "numpy.flatiter": lambda elements: (elements.index, elements.base.tobytes()),
     "numpy.poly1d": lambda polynomial: (polynomial.coeffs.tobytes(),),
+    "numpy.void": lambda record: (record.tobytes(),),
 }
+_CODE = (
+    type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc, np.vectorize
+)  # fmt: skip
+_DISTRIBUTIONS = "scipy.stats._distn_infrastructure"
+_PACKAGES = frozenset({"numpy", "scipy"})
 _ON_THE_WAY = frozenset(
     {"_thread.lock", "_thread.RLock", "logging.Logger"}
 )  # of little effect where they are passed
+
+
+def is_code(value: Any) -> bool:
+    """Return whether something is code: a function, a method, a class, or a distribution that SciPy has."""
+    names = _names(type(value)) if type(value).__module__.startswith("scipy.stats.") else ()
+    return isinstance(value, _CODE) or (
+        f"{_DISTRIBUTIONS}.rv_generic" in names and f"{_DISTRIBUTIONS}.rv_sample" not in names
+    )
+
+
+def has_code_in(kind: type) -> bool:
+    """Return whether methods of objects of a class are code of Python, NumPy or SciPy, which is not watched.
+
+    Classes of the user's that derive from one of Python's, such as abc.ABC, are not among them, nor those of tracejit,
+    which tell what they read, nor arrays, whose attributes are known, nor mocks, which make any
+    attribute that they are asked for.
+    """
+    bases = [base for base in kind.__mro__ if not is_user_class(base)]
+    modules = {base.__module__ for base in bases}
+    packages = {module.partition(".")[0] for module in modules}
+    if "tracejit" in packages or issubclass(kind, np.ndarray) or "unittest.mock" in modules:
+        return False
+    return len(bases) == len(kind.__mro__) or not packages.isdisjoint(_PACKAGES)
 
 
 def inner_of(kind: type) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     arrays_inside,
     instance_attribute,
+    own_attributes,
     static,
 )
 from tracejit.record.monitor import is_library_module, is_user_class
@@ -56,6 +57,7 @@ def note_state(observed: Observed, snapshot: Notes, is_asked: bool) -> None:
         is_asked: whether a method that can tell of the state is called.
     """
     kind = type(observed.value)
+    note_attributes(observed, snapshot)
     for name in library.inner_of(kind):
         if name == library.EVERY:
             snapshot.read(observed, NamesSlot, "")
@@ -65,6 +67,19 @@ def note_state(observed: Observed, snapshot: Notes, is_asked: bool) -> None:
             snapshot.read_whole(snapshot.read(observed, AttributeSlot, name))
     if library.has_state(kind, is_asked):
         snapshot.read(observed, StateSlot, "")
+
+
+def note_attributes(observed: Observed, snapshot: Notes) -> None:
+    """Note the attributes of an object of a library, which its code may read, unless it is known what that reads.
+
+    Functions and classes among them are taken to stay as they are, like the rest of the library's code.
+    """
+    kind = type(observed.value)
+    is_known = library.inner_of(kind) or library.has_state(kind, is_asked=True)
+    if library.has_code_in(kind) and not is_known and not library.is_code(observed.value):
+        for name, value in own_attributes(observed.value).items():
+            if not library.is_code(value):
+                snapshot.read_whole(snapshot.read(observed, AttributeSlot, name))
 
 
 class ObservedNames(Observed):
@@ -260,12 +275,7 @@ class ObservedInstance(ObservedNames):
         return instance_attribute(self.value, name)
 
     def contents(self) -> Contents | None:
-        own = dict(getattr(self.value, "__dict__", ()))
-        for kind in type(self.value).__mro__:
-            for name, raw in vars(kind).items() if "__slots__" in vars(kind) else ():
-                if type(raw) is types.MemberDescriptorType and hasattr(self.value, name):
-                    own[name] = getattr(self.value, name)
-        return own
+        return own_attributes(self.value)
 
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
@@ -285,6 +295,9 @@ class ObservedInstance(ObservedNames):
         if base is not None:
             snapshot.read_specials(type(self.value))
             snapshot.read_whole(snapshot.read(self, BuiltinSlot, base))
+
+    def note_used(self, snapshot: Notes) -> None:
+        note_attributes(self, snapshot)
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
         names: set[str] = set()

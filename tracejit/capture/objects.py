@@ -36,6 +36,7 @@ from tracejit.capture.named import (
     ObservedNames,
     ObservedPart,
     ObservedSubarray,
+    note_attributes,
     note_state,
 )
 from tracejit.capture.observed import Contents, Notes, Observed
@@ -52,6 +53,7 @@ from tracejit.capture.values import (
     is_atom,
     is_container,
     is_member,
+    static,
 )
 from tracejit.record import monitor
 from tracejit.record.ended import check_open
@@ -294,11 +296,21 @@ class ObservedOpaque(Observed):
         super().__init__(value, where)
         self.inside: list[Any] = []
 
+    def attribute(self, name: str) -> Any:
+        if isinstance(self.value, type):
+            return UNKNOWN
+        is_in_slot = type(static(type(self.value), name)) is types.MemberDescriptorType
+        has_own = is_in_slot or hasattr(self.value, "__dict__")
+        return instance_attribute(self.value, name) if has_own else UNKNOWN
+
     def note_state(self, snapshot: Notes) -> None:
         note_state(self, snapshot, is_asked=True)
 
     def note_contents(self, snapshot: Notes) -> None:
         note_state(self, snapshot, is_asked=False)
+
+    def note_used(self, snapshot: Notes) -> None:
+        note_attributes(self, snapshot)
 
     def note(self, snapshot: Notes) -> None:
         if type(self.value) in _GETTERS:

@@ -184,6 +184,9 @@ class Observed:
     def note_state(self, snapshot: Notes) -> None:
         """Note the state of an object of the standard library, which code that is not watched reads."""
 
+    def note_used(self, snapshot: Notes) -> None:
+        """Note what code of a library may read of the object, which was called, indexed or asked for a method."""
+
     def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is UNKNOWN."""
 

@@ -246,8 +246,9 @@ class PathReader:
                 self._snapshot.read_specials(type(value))
         elif use.how == CHANGE:
             self._snapshot.change(value, self._place_of(use))
-        elif use.how == TOUCH and isinstance(value, type):
+        elif use.how == TOUCH and not is_closed(value):
             observed = self._snapshot.observe(value)
+            observed.note_used(self._snapshot)
             if isinstance(observed, ObservedClass):
                 self._snapshot.read_names(observed)  # of instances that a call of it makes
                 self._snapshot.read_specials(value)

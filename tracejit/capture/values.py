@@ -55,7 +55,9 @@ def is_atom(value: Any) -> bool:
     kind = type(value)
     if kind in ATOMS or value is MISSING:
         return True
-    return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(value, np.object_)
+    return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(
+        value, (np.object_, np.void)
+    )
 
 
 def is_member(value: Any) -> bool:
@@ -161,6 +163,17 @@ def instance_attribute(value: Any, name: str) -> Any:
     if raw is MISSING:
         return UNKNOWN if hasattr(type(value), "__getattr__") else MISSING
     return UNKNOWN if hasattr(type(raw), "__get__") else raw
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """Return the attributes that an object has itself, also those in slots of its classes."""
+    attributes = getattr(value, "__dict__", None)
+    own = dict(attributes) if type(attributes) is dict else {}  # list[int] answers with those of the class
+    for kind in type(value).__mro__:
+        for name, raw in vars(kind).items() if "__slots__" in vars(kind) else ():
+            if type(raw) is types.MemberDescriptorType and hasattr(value, name):
+                own[name] = getattr(value, name)
+    return own
 
 
 def item(value: Any, key: Any) -> Any:

@@ -9,6 +9,7 @@ from namespaces import Namespace, follow
 from peers import pytorch
 
 from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray
+from tracejit.capture import array_guards
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -206,7 +207,8 @@ class TestGlobals:
         module = Namespace("def f(x): return x * t", t=tensor)
         follow(module["f"], lambda: tensor.fill_(5.0), traces=2)
 
-    def test_too_large_for_numpy_alone(self):
+    def test_too_large_for_numpy_alone(self, monkeypatch):
+        monkeypatch.setattr(array_guards, "_MOST_LOOSE_BYTES", 1 << 18)
         module = Namespace("def f(x): return x * float(np.sum(w))", w=np.ones(100_000))
         accelerated = dlaccelerate(module["f"])
         with pytest.warns(
@@ -216,6 +218,12 @@ class TestGlobals:
         assert len(caught) == 1 and caught[0].filename == "<test>" and caught[0].lineno == 1
         module["w"][0] = 2.0
         assert accelerated(X).tolist() == (X * 100_001).tolist()
+
+    def test_a_large_array_that_numpy_alone_reads(self):
+        weights = np.ones(100_000)
+        module = Namespace("def f(x): return x * np.max(w)", w=weights)
+        largest = [lambda n=n: weights.__setitem__(-n, 1.0 + n // 2) for n in (1, 2, 3, 4)]
+        follow(module["f"], *largest)
 
     @pytest.mark.slow
     def test_a_large_array_that_is_recorded(self):
