@@ -48,6 +48,7 @@ class ObservedCode(Observed):
     """Something that calls functions, which its attributes lead to."""
 
     is_code = True
+    has_attributes = True
 
     __slots__ = ()
 

@@ -24,18 +24,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.capture.callables import ObservedCode, ObservedFunction
 from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
 from tracejit.capture.growth import GrowthSlot, Held, append, appended
 from tracejit.capture.increments import increment_of, is_seen
-from tracejit.capture.named import (
-    ObservedClass,
-    ObservedInstance,
-    ObservedMember,
-    ObservedModule,
-    ObservedSubarray,
-)
-from tracejit.capture.objects import CHANGING, ObservedOpaque
+from tracejit.capture.named import ObservedInstance
+from tracejit.capture.objects import CHANGING
 from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.slots import (
     AttributeSlot,
@@ -52,9 +45,6 @@ from tracejit.record.side_effects import MEMORIES
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
-_WITH_ATTRIBUTES = (
-    ObservedClass, ObservedModule, ObservedMember, ObservedFunction, ObservedCode, ObservedSubarray, ObservedOpaque,
-)  # fmt: skip
 _NO_CALLS: Mapping[int, Sequence[str]] = {}
 _ARRAYS = frozenset({dlarray, np.ndarray})
 _OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
@@ -411,7 +401,7 @@ def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, 
 
 
 def _is_attribute(observed: Observed, slot: Slot) -> bool:
-    return type(slot) is AttributeSlot and isinstance(observed, _WITH_ATTRIBUTES)
+    return type(slot) is AttributeSlot and observed.has_attributes
 
 
 def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:

@@ -85,6 +85,8 @@ def note_attributes(observed: Observed, snapshot: Notes) -> None:
 class ObservedNames(Observed):
     """An object whose attributes are read by the names that the code which runs has."""
 
+    has_attributes = True
+
     __slots__ = ()
 
     def note_contents(self, snapshot: Notes) -> None:

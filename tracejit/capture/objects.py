@@ -288,6 +288,7 @@ class ObservedOpaque(Observed):
 
     is_fixed = True
     is_told = True
+    has_attributes = True
     may_share_memory = True
 
     __slots__ = ("inside",)

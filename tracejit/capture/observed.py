@@ -146,6 +146,7 @@ class Observed:
         is_code: whether calling it reads more than the key of a trace says of it.
         is_fixed: whether a replay must meet the same object; otherwise another of the same class will do.
         is_told: whether the guard of a fixed object is shown to users.
+        has_attributes: whether attributes of it can be set.
         may_share_memory: whether it can be a buffer over memory that others write to.
         held: the elements of a container that was read as a whole.
         is_loose: whether its contents can be read in ways that are not followed.
@@ -155,6 +156,7 @@ class Observed:
     is_code = False
     is_fixed = False
     is_told = False
+    has_attributes = False
     may_share_memory = False
 
     __slots__ = ("held", "is_loose", "is_whole", "slots", "value", "where")
