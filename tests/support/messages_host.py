@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of functions that run in Python: a call, the error, its text."""
 
+import importlib
 import linecache
 from collections.abc import Callable
 from typing import Any
@@ -199,8 +200,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: slope(lambda x: np.linalg.qr(x, mode="raw")[0], M),
         GradientError,
         "np.linalg.qr: NumPy's own function runs here, which has no derivative; compose it of functions that tracejit "
-        "has (dir(tracejit) lists them). If no gradient is needed, take the value with extractdata(x) first. Or give "
-        "it a derivative with tj.custom_gradient.",
+        "has (dir(tracejit) lists them). Or give it a derivative with tj.DifferentiableFunction.",
+    ),
+    (
+        lambda: slope(lambda x: importlib.import_module("scipy.ndimage").gaussian_filter(x, 1.0), M),
+        GradientError,
+        "scipy.ndimage.gaussian_filter: SciPy's own function runs here, which has no derivative; compose it of "
+        "functions that tracejit has (dir(tracejit) lists them). Or give it a derivative with "
+        "tj.DifferentiableFunction.",
     ),
     (
         lambda: np.linalg.qr(M, mode="third"),

@@ -225,10 +225,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     (
-        lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
+        lambda: traced(lambda x: importlib.import_module("scipy.interpolate").RBFInterpolator(x, [1.0, 2.0])),
         TraceError,
-        "scipy.special.logsumexp: not supported on traced dlarrays, whose derivative it would drop (2x3 float64 "
-        "at <place>); scipy.special.logsumexp(x) is tj.special.logsumexp(x).",
+        "scipy.interpolate.RBFInterpolator: not supported on traced dlarrays, whose derivative it would drop (2x3 "
+        "float64 at <place>); compose it of functions that tracejit has (dir(tracejit) lists them). If no gradient is "
+        "needed, take the value with extractdata(x) first.",
     ),
     (
         lambda: tj.einsum("ij->i", M, optimize="much"),

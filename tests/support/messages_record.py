@@ -115,8 +115,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.add(X, importlib.import_module("scipy.sparse").csr_matrix((2, 2))),
         ArgumentError,
-        "add: y is a csr_matrix of SciPy, not an array; with S = S.tocoo() outside, S @ x is np.bincount(S.row, "
-        "S.data * x[S.col], S.shape[0]), with derivatives; a small matrix may be dense, S.toarray().",
+        "add: y is a csr_matrix of SciPy, not an array; products (S @ x, x @ S) have derivatives; "
+        "for anything else a small matrix may be dense, S.toarray().",
     ),
     (
         lambda: tj.add(X, {1, 2}),

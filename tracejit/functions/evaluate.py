@@ -11,7 +11,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import is_inexact
 from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
-from tracejit.record import crossings, views
+from tracejit.record import crossings, patches, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import check_same, is_ndarray, is_private
 from tracejit.record.number import true_numbers_after
@@ -79,7 +79,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         inputs = [_inner_input(leaf) for leaf in leaves]
         values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
         args, kwargs = tree.unflatten(treedef, inputs)
-        result = fun(*args, **kwargs)
+        result: R = patches.standing_for(fun)(*args, **kwargs)
         for leaf, array, value in zip(leaves, inputs, values, strict=True):
             if write and type(array) is dlarray and array._value is not value:
                 if _is_foreign(leaf):  # whose copy shares no memory
@@ -96,7 +96,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
         with crossings.Calls(recorder):
-            results, result_treedef = tree.flatten(fun(*args, **kwargs))
+            results, result_treedef = tree.flatten(patches.standing_for(fun)(*args, **kwargs))
         results = [_untraced(recorder.given_back(leaf)) for leaf in results]
         writes = [
             (_memory(leaf), array._data.copy())

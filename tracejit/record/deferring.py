@@ -70,8 +70,8 @@ def answer(
         return None
     if override is None:
         return None if is_in_place else NotImplemented
-    if str(kind.__module__).startswith(_SPARSE) and (array._value is not None or ufunc not in _OF_SPARSE):
-        return None  # it needs the elements, and adds ndarrays alone
+    if str(kind.__module__).startswith(_SPARSE) and ufunc not in _OF_SPARSE:
+        return None  # it adds ndarrays alone
     priority = getattr(other, "__array_priority__", _PRIORITY_OF_NUMBERS)
     defers = priority > (_PRIORITY_OF_NUMBERS if is_number else _PRIORITY_OF_ARRAYS)
     return NotImplemented if defers else None

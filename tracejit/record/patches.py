@@ -3,13 +3,7 @@
 
 NumPy uses no protocol when it makes an array of numbers (np.zeros(3)), so it cannot be told that the array will hold
 traced values. While a recording is open, in any thread, the names in NumPy's namespace stand for replacements. These do
-the same as NumPy's functions, except where a user's code calls them in a thread that records.
-
-Note [calls of users]
-Code in C that calls np.asarray has no frame. So the caller's frame may be that of a user's code which called a function
-of NumPy's generators, whose C code takes its arguments apart. Therefore the user's frame must be at a call whose callee
-reads ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into a module of
-users. Calls in other forms get NumPy's own array.
+the same as NumPy's functions, except where a user's code calls them in a thread that records (user_calls.py).
 
 Note [lists of traced arrays]
 np.diag([x, y]) asks its arguments for protocols, and a list has none: NumPy would make an ndarray of the list, which
@@ -18,20 +12,19 @@ in any code, as np.array(list) makes one. What stands for a ufunc has the attrib
 np.ufunc for isinstance().
 """
 
-import dis
-import gc
 import os
 import sys
 from collections.abc import Callable
-from functools import cached_property, lru_cache, update_wrapper
-from types import BuiltinFunctionType, CodeType, FunctionType
+from functools import update_wrapper
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tracejit.record import monitor
 from tracejit.record.current import thread
+from tracejit.record.imports import Finder
 from tracejit.record.namespaces import Namespace, UserNamespaces
+from tracejit.record.user_calls import NUMPY, OWN, call_of_user, is_file_of_library
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 
@@ -41,6 +34,8 @@ class Patched:
 
     It equals NumPy's and has its hash, so that tables of functions (Numba's, tracejit's) find it.
     """
+
+    is_made_for_users = True
 
     def __init__(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         original = getattr(module, name)
@@ -53,7 +48,7 @@ class Patched:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is None:
             return self._original(*args, **kwargs)
-        call = _call_of_user(sys._getframe(1), self.name)
+        call = call_of_user(sys._getframe(1), self.name)
         if call is None:
             return self._original(*args, **kwargs)
         with monitor.paused():
@@ -78,6 +73,7 @@ class ListTaker(Patched):
     It gets arrays in place of numbers, too, that are computed from arrays: nobody asks these for a protocol either.
     """
 
+    is_made_for_users = False
     taken: ClassVar[set[type]] = {list, tuple}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,6 +121,8 @@ class UfuncTaker(ListTaker):
 class Asked(Patched):
     """A function of NumPy that asks for no protocol, and is replaced where any code calls it with our arrays."""
 
+    is_made_for_users = False
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
             with monitor.paused():
@@ -132,6 +130,22 @@ class Asked(Patched):
             if result is not NotImplemented:
                 return result
         return self._original(*args, **kwargs)
+
+
+class AskedClass(Asked):
+    """A class that is replaced where it is called with our arrays; it is the class for everything else."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._original)
+
+    def __subclasscheck__(self, kind: Any) -> bool:
+        return issubclass(kind, self._original)
+
+    def __mro_entries__(self, bases: Any) -> tuple[Any, ...]:
+        return (self._original,)
 
 
 class NumbersTaker(Asked):
@@ -145,7 +159,7 @@ class NumbersTaker(Asked):
             for given in args:
                 if type(given) not in _NUMBERS:
                     file = sys._getframe(1).f_code.co_filename
-                    if monitor.is_library(file) and not file.startswith((_NUMPY, _OWN)):
+                    if monitor.is_library(file) and not file.startswith((NUMPY, OWN)):
                         break
                     return super().__call__(*args, **kwargs)
         return self._original(*args, **kwargs)
@@ -156,144 +170,6 @@ _NUMBERS = frozenset({float, int, bool, np.float64, np.float32, np.int64})
 
 def _of_numpy(module: str, name: str) -> Any:
     return original(getattr(sys.modules[module], name))
-
-
-class UserCall(NamedTuple):
-    """A call ``np.function(...)`` or ``function(...)`` in a user's code.
-
-    name          the first name that it reads
-    of_module     whether this is the name of the module
-    is_kept       whether the result is returned, or kept in a global name, an attribute or a container, at once
-    is_returned   whether it is returned
-    """
-
-    name: str
-    of_module: bool
-    is_kept: bool
-    is_returned: bool
-
-
-def _call_of_user(frame: Any, name: str) -> UserCall | None:
-    """Return the call of a function of NumPy that a user's code is at, or None (Note [calls of users])."""
-    if _is_of_library(frame.f_code) or not _is_for_user(frame):
-        return None
-    call = _call_at(frame.f_code, frame.f_lasti, name)
-    if call is not None:
-        for names in (frame.f_locals, frame.f_globals):
-            if call.name in names:
-                meaning = names[call.name]
-                is_ours = (
-                    meaning is np if call.of_module else type(meaning) is Patched and meaning.name == name
-                )
-                return call._replace(is_kept=_is_kept(call, frame)) if is_ours else None
-    return None
-
-
-@lru_cache(maxsize=4096)
-def _is_of_library(code: CodeType) -> bool:
-    """Return whether code is that of a library; numpy.polynomial, in Python, is recorded as a user's code is."""
-    return not code.co_filename.startswith(_RECORDED) and _is_file_of_library(code.co_filename)
-
-
-def _is_file_of_library(file: str) -> bool:
-    return bool(_PACKAGES.intersection(file.split(os.sep))) or monitor.is_library(file)
-
-
-_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
-_RECORDED = os.path.join(_NUMPY, "polynomial") + os.sep
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def _is_for_user(frame: Any) -> bool:
-    """Return whether code is a user's, or that of numpy.polynomial which a user's code has called.
-
-    Libraries call it for tables of their own, also while they are imported.
-    """
-    while frame is not None and frame.f_code.co_filename.startswith((_RECORDED, _OWN)):
-        if frame.f_code.co_name == "<module>":
-            return False
-        frame = frame.f_back
-    return frame is not None and not _is_of_library(frame.f_code)
-
-
-def _is_kept(call: UserCall, frame: Any) -> bool:
-    """Return whether the result of a call is kept, or is made in a function whose results a cache keeps.
-
-    A function that returns it to the user's code gives it to that; one that a library calls, to the library.
-    """
-    if call.is_kept and (not call.is_returned or frame.f_back is None or _is_of_library(frame.f_back.f_code)):
-        return True
-    while frame.f_back is not None:
-        caller = frame.f_back.f_code
-        if _is_of_library(caller):
-            return bool(caller is _PROPERTY)
-        if _is_cached(frame):
-            return True
-        frame = frame.f_back
-    return False
-
-
-_CACHE = type(lru_cache(len))
-_PROPERTY = cached_property.__get__.__code__
-
-
-def _is_cached(frame: Any) -> bool:
-    """Return whether functools.lru_cache keeps the results of the function of a frame, which does not tell."""
-    name = frame.f_code.co_name
-    known = [frame.f_back.f_locals.get(name), frame.f_globals.get(name)]
-    owner = frame.f_globals.get(frame.f_code.co_qualname.rpartition(".")[0])
-    if isinstance(owner, type):
-        known.append(vars(owner).get(name))
-    return any(type(thing) is _CACHE for thing in known) or _has_cache(frame.f_code)
-
-
-@lru_cache(maxsize=1024)
-def _has_cache(code: CodeType) -> bool:
-    """Return whether the collector knows an lru_cache of a function with a code, under whatever name."""
-    functions = [function for function in gc.get_referrers(code) if type(function) is FunctionType]
-    return any(type(wrapper) is _CACHE for function in functions for wrapper in gc.get_referrers(function))
-
-
-_PACKAGES = frozenset({"site-packages", "dist-packages"})
-
-
-@lru_cache(maxsize=1024)
-def _call_at(code: CodeType, at: int, function: str) -> UserCall | None:
-    """Return the call of a function at an instruction of a code, or None if it is none."""
-    instructions = list(dis.get_instructions(code))
-    number = next((i for i, instruction in enumerate(instructions) if instruction.offset == at), None)
-    call = None if number is None else instructions[number].positions
-    if number is None or call is None or call.lineno is None:
-        return None
-    # Python writes code twice that may be reached in two ways (of finally, of the condition of while); the copy that is
-    # running is the last before the call. The names of keywords are a constant at the place of the call.
-    loads = [
-        instruction
-        for instruction in instructions[:number]
-        if instruction.opname.startswith("LOAD_")
-        and instruction.opname != "LOAD_CONST"
-        and _begin(instruction.positions) == _begin(call)
-    ]
-    of_module = bool(loads) and _is_attribute(loads[-1])
-    callee = loads[-2:] if of_module else loads[-1:]
-    if not callee or _is_attribute(callee[0]) or not isinstance(callee[0].argval, str):
-        return None
-    if of_module and callee[1].argval != function:
-        return None
-    follows = instructions[number + 1].opname
-    return UserCall(callee[0].argval, of_module, follows in _KEEPS, follows == "RETURN_VALUE")
-
-
-def _is_attribute(instruction: dis.Instruction) -> bool:
-    return instruction.opname.endswith(("ATTR", "METHOD"))
-
-
-_KEEPS = frozenset({"RETURN_VALUE", "STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR"})
-
-
-def _begin(positions: Any) -> Any:
-    """Return the line and column at which an expression begins."""
-    return None if positions is None else (positions.lineno, positions.col_offset)
 
 
 _lock = new_lock()
@@ -342,6 +218,17 @@ def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
     _put(Asked(module, name, instead), name)
 
 
+def answer_class(module: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Have a class replaced while something is recorded, where its objects are made by the name in its module.
+
+    Args:
+        module: of the class.
+        name: of the class.
+        instead: is called with the class and the arguments; it may return NotImplemented.
+    """
+    _put(AskedClass(module, name, instead), name)
+
+
 def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
     """Have a function of numbers replaced while something is recorded, in any code.
 
@@ -356,10 +243,22 @@ def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
 
 def when_imported(name: str, install: Callable[[], object]) -> None:
     """Have functions replaced of a module that few programs import, once it is there and something is recorded."""
-    _waiting[name] = install
+    _waiting.setdefault(name, []).append(install)
 
 
-_waiting: dict[str, Callable[[], object]] = {}
+_waiting: dict[str, list[Callable[[], object]]] = {}
+
+
+def _imported(name: str) -> None:
+    """Have the functions of a module replaced that is imported."""
+    known = len(_modules)
+    for install in _waiting.pop(name, ()):  # another thread may begin, too
+        install()
+    for module in _modules[known:] if _open else ():
+        module.put(True)
+
+
+_finder = Finder(_waiting.__contains__, _imported)
 
 
 def _put(patched: Patched, name: str) -> None:
@@ -368,6 +267,7 @@ def _put(patched: Patched, name: str) -> None:
         _modules.append(Namespace(names))
     module = next(module for module in _modules if module.names is names)
     module.originals[name], module.patched[name] = patched._original, patched
+    _KINDS.add(type(patched._original))
     _patched[patched._original] = patched
 
 
@@ -415,6 +315,11 @@ def _patch_of(function: Any) -> tuple[Any, Patched] | None:
     return original(function), _patched[function]
 
 
+def standing_for(function: Any) -> Any:
+    """Return what stands for a function while something is recorded: the function itself, unless it is replaced."""
+    return _patched[function] if is_patched(function) else function
+
+
 def is_patched(function: Any) -> bool:
     """Return whether a function of NumPy is one that is replaced while something is recorded."""
     return type(function) in _KINDS and function in _patched
@@ -426,12 +331,11 @@ def begin(recording: object, names: dict[str, Any] | None) -> None:
     These are those of the recorded function, and of modules that are no library's.
     """
     for name in [name for name in _waiting if name in sys.modules]:
-        install = _waiting.pop(name, None)  # another thread may begin, too
-        if install is not None:
-            install()
+        _imported(name)
     with _lock:
         if not _open:
             _users.look()
+            _finder.begin()
         _open.add(id(recording))
         others = (*_namespaces, *[user.names for user in _users.namespaces])
         if names is not None and not any(names is other for other in others):
@@ -450,6 +354,7 @@ def _end(recording: int) -> None:
     with _lock:
         _open.discard(recording)
         if not _open:
+            _finder.end()
             _exchange(False)
             for method in _methods:
                 method.put(False)
@@ -470,21 +375,16 @@ def _exchange(is_open: bool) -> None:
                     names[name] = _patched[function]
 
 
-_KINDS = frozenset(
-    {
-        Patched,
-        ListTaker,
-        UfuncTaker,
-        Asked,
-        NumbersTaker,
-        BuiltinFunctionType,
-        FunctionType,
-        _PROTOCOL,
-        np.ufunc,
-    }
-)
+_KINDS: set[type] = {
+    Patched,
+    ListTaker,
+    UfuncTaker,
+    Asked,
+    AskedClass,
+    NumbersTaker,
+}  # and those of what is replaced
 _namespaces: list[dict[str, Any]] = []
-_users = UserNamespaces(_patch_of, _is_file_of_library)
+_users = UserNamespaces(_patch_of, is_file_of_library)
 
 
 def _in_child() -> None:

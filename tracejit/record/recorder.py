@@ -192,6 +192,17 @@ class Recorder(RecordingBlock):
         if self.refusal is None:
             self.refusal = Refusal(reason, where, remedy)
 
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Run a block; if it raises an error, forget what it has noted that replays depend on."""
+        kept = len(self.guards), self.refusal, dict(self.needed), set(self._guarded)
+        try:
+            yield
+        except BaseException:
+            del self.guards[kept[0] :]
+            self.refusal, self.needed, self._guarded = kept[1:]
+            raise
+
     def input(self, array: Any) -> Any:
         """Return a traced array that stands for `array` as an input of the graph."""
         data = array._data

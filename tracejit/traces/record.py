@@ -19,7 +19,7 @@ from tracejit.capture.values import data_of, differs, is_atom
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Value, Where
-from tracejit.record import crossings, guards, views
+from tracejit.record import crossings, guards, patches, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settled_by_errors
@@ -181,7 +181,7 @@ def _run(
     try:
         with crossings.Calls(recorder), Subscripts(recorder):
             crossings.cross(recorder, function, [args, kwargs])
-            returned = function(*args, **kwargs)
+            returned = patches.standing_for(function)(*args, **kwargs)
     except Exception as raised:
         error = raised if reads.is_of_exchange(raised) else None
         raise

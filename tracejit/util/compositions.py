@@ -17,24 +17,7 @@ _NUMPY = (
     ("np.linalg.vector_norm(x)", "np.linalg.norm(x)"),
 )  # fmt: skip
 
-_SCIPY = (
-    ("scipy.integrate.trapezoid(y, x)", "np.trapezoid(y, x)"),
-    ("scipy.linalg.block_diag(A, x)", "tj.linalg.block_diag(A, x)"),
-    ("scipy.linalg.cholesky(A.T @ A)", "tj.cholesky(A.T @ A, upper=True)"),
-    ("scipy.linalg.det(A)", "tj.det(A)"),
-    ("scipy.linalg.expm(A)", "tj.linalg.expm(A)"),
-    ("scipy.linalg.inv(A)", "tj.inv(A)"),
-    ("scipy.linalg.norm(x)", "np.linalg.norm(x)"),
-    ("scipy.linalg.solve(M, x)", "tj.solve(M, x)"),
-    ("scipy.linalg.solve_triangular(M, x, lower=True)", "tj.solve_triangular(M, x, lower=True)"),
-    ("scipy.linalg.toeplitz(x)", "tj.linalg.toeplitz(x)"),
-    ("scipy.spatial.distance.cdist(A, B)", "np.linalg.norm(A[:, None] - B, axis=2)"),
-    ("scipy.special.log_softmax(x)", "tj.special.log_softmax(x)"),
-    ("scipy.special.logsumexp(x)", "tj.special.logsumexp(x)"),
-    ("scipy.special.multigammaln(s + 2, 3)", "tj.special.multigammaln(s + 2, 3)"),
-    ("scipy.special.polygamma(1, s)", "tj.special.polygamma(1, s)"),
-    ("scipy.special.softmax(x)", "tj.special.softmax(x)"),
-)
+_SCIPY = (("scipy.spatial.distance.cdist(A, B)", "np.linalg.norm(A[:, None] - B, axis=2)"),)
 
 
 def _named(call: str) -> str:
@@ -128,8 +111,7 @@ METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.sear
 """The remedy for a method of an ndarray that converts its arguments, of which NumPy asks nobody."""
 
 OF_SPARSE = (
-    "with S = S.tocoo() outside, S @ x is np.bincount(S.row, S.data * x[S.col], S.shape[0]), with derivatives; a small "
-    "matrix may be dense, S.toarray()"
+    "products (S @ x, x @ S) have derivatives; for anything else a small matrix may be dense, S.toarray()"
 )
 """The remedy for a sparse matrix of SciPy."""
 
@@ -163,10 +145,19 @@ _SAME: dict[str, str] = {
 """Functions and classes that tracejit has under the same name, by the package of SciPy."""
 
 
+def has_counterpart(name: str) -> bool:
+    """Return whether tracejit has a function of SciPy under the same name.
+
+    >>> has_counterpart("scipy.linalg.solve")
+    True
+    """
+    package, _, last = name.rpartition(".")
+    return last in _SAME.get(package, "").split()
+
+
 def _elsewhere(name: str) -> str | None:
     """Return what stands in place of a function of SciPy, if it has the same name elsewhere."""
-    package, _, last = name.rpartition(".")
-    if last in _SAME.get(package, "").split():
+    if has_counterpart(name):
         return f"tj{name.removeprefix('scipy')} does the same on dlarrays, with derivatives"
     if name.startswith("scipy.stats.rv_") or name == "a function of scipy.stats":
         return "tj.stats has distributions under SciPy's names, such as tj.stats.norm, with derivatives"
@@ -189,6 +180,15 @@ def advice(name: str) -> str:
         return elsewhere
     other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
     return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
+
+
+def to_compose(name: str) -> str:
+    """Return what works in place of a function where a derivative is needed, as a clause.
+
+    >>> to_compose("scipy.ndimage.label")
+    'compose it of functions that tracejit has (dir(tracejit) lists them)'
+    """
+    return advice(name).partition(". If no gradient")[0]
 
 
 def with_derivative(name: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, TraceError, dlarray
+from tracejit import ArgumentError, GradientError, TraceError, dlarray
 from tracejit.functions.numpy_api import in_python, table
 from tracejit.util import compositions
 from tracejit.util.compositions import ADVICE, ANY, ATTRIBUTES, COMPOSITIONS, advice
@@ -112,13 +112,14 @@ def test_the_message_names_the_function_and_the_expression(row: str) -> None:
     def step(values: Any) -> None:
         scope = {**names, **values}
         try:
-            computed(call, scope)
-        except (ArgumentError, TraceError) as error:
+            result = computed(call, scope)
+            tj.dlgradient(result.sum(), values["A"])
+        except (ArgumentError, GradientError, TraceError) as error:
             refused.append(str(error))
 
     tj.dlfeval(step, arrays)
     if refused:
-        assert refused[0].startswith(f"{row}: not supported") and refused[0].endswith(f"; {call} is {text}.")
+        assert refused[0].startswith(f"{row}: ") and f"; {call} is {text}." in refused[0]
     else:
         assert is_answered(row)
 
@@ -171,22 +172,18 @@ def test_functions_of_the_same_name_are_named() -> None:
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "coo_matrix"])
-def test_products_with_sparse_matrices_have_a_remedy(kind: str) -> None:
+def test_what_sparse_matrices_do_not_do_has_a_remedy(kind: str) -> None:
     sparse = pytest.importorskip("scipy.sparse")
     matrix = getattr(sparse, kind)(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
     x = np.array([0.5, 1.0, -2.0])
     with pytest.raises(TraceError) as caught:
-        tj.dlfeval(lambda x: matrix @ x, x)
+        tj.dlfeval(lambda x: matrix.multiply(x), x)
     assert str(caught.value).endswith(f"; {compositions.OF_SPARSE}.")
     with pytest.raises(ArgumentError) as refused:
-        tj.dlfeval(lambda x: x[:2] @ matrix, x)
+        tj.dlfeval(lambda x: x + matrix, x)
     assert str(refused.value).partition("\n")[0] == (
-        f"matmul: y is a {kind} of SciPy, not an array; {compositions.OF_SPARSE}."
+        f"add: y is a {kind} of SciPy, not an array; {compositions.OF_SPARSE}."
     )
-    s = matrix.tocoo()
-    product = tj.dlaccelerate(lambda x: np.bincount(s.row, s.data * x[s.col], s.shape[0]))
-    for _ in range(3):
-        np.testing.assert_allclose(np.asarray(product(x)), matrix @ x)
 
 
 class TestSciPy:
@@ -195,7 +192,7 @@ class TestSciPy:
         with pytest.raises(
             TraceError, match=r"; tj\.stats has distributions under SciPy's names, such as tj\.stats\.norm"
         ):
-            tj.dlfeval(lambda x: stats.norm.logpdf(x), np.array([0.5]))
+            tj.dlfeval(lambda x: stats.wishart.logpdf(x, 3, np.eye(2)), np.eye(2))
 
     def test_a_method_of_a_class_has_the_name_of_the_package(self) -> None:
         interpolate = pytest.importorskip("scipy.interpolate")
@@ -203,9 +200,9 @@ class TestSciPy:
         with pytest.raises(
             TraceError, match=r"^(a function of )?scipy\.interpolate.*: not supported on traced dlarrays"
         ):
-            tj.dlfeval(lambda x: line(x), np.array([0.5]))
+            tj.dlfeval(lambda x: line.extend(np.ones((2, 1)), x), np.array([2.0]))
 
-    def test_a_function_handed_to_us_is_at_our_users_line(self) -> None:
-        special = pytest.importorskip("scipy.special")
-        with pytest.raises(TraceError, match=r"test_compositions\.py:\d+\); scipy.special.softmax"):
-            tj.dlfeval(special.softmax, np.array([0.5]))
+    def test_a_class_handed_to_us_is_at_our_users_line(self) -> None:
+        interpolate = pytest.importorskip("scipy.interpolate")
+        with pytest.raises(TraceError, match=r"test_compositions\.py:\d+\); compose it"):
+            tj.dlfeval(interpolate.RBFInterpolator, np.ones((3, 1)), np.ones(3))

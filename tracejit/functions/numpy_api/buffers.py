@@ -20,7 +20,17 @@ from tracejit.aval import SUPPORTED_DTYPES, wanted_dtype
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import asserting, classes, concatenators, lists, of_numbers, unasked
+from tracejit.functions.numpy_api import (
+    asserting,
+    classes,
+    concatenators,
+    lists,
+    of_numbers,
+    scipy_functions,
+    scipy_objects,
+    scipy_sparse,
+    unasked,
+)
 from tracejit.functions.numpy_api.lists import (
     as_private,
     holds_traced,
@@ -173,4 +183,7 @@ def install() -> None:
     unasked.install()
     of_numbers.install()
     patches.when_imported("numpy.testing", asserting.install)
+    scipy_functions.install()
+    scipy_objects.install()
+    scipy_sparse.install()
     lists.install()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of NumPy and SciPy without an op: the program calls the libraries' own functions; few have a derivative."""
 
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from functools import lru_cache
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -13,12 +16,13 @@ from tracejit.errors import DTypeError, GradientError
 from tracejit.functions.numpy_api import host_matrix_rules, host_rules
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
-from tracejit.record import host, recorder
-from tracejit.util.compositions import advice
+from tracejit.record import host, recorder, views
+from tracejit.util.compositions import to_compose
 from tracejit.util.named_tuples import NamedTuple
 
 _MODULES = ("numpy.linalg", "numpy.fft", "numpy.polynomial.polynomial")
 _FUNCTIONS = (np.roots, np.sort_complex)
+_NUMBERS = (int, float, complex)
 _PLAIN = (bool, int, float, complex, str, type(None), type(Ellipsis), slice, np.dtype, np.generic, type)
 
 
@@ -38,9 +42,19 @@ class _Arguments(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The place of an array among the arguments."""
+    """The place of an array among the arguments.
+
+    number  of the array
+    form    in which the function gets it: None for an array, "number" for a number of NumPy, "float" for one of Python
+    """
 
     number: int
+    form: str | None = None
+
+    def of(self, data: Any) -> Any:
+        """Return what the function gets, of the data of all arrays."""
+        array = data[self.number]
+        return array if self.form is None else array[()] if self.form == "number" else float(array)
 
     def __repr__(self) -> str:
         return f"array {self.number}"
@@ -62,14 +76,19 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
         args, options: what it was called with.
     """
     leaves, structure = tree.flatten((args, options))
-    for leaf in leaves:
-        if recorder.is_number(leaf):
-            leaf.needed(name)  # which makes it a true number
     arrays: list[dlarray] = []
     kept: list[Any] = []
-    for leaf in leaves:
+    for given in leaves:
+        leaf = given
+        if recorder.is_number(leaf) and type(leaf._number) is float:
+            kept.append(_Place(len(arrays), "float"))
+            arrays.append(leaf._array)
+            continue
+        if recorder.is_number(leaf):
+            leaf = leaf.needed(name)
         if isinstance(leaf, dlarray) or (type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES):
-            kept.append(_Place(len(arrays)))
+            is_number = isinstance(leaf, dlarray) and views.is_scalar(leaf)
+            kept.append(_Place(len(arrays), "number" if is_number else None))
             arrays.append(as_array(leaf))
         elif isinstance(leaf, _PLAIN):
             kept.append(leaf)
@@ -89,16 +108,28 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
         )
     except TypeError:  # there is no such function for these dtypes
         return NotImplemented
-    parts, shape = tree.flatten(returned)
-    if not parts or not all(
-        isinstance(part, (np.ndarray, np.generic)) and part.dtype in SUPPORTED_DTYPES for part in parts
-    ):
+    parts, shape = _parts_of(returned)
+    if not parts or not all(map(_is_result, parts)):
         return NotImplemented
     results = [np.array(part, order="C") for part in parts]
     avals = [Aval(x.shape, _format(function, arrays, x.shape), x.dtype) for x in results]
     params = {"arguments": arguments, "results": tuple(avals), HANDLED: True}
-    found = host.append(op, arrays, params, op.infer(**params), results)
-    return tree.unflatten(shape, found)
+    found = zip(host.append(op, arrays, params, op.infer(**params), results), parts, strict=True)
+    return _rebuilt(returned, tree.unflatten(shape, [_as_returned(array, part) for array, part in found]))
+
+
+def _is_result(part: Any) -> bool:
+    """Return whether a part of a result can be one of a program."""
+    if isinstance(part, (np.ndarray, np.generic)):
+        return part.dtype in SUPPORTED_DTYPES
+    return type(part) in _NUMBERS
+
+
+def _as_returned(array: dlarray, part: Any) -> Any:
+    """Return a part of a result as a function returned it: an array, or a number that varies."""
+    if type(part) in _NUMBERS:
+        return array.item()
+    return views.without_axes(array) if type(part) is np.ndarray and not part.ndim else array
 
 
 def node_of(
@@ -131,22 +162,73 @@ def _format(function: Any, arrays: list[dlarray], shape: tuple[int, ...]) -> str
 
 
 def _called(function: Callable[..., Any], data: Any, arguments: _Arguments) -> Any:
-    leaves = [data[leaf.number] if type(leaf) is _Place else leaf for leaf in arguments.leaves]
+    leaves = [leaf.of(data) if type(leaf) is _Place else leaf for leaf in arguments.leaves]
+    args, options = tree.unflatten(arguments.structure, leaves)
+    try:
+        return function(*args, **options)
+    except ValueError as error:  # of code in C that declares its arguments as ones that it writes
+        if "read-only" not in str(error):
+            raise
+    copies = [array.copy() for array in data]
+    leaves = [leaf.of(copies) if type(leaf) is _Place else leaf for leaf in arguments.leaves]
     args, options = tree.unflatten(arguments.structure, leaves)
     return function(*args, **options)
 
 
+def _parts_of(returned: Any) -> tuple[list[Any], tree.TreeDef]:
+    """Return the parts of a result; those of SciPy's tuples with more attributes are all of these."""
+    if isinstance(returned, tuple) and hasattr(returned, "_extra_fields"):
+        returned = (*returned, *[getattr(returned, name) for name in returned._extra_fields])
+    return tree.flatten(returned)
+
+
+def _rebuilt(returned: Any, found: Any) -> Any:
+    """Return such a tuple of SciPy's of other parts; of another class if its own takes more than these."""
+    if not isinstance(returned, tuple) or not hasattr(returned, "_extra_fields"):
+        return found
+    count = len(returned)
+    if not returned._extra_fields:
+        return _class_like(type(returned), hasattr(returned, "correlation"))(*found)
+    try:
+        rebuilt = type(returned)(
+            *found[:count], **dict(zip(returned._extra_fields, found[count:], strict=True))
+        )
+    except TypeError:
+        names = (*getattr(returned, "_fields", ()), *returned._extra_fields)
+        return namedtuple(type(returned).__name__, names)(*found)
+    return rebuilt
+
+
+@lru_cache(maxsize=64)
+def _class_like(kind: Any, is_correlation: bool) -> Any:
+    """Return a class of named tuples with the name and the fields of one of SciPy's."""
+    found = namedtuple(kind.__name__, kind._fields)  # type: ignore[misc]
+    if is_correlation:
+        found.correlation = property(lambda self: self.statistic)  # type: ignore[attr-defined]  # an older name of it
+    return found
+
+
 _ops: dict[Any, Op] = {}
+_ops_of_objects: OrderedDict[Any, Op] = OrderedDict()  # which are kept as long as these are
+_MOST_OBJECTS = 256
 
 
 def _op_of(name: str, function: Callable[..., Any]) -> Op:
     """Return the op that calls a function; the same for the same."""
-    op = _ops.get(function)
-    if op is not None:
-        return op
+    if not isinstance(function, MethodType):
+        return _ops.get(function) or _ops.setdefault(function, _new_op(name, function))
+    op = _ops_of_objects.get(function)
+    if op is None:
+        op = _ops_of_objects[function] = _new_op(name, function)
+        while len(_ops_of_objects) > _MOST_OBJECTS:
+            _ops_of_objects.popitem(last=False)
+    return op
+
+
+def _new_op(name: str, function: Callable[..., Any]) -> Op:
 
     def run(*data: np.ndarray, arguments: _Arguments, results: tuple[Aval, ...]) -> Any:
-        parts, _ = tree.flatten(host.run(lambda *given: _called(function, given, arguments), data))
+        parts, _ = _parts_of(host.run(lambda *given: _called(function, given, arguments), data))
         found = tuple([part if type(part) is np.ndarray else np.asarray(part) for part in parts])
         return found[0] if len(found) == 1 else found
 
@@ -156,17 +238,14 @@ def _op_of(name: str, function: Callable[..., Any]) -> Op:
         if found is not None:
             return found
         raise GradientError(
-            f"{name}: NumPy's own function runs here, which has no derivative; {advice(name)}. Or give it a derivative "
-            "with tj.custom_gradient."
+            f"{name}: {'SciPy' if name.startswith('scipy.') else 'NumPy'}'s own function runs here, which has no "
+            f"derivative; {to_compose(name)}. Or give it a derivative with tj.DifferentiableFunction."
         )
 
     def infer(*inputs: Aval, arguments: Any, results: tuple[Aval, ...], handled: bool = False) -> Any:
         return results[0] if len(results) == 1 else results
 
-    return _ops.setdefault(
-        function,
-        Op(
-            name=name, doc=f"{name}, NumPy's or SciPy's own function", kind=Kind.HOST, infer=infer,
-            numpy=host.copies(run), vjp=gradient, emit=PythonCall(run), samples=(), analytic=False,
-        ),
+    return Op(
+        name=name, doc=f"{name}, NumPy's or SciPy's own function", kind=Kind.HOST, infer=infer,
+        numpy=host.copies(run), vjp=gradient, emit=PythonCall(run), samples=(), analytic=False,
     )  # fmt: skip

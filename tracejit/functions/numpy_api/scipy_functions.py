@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of SciPy that recorded code calls with traced arrays.
+
+Note [functions of SciPy]
+Functions of SciPy convert their arguments to ndarrays, and ask no array whether it can answer for them. So while
+something is recorded, the names in SciPy's packages stand for replacements, as those in NumPy do (patches.py). With
+traced arrays among the arguments these try, in this order:
+
+1. tracejit's own function of the same name, which has derivatives (`tj.linalg.solve` for `scipy.linalg.solve`);
+2. SciPy's code itself, which is recorded if it computes with NumPy's functions alone, and no value decides about it;
+3. a call of SciPy's function that the program makes with the arrays of the replay. It has no derivative.
+
+A way that raises an error leaves no trace but operations that nobody uses, and the next way is tried; the error of the
+last is what the user's code sees. A function that draws random numbers, calls a function of the user's, or writes an
+array that it is given is not called by a program, because it may do something else in each call.
+"""
+
+import functools
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.functions.numpy_api.lists import is_traced
+from tracejit.record import monitor, patches, recorder
+from tracejit.record.guards import GuardFailed
+from tracejit.util.compositions import has_counterpart
+from tracejit.util.uninterrupted import is_of_handler
+
+_PACKAGES = (
+    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "spatial.distance",
+    "special", "stats",
+)  # fmt: skip
+_NO_FUNCTIONS = (type, np.ufunc, types.ModuleType)
+_OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tracejit's spans the same space
+_DRAWS = frozenset({"rng", "random_state", "seed"})  # parameters of functions that draw random numbers
+_WRITTEN = frozenset({"out", "output"})  # options that are arrays which a function writes
+_WITHOUT_EFFECT = frozenset(
+    {"check_finite", "overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "workers"}
+)
+
+
+def install() -> None:
+    """Have functions of SciPy's packages answered while something is recorded, once these are imported."""
+    for package in _PACKAGES:
+        patches.when_imported(f"scipy.{package}", functools.partial(_install, f"scipy.{package}"))
+
+
+def _install(package: str) -> None:
+    module = sys.modules[package]
+    for name in getattr(module, "__all__", ()):
+        function = getattr(module, name, None)
+        is_function = callable(function) and not isinstance(function, _NO_FUNCTIONS)
+        if is_function and hasattr(function, "__name__") and not patches.is_patched(function):
+            patches.answer(module, name, functools.partial(_answer, f"{package}.{name}"))
+
+
+def _answer(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
+    if not has_traced((*args, *options.values())):
+        return NotImplemented
+    code = functools.partial(monitor.watched, function, *args, **options)
+    ways = [
+        functools.partial(without_guards, code),
+        functools.partial(either, functools.partial(_in_program, name, function, args, options), code),
+    ]
+    if has_counterpart(name) and name not in _OTHER_BASIS:
+        ways.insert(0, functools.partial(_as_tracejit, name, args, options))
+    return first_of(ways)
+
+
+def first_of(ways: Sequence[Callable[[], Any]]) -> Any:
+    """Return the result of the first of some ways that raises no error and does not return NotImplemented.
+
+    Raises:
+        Exception: the last one, if no way works.
+    """
+    current = recorder.thread.recorder
+    failed: Exception | None = None
+    for way in ways:
+        try:
+            with current.attempt():
+                result = way()
+            if result is not NotImplemented:
+                return result
+        except GuardFailed:
+            raise
+        except Exception as error:
+            if is_of_handler(error):
+                raise
+            failed = error
+    assert failed is not None
+    raise failed
+
+
+def either(way: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    """Return the result of a way, or of another if that returns NotImplemented."""
+    result = way()
+    return other() if result is NotImplemented else result
+
+
+def without_guards(way: Callable[[], Any]) -> Any:
+    """Return the result of a way; NotImplemented if values would decide what is recorded."""
+    guards = recorder.thread.recorder.guards
+    count = len(guards)
+    result = way()
+    if len(guards) == count:
+        return result
+    del guards[count:]
+    return NotImplemented
+
+
+def has_traced(arguments: Any, depth: int = 3) -> bool:
+    """Return whether there is a traced array, or a number that varies, among arguments or in lists of them."""
+    for given in arguments:
+        if is_traced(given):
+            if recorder.is_number(given) or given._value is not None:
+                return True
+        elif type(given) in (list, tuple) and depth and has_traced(given, depth - 1):
+            return True
+    return False
+
+
+def _as_tracejit(name: str, args: Any, options: dict[str, Any]) -> Any:
+    """Call tracejit's function of the same name."""
+    package, _, last = name.rpartition(".")
+    ours = getattr(importlib.import_module(f"tracejit{package.removeprefix('scipy')}"), last)
+    if not options.keys().isdisjoint(_WITHOUT_EFFECT):
+        known = _parameters(ours)
+        options = {key: value for key, value in options.items() if key in known or key not in _WITHOUT_EFFECT}
+    return ours(*args, **options)
+
+
+def _in_program(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+    """Have the program call SciPy's function."""
+    if not _DRAWS.isdisjoint(_parameters(function)):
+        return NotImplemented
+    if any(isinstance(given, (np.ndarray, dlarray)) for given in _written(function, args, options)):
+        return NotImplemented
+    return call_in_program(name, function, args, options)
+
+
+def call_in_program(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+    """Have the program call a function; NotImplemented if it cannot."""
+    from tracejit.functions.numpy_api import in_python  # late: it imports the ops of SciPy's functions
+
+    return in_python.call(name, function, args, options)
+
+
+def _written(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> list[Any]:
+    """Return the arguments that a function writes."""
+    named = dict(zip(_parameters(function), args, strict=False)) | options
+    return [named.get(name) for name in _WRITTEN]
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the parameters of a function, in order."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of one written in C
+        return ()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Objects of SciPy that recorded code uses with traced arrays: splines, interpolators, distributions, trees.
+
+A class that makes an object of traced arrays is tracejit's own of the same name. A method of an object of SciPy's goes
+the ways of a function of SciPy's (Note [functions of SciPy] in scipy_functions.py).
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.functions.numpy_api.scipy_functions import (
+    call_in_program,
+    either,
+    first_of,
+    has_traced,
+    without_guards,
+)
+from tracejit.record import monitor, patches
+from tracejit.util.compositions import has_counterpart
+
+_Make = Callable[[Any, Any], Any]  # takes tracejit's package of the same name, and an object of SciPy's
+
+
+def _spline(package: Any, o: Any) -> Any:
+    return package.PPoly(o.c, o.x, o.extrapolate, o.axis)
+
+
+def _of_b_splines(package: Any, o: Any) -> Any:
+    return package.BSpline(o.t, o.c, o.k, o.extrapolate, o.axis)
+
+
+def _on_grid(package: Any, o: Any) -> Any:
+    return package.RegularGridInterpolator(o.grid, o.values, o.method, o.bounds_error, o.fill_value)
+
+
+def _distribution(package: Any, o: Any) -> Any:
+    return getattr(package, o.name)
+
+
+def _named(name: str, package: Any, o: Any) -> Any:
+    return getattr(package, name)
+
+
+_OF_DISTRIBUTIONS = (
+    "pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "mean",
+    "median", "var", "std", "entropy",
+)  # fmt: skip
+_OF_VECTORS = ("pdf", "logpdf", "cdf", "logcdf")
+_DISTRIBUTIONS_OF_VECTORS = ("multivariate_normal", "multivariate_t", "dirichlet")
+_OF_TREES = ("query", "query_ball_point")
+_METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
+    "scipy.interpolate": {
+        "PPoly": (("__call__",), _spline),
+        "BSpline": (("__call__",), _of_b_splines),
+        "RegularGridInterpolator": (("__call__",), _on_grid),
+        **dict.fromkeys(
+            ("interp1d", "BarycentricInterpolator", "NdPPoly", "LinearNDInterpolator", "NearestNDInterpolator",
+             "RBFInterpolator", "UnivariateSpline", "RectBivariateSpline"),
+            (("__call__",), None),
+        ),
+    },
+    "scipy.stats": {
+        "rv_continuous": (_OF_DISTRIBUTIONS, _distribution),
+        "rv_discrete": (_OF_DISTRIBUTIONS, _distribution),
+        "gaussian_kde": (("__call__", "evaluate", "logpdf"), None),
+        **{name: (_OF_VECTORS, functools.partial(_named, name)) for name in _DISTRIBUTIONS_OF_VECTORS},
+    },
+    "scipy.spatial": {"KDTree": (_OF_TREES, None)},
+}  # fmt: skip
+"""Methods by package and class, and what makes tracejit's object of one of SciPy's, if it has one."""
+
+
+def install() -> None:
+    """Have classes and methods of SciPy's packages answered while something is recorded, once these are imported."""
+    for package in _METHODS:
+        patches.when_imported(package, functools.partial(_install, package))
+
+
+def _install(package: str) -> None:
+    module = sys.modules[package]
+    for name, (methods, make) in _METHODS[package].items():
+        found = getattr(module, name, None)
+        kind = found if isinstance(found, type) else type(found)
+        frozen = getattr(sys.modules[kind.__module__], f"{name}_frozen", None)  # with fixed parameters
+        for method in methods:
+            _replace(kind, method, functools.partial(_answer, package, make, method))
+            if frozen is not None:
+                _replace(frozen, method, functools.partial(_answer, package, None, method))
+    for name in getattr(module, "__all__", ()):
+        if has_counterpart(f"{package}.{name}") and isinstance(getattr(module, name, None), type):
+            patches.answer_class(module, name, functools.partial(_made, package, name))
+
+
+def _replace(kind: type, method: str, answer: Callable[..., Any]) -> None:
+    """Have a method replaced in the class that a class has it from."""
+    owner = next((base for base in kind.__mro__ if method in vars(base)), None)
+    if owner is not None:
+        patches.replace_method(owner, method, answer)
+
+
+def _made(package: str, name: str, kind: type, *args: Any, **options: Any) -> Any:
+    """Return an object of tracejit's class that has the name of one of SciPy's; or NotImplemented."""
+    if not has_traced((*args, *options.values())):
+        return NotImplemented
+    ours = getattr(_counterpart(package), name)
+    return first_of([
+        functools.partial(ours, *args, **options),
+        functools.partial(monitor.watched, kind, *args, **options),
+    ])  # fmt: skip
+
+
+def _answer(
+    package: str, make: _Make | None, name: str, method: Callable[..., Any], owner: Any, *args: Any, **options: Any
+) -> Any:  # fmt: skip
+    """Return the result of a method of an object of SciPy's."""
+    if not has_traced((*args, *options.values())):
+        return monitor.watched(method, owner, *args, **options)
+    title = getattr(owner, "name", None) or type(owner).__name__
+    called = f"{package}.{title}" if name == "__call__" else f"{package}.{title}.{name}"
+    code = functools.partial(monitor.watched, method, owner, *args, **options)
+    ways = [
+        functools.partial(without_guards, code),
+        functools.partial(
+            either, functools.partial(call_in_program, called, method.__get__(owner), args, options), code
+        ),
+    ]
+    if make is not None:
+        ways.insert(0, functools.partial(_by_counterpart, package, make, name, owner, args, options))
+    return first_of(ways)
+
+
+def _by_counterpart(
+    package: str, make: _Make, name: str, owner: Any, args: Any, options: dict[str, Any]
+) -> Any:  # fmt: skip
+    return getattr(make(_counterpart(package), owner), name)(*args, **options)
+
+
+def _counterpart(package: str) -> Any:
+    return importlib.import_module(f"tracejit{package.removeprefix('scipy')}")
