@@ -9,10 +9,16 @@ own: Numba's rules for numbers, the passes that such functions need, LLVM's opti
 exports a single C function, named by the hash of its source.
 
 Functions are lowered in one walk (compile/structured.py). Numba's own compiler takes those in other forms.
+
+Note [integers that wrap around]
+Numba tells LLVM that sums, differences and products of int64 never leave the 64 bits (nsw), so that it computes places
+in arrays as it likes. Then LLVM takes abs(a * a) for a * a, and a + 7 < a for false. NumPy's int64 wrap around. So
+LLVM is not told that where a kernel has elements that are integers, smaller ones too, which are computed in 64 bits.
 """
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -75,6 +81,8 @@ _TRANSFORMS = "= winograd_"
 """Words that only kernels of Winograd's method have, whose loops transform tiles (Note [hidden counters])."""
 _ONLY_TILES = (_TRANSFORMS, "column_of = ")
 """Words that only kernels of tiles have (Note [few passes])."""
+_INTEGERS = re.compile(r"\b(read|write|number)_[iu](8|16|32|64)\(")
+"""Words that only kernels of integers have (Note [integers that wrap around])."""
 _MANY_VALUES = "kept0 = position < positions"
 """Words that only convolutions of a device by threads have.
 
@@ -347,6 +355,8 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
             _hidden_loops(kernel, whole),
         )
         lowered = lower_function(source, _KERNEL_ARGUMENTS, types.none, kernel.name)
+        if _INTEGERS.search(kernel.text):
+            lowered = lowered._replace(texts=tuple([text.replace(" nsw ", " ") for text in lowered.texts]))
         return lowered._replace(passes=OF_TILES) if is_of_tiles else lowered
     except Exception as error:
         if is_of_handler(error):

@@ -29,6 +29,7 @@ OPS = Table(
         "fourier_ufuncs",
         "special",
         "fractions",
+        "sparse",
     ),
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of SciPy's sparse matrices and traced arrays: a gather, a product and a sum by rows, with derivatives."""
+"""Products of SciPy's sparse matrices and traced arrays, with derivatives."""
 
 import functools
 import sys
@@ -52,26 +52,36 @@ def _answer(
 
 
 def _product(matrix: Any, other: Any) -> Any:
-    """Return ``matrix @ other``: for each row the sum of its elements times the rows of other at their columns.
-
-    The elements are added in the order in which the matrix has them, as SciPy adds them.
-    """
+    """Return ``matrix @ other``; the elements of a row are added in the order of the matrix, as SciPy adds them."""
     if not isinstance(other, dlarray) or other.ndim not in (1, 2) or matrix.ndim != 2:
         return NotImplemented
-    count, size = matrix.shape
-    if other.shape[0] != size:
+    if other.shape[0] != matrix.shape[1]:
         return NotImplemented  # which is an error of SciPy's
-    found = matrix.tocoo()
-    elements = (
-        matrix.data if matrix.format in _FORMATS and matrix.data.shape == found.data.shape else found.data
-    )
     x = movement.relabel(as_array(other), None)
-    dtype = np.result_type(matrix.dtype, x.dtype)
-    rows, columns = found.row.astype(np.int64), found.col.astype(np.int64)
-    factors = movement.reshape(as_array(elements), (elements.size, *(1,) * (x.ndim - 1)))
-    terms = elementwise.cast(apply("take", x, as_array(columns), axis=0) * factors, dtype)
-    empty = as_array(np.zeros((count, *x.shape[1:]), dtype))
-    return apply("scatter_add", empty, as_array(rows), terms, axis=0)
+    columns = movement.reshape(x, (x.shape[0], x.size // max(x.shape[0], 1) if x.ndim == 2 else 1))
+    if np.result_type(matrix.dtype, x.dtype).kind == "f":
+        found = _of_floats(matrix, columns)
+    else:
+        found = _by_elements(matrix, columns)
+    return found if x.ndim == 2 else movement.reshape(found, (matrix.shape[0],))
+
+
+def _of_floats(matrix: Any, x: dlarray) -> dlarray:
+    """Return the product with a matrix; the arrays of the sparse one are read where they lie."""
+    if matrix.format == "csc":  # the rows of its transpose
+        parts = map(as_array, (matrix.indptr, matrix.indices, matrix.data))
+        return apply("sparse_transposed", *parts, x, n=matrix.shape[0])
+    rows = matrix if matrix.format == "csr" else matrix.tocsr()
+    return apply("sparse_product", *map(as_array, (rows.indptr, rows.indices, rows.data)), x)
+
+
+def _by_elements(matrix: Any, x: dlarray) -> dlarray:
+    """Return the product with a matrix, of integers or complex numbers."""
+    found = matrix.tocoo()
+    rows, columns = as_array(found.row.astype(np.int64)), as_array(found.col.astype(np.int64))
+    terms = apply("take", x, columns, axis=0) * movement.reshape(as_array(found.data), (found.data.size, 1))
+    empty = as_array(np.zeros((matrix.shape[0], x.shape[1]), np.result_type(matrix.dtype, x.dtype)))
+    return apply("scatter_add", empty, rows, elementwise.cast(terms, empty.dtype), axis=0)
 
 
 def _product_from_left(matrix: Any, other: Any) -> Any:
