@@ -7,11 +7,12 @@ import pytest
 import tracejit as tj
 
 EXPRESSIONS = [
-    "np.abs(a * a)", "np.maximum(a * a, 0)", "np.clip(a * a, 0, None)", "(a + b) < a", "(a > 0) & (b > 0) & (a + b < 0)",
-    "np.where(a + 7 < a, 0, 1)", "(a * a) < 0", "((a * a) < 0).any()", "np.diff(a) < 0", "np.sign(a - b)",
-    "np.where(a - b > 0, a, b)", "(a**2) >> 3", "(a * a) >> 5", "a * 4 == 0", "np.abs(a**3)", "-a < 0", "abs(-a)",
-    "a.sum() < a[0]", "np.cumsum(a) < 0", "np.prod(a) < 0", "np.maximum(a - b, b - a)", "(a << 1) // 2 == a", "a * b // b",
-    "np.dot(a, b) < 0", "np.minimum(a + a, a)", "(a + 1) > a", "np.abs(a - b) + np.abs(a + b)", "a * a % 7",
+    "np.abs(a * a)", "np.maximum(a * a, 0)", "np.clip(a * a, 0, None)", "(a + b) < a",
+    "(a > 0) & (b > 0) & (a + b < 0)", "np.where(a + 7 < a, 0, 1)", "(a * a) < 0", "((a * a) < 0).any()",
+    "np.diff(a) < 0", "np.sign(a - b)", "np.where(a - b > 0, a, b)", "(a**2) >> 3", "(a * a) >> 5",
+    "a * 4 == 0", "np.abs(a**3)", "-a < 0", "abs(-a)", "a.sum() < a[0]", "np.cumsum(a) < 0", "np.prod(a) < 0",
+    "np.maximum(a - b, b - a)", "(a << 1) // 2 == a", "a * b // b", "np.dot(a, b) < 0", "np.minimum(a + a, a)",
+    "(a + 1) > a", "np.abs(a - b) + np.abs(a + b)", "a * a % 7",
 ]  # fmt: skip
 
 

@@ -320,6 +320,22 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "embed: -1 is no row of weights, which have 2; valid numbers are 0 to 1.",
     ),
     (
+        lambda: OPS["sparse_product"].numpy(np.array([0, 3]), np.array([0, 1]), np.ones(2), np.ones((2, 1))),
+        BoundsError,
+        "sparse_product: rows begin beyond the 2 elements.",
+    ),
+    (
+        lambda: OPS["sparse_product"].numpy(np.array([0, 2]), np.array([0, 7]), np.ones(2), np.ones((2, 1))),
+        BoundsError,
+        "sparse_product: column 7 is out of range for 2 columns.",
+    ),
+    (
+        lambda: OPS["sparse_product"].infer(INDEX_AVAL, TABLE_AVAL, INDEX_AVAL, TABLE_AVAL),
+        DimsError,
+        "sparse_product: operands have sizes 2x3, 2x3, 2x3, 2x3, expected where rows begin, the columns of elements, and "
+        "a number for each element or a matrix.",
+    ),
+    (
         lambda: OPS["embed"].numpy(TABLE, np.array([2])),
         BoundsError,
         "embed: index 2 is out of range for 2 rows; valid indices are 0 to 1.",

@@ -18,18 +18,14 @@ _NS_PER_PRODUCT = 0.8  # roughly: it only decides into how many parts a launch i
 
 
 def _check(name: str, starts: Aval, places: Aval, *others: tuple[Aval, int]) -> None:
-    """Check the sizes of a matrix, and of arrays that have some number of axes."""
-    if starts.ndim != 1 or not starts.shape[0] or places.ndim != 1:
+    """Check the sizes of a matrix, and of arrays that are a number for each element, or have two axes."""
+    is_matrix = starts.ndim == 1 and starts.shape[0] > 0 and places.ndim == 1
+    if not is_matrix or any(x.ndim != axes or (axes == 1 and x.shape != places.shape) for x, axes in others):
+        sizes = [describe_shape(x.shape, None) for x in (starts, places, *[x for x, _ in others])]
         raise DimsError(
-            f"{name}: expected the vector of where rows begin and one of columns, found "
-            f"{describe_shape(starts.shape, None)} and {describe_shape(places.shape, None)}."
+            f"{name}: operands have sizes {', '.join(sizes)}, expected where rows begin, the columns of elements, and "
+            "a number for each element or a matrix."
         )
-    for given, axes in others:
-        if given.ndim != axes or (axes == 1 and given.shape != places.shape):
-            raise DimsError(
-                f"{name}: found {describe_shape(given.shape, None)}, expected {'a matrix' if axes == 2 else 'a number '}"
-                f"{'' if axes == 2 else f'for each of {places.shape[0]} elements'}."
-            )
 
 
 def _elements(name: str, starts: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,9 +34,9 @@ def _elements(name: str, starts: np.ndarray, places: np.ndarray, n: int) -> tupl
     counts = np.maximum(ends - begins, 0)
     rows = np.repeat(np.arange(counts.size), counts)
     numbers = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts) + begins[rows]
-    used = places[numbers] if numbers.size else places[:0]
     if numbers.size and (begins.min() < 0 or ends.max() > places.size):
         raise BoundsError(f"{name}: rows begin beyond the {places.size} elements.")
+    used = places[numbers]
     if used.size and (used.min() < 0 or used.max() >= n):
         raise BoundsError(f"{name}: column {used.max()} is out of range for {n} columns.")
     return rows, numbers
@@ -162,17 +158,17 @@ def _samples(third: tuple[int, ...], fourth: tuple[int, int], **params: int) -> 
 
 
 OPS = (
-    Op(name="sparse_product", doc="a sparse matrix given by rows, times a matrix; ct and the matrix at the elements, and "
-       "the transposed product of ct", kind=Kind.KERNEL, infer=_infer_product, numpy=_numpy_product, promote=_promote,
-       vjp=_vjp_product, linear=((2,), (3,)),
+    Op(name="sparse_product", doc="a sparse matrix given by rows, times a matrix; ct and the matrix at the elements, "
+       "and the transposed product of ct", kind=Kind.KERNEL, infer=_infer_product, numpy=_numpy_product,
+       promote=_promote, vjp=_vjp_product, linear=((2,), (3,)),
        emit=KernelCall("sparse_product", _product_numbers, True, RangeCut(_ns, _rows)),
        samples=_samples((5,), (4, 1))),
-    Op(name="sparse_transposed", doc="the transpose of a sparse matrix given by rows, times a matrix; as sparse_product",
-       kind=Kind.KERNEL, infer=_infer_transposed, numpy=_numpy_transposed, promote=_promote, vjp=_vjp_transposed,
-       linear=((2,), (3,)), emit=KernelCall("sparse_transposed", _transposed_numbers, True),
+    Op(name="sparse_transposed", doc="the transpose of a sparse matrix given by rows, times a matrix; as for "
+       "sparse_product", kind=Kind.KERNEL, infer=_infer_transposed, numpy=_numpy_transposed, promote=_promote,
+       vjp=_vjp_transposed, linear=((2,), (3,)), emit=KernelCall("sparse_transposed", _transposed_numbers, True),
        samples=_samples((5,), (3, 1), n=4)),
-    Op(name="sparse_elements", doc="the product of a matrix and a transposed one at the elements of a sparse matrix given "
-       "by rows; the products of the sparse matrix of ct", kind=Kind.KERNEL, infer=_infer_elements,
+    Op(name="sparse_elements", doc="the product of a matrix and a transposed one at the elements of a sparse matrix "
+       "given by rows; the products of the sparse matrix of ct", kind=Kind.KERNEL, infer=_infer_elements,
        numpy=_numpy_elements, promote=_promote, vjp=_vjp_elements, linear=((2,), (3,)),
        emit=KernelCall("sparse_elements", _elements_numbers, True), samples=_samples((3, 1), (4, 1))),
 )  # fmt: skip

@@ -114,7 +114,11 @@ class Number:
             return False
         if not any(guarded <= bound for guarded in self._bounds):
             self._bounds.add(bound)
-            holds(recorder.apply("less", recorder.apply("abs", self._array), bound), "the size of an integer")
+            # Not by the absolute value, which the least integer does not have.
+            is_below, is_above = (
+                recorder.apply("less", self._array, bound), recorder.apply("greater", self._array, -bound)
+            )  # fmt: skip
+            holds(recorder.apply("logical_and", is_below, is_above), "the size of an integer")
         return True
 
     def fits(self, dtype: np.dtype) -> bool:

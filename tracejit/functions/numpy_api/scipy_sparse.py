@@ -70,9 +70,11 @@ def _of_floats(matrix: Any, x: dlarray) -> dlarray:
     """Return the product with a matrix; the arrays of the sparse one are read where they lie."""
     if matrix.format == "csc":  # the rows of its transpose
         parts = map(as_array, (matrix.indptr, matrix.indices, matrix.data))
-        return apply("sparse_transposed", *parts, x, n=matrix.shape[0])
+        found: dlarray = apply("sparse_transposed", *parts, x, n=matrix.shape[0])
+        return found
     rows = matrix if matrix.format == "csr" else matrix.tocsr()
-    return apply("sparse_product", *map(as_array, (rows.indptr, rows.indices, rows.data)), x)
+    found = apply("sparse_product", *map(as_array, (rows.indptr, rows.indices, rows.data)), x)
+    return found
 
 
 def _by_elements(matrix: Any, x: dlarray) -> dlarray:
@@ -81,7 +83,8 @@ def _by_elements(matrix: Any, x: dlarray) -> dlarray:
     rows, columns = as_array(found.row.astype(np.int64)), as_array(found.col.astype(np.int64))
     terms = apply("take", x, columns, axis=0) * movement.reshape(as_array(found.data), (found.data.size, 1))
     empty = as_array(np.zeros((matrix.shape[0], x.shape[1]), np.result_type(matrix.dtype, x.dtype)))
-    return apply("scatter_add", empty, rows, elementwise.cast(terms, empty.dtype), axis=0)
+    summed: dlarray = apply("scatter_add", empty, rows, elementwise.cast(terms, empty.dtype), axis=0)
+    return summed
 
 
 def _product_from_left(matrix: Any, other: Any) -> Any:
