@@ -90,6 +90,8 @@ def _comparison(name: str, op: str) -> _Binary:
             answered = answer(ufunc, self, other)
             if answered is not None:
                 return answered  # type: ignore[no-any-return]
+        if name in ("eq", "ne") and (other is None or type(other) is str):  # which equals no number
+            return dlarray._wrap(np.full(self._data.shape, name == "ne"), self._format, None)
         try:
             return apply(op, self, other)
         except TraceJitError as error:

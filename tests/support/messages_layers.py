@@ -332,8 +332,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: OPS["sparse_product"].infer(INDEX_AVAL, TABLE_AVAL, INDEX_AVAL, TABLE_AVAL),
         DimsError,
-        "sparse_product: operands have sizes 2x3, 2x3, 2x3, 2x3, expected where rows begin, the columns of elements, and "
-        "a number for each element or a matrix.",
+        "sparse_product: operands have sizes 2x3, 2x3, 2x3, 2x3, expected where rows begin, the columns of elements, "
+        "and a number for each element or a matrix.",
     ),
     (
         lambda: OPS["embed"].numpy(TABLE, np.array([2])),

@@ -377,7 +377,7 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.export(abs, folder / "f"),
         ArgumentError,
-        "export: expected an accelerated function, not builtin_function_or_method.",
+        "export: expected an accelerated function, not builtin_function_or_method; pass dlaccelerate(function).",
     ),
     FolderRow(
         lambda folder: tj.export(double, folder / "f", captured="all"),

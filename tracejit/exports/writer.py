@@ -97,7 +97,8 @@ def export(
         accfun: the accelerated function.
         path: of the folder, which must not exist yet.
         args, kwargs: arguments of a call. The function is called with copies of them until the call is a replay, and
-            only the traces for these arguments are exported. Without them, all its traces are.
+            only the traces for these arguments are exported. Without them, all its traces are. These are calls like
+            any other: what the function changes besides its arguments, as attributes of an object, is changed.
         cpus: the targets of the object code: "host", the CPU of this machine; or one or more of "x86-64-v4" (AVX-512),
             "x86-64-v3" (AVX2), "x86-64-v2" and "x86-64", each for all CPUs of that level and above.
         captured: "refuse" raises an error if the function captures arrays; "constants" exports their current contents.
@@ -128,7 +129,9 @@ def export(
         [2.0, 4.0, 6.0]
     """
     if not isinstance(accfun, AcceleratedFunction):
-        raise ArgumentError(f"export: expected an accelerated function, not {type(accfun).__name__}.")
+        raise ArgumentError(
+            f"export: expected an accelerated function, not {type(accfun).__name__}; pass dlaccelerate(function)."
+        )
     if not is_option(captured, CAPTURED):
         raise ArgumentError(f"export: captured: expected one of {CAPTURED}, not {brief(captured)}.")
     devices = checked_capabilities(target, cpus, capabilities)

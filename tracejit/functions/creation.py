@@ -116,7 +116,7 @@ def _full(function: str, shape: Any, fill_value: Any, dtype: Any, format: str | 
         value = apply("cast", value, dtype=wanted)
     if value.shape != sizes:
         value = apply("broadcast_to", wrap(value._data, None, value._value), shape=sizes)
-    value = value.copy()  # with elements of its own, which may be written
+    value = as_array(value.copy())  # with elements of its own, which may be written
     array = with_format(function, value._data, format, like, value._value)
     if sizes or array._value is None:
         return array

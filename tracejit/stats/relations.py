@@ -25,14 +25,21 @@ class SignificanceResult(NamedTuple):
     pvalue: dlarray
 
 
-class LinregressResult(NamedTuple):
-    """A line through points, how much of them it explains, and the standard errors of its coefficients."""
-
+class _Line(NamedTuple):
     slope: dlarray
     intercept: dlarray
     rvalue: dlarray
     pvalue: dlarray
     stderr: dlarray
+
+
+class LinregressResult(_Line):
+    """A line through points, how much of them it explains, and the standard errors of its coefficients.
+
+    The standard error of the intercept is an attribute only, as in SciPy. An accelerated function that returns the
+    whole result returns no attribute.
+    """
+
     intercept_stderr: dlarray
 
 
@@ -109,7 +116,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> LinregressResu
         alternative: "two-sided", "less" or "greater": which slopes the p-value is for.
 
     Returns:
-        A named tuple of dlarrays: slope, intercept, rvalue, pvalue, stderr and intercept_stderr.
+        A named tuple of dlarrays: slope, intercept, rvalue, pvalue and stderr, with the attribute intercept_stderr.
 
     Raises:
         DimsError: if the vectors differ in size.
@@ -130,14 +137,15 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> LinregressResu
     slope = xy / xx
     t = r * e.sqrt(df / ((1.0 - r + 1e-20) * (1.0 + r + 1e-20)))
     error = e.sqrt((1.0 - r * r) * yy / xx / df)
-    return LinregressResult(
+    found = LinregressResult(
         slope,
         means[1] - slope * means[0],
         r,
         _of_student("linregress", t, df, alternative).pvalue,
         error,
-        error * e.sqrt(xx + means[0] * means[0]),
     )
+    found.intercept_stderr = error * e.sqrt(xx + means[0] * means[0])
+    return found
 
 
 def ttest_1samp(a: Any, popmean: Any, axis: Any = 0, alternative: str = "two-sided") -> SignificanceResult:

@@ -808,7 +808,7 @@ def test_wrong_options(options: Any, text: str, path: str) -> None:
 
 
 def test_paths_that_cannot_be_written(path: str, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"^export: expected an accelerated function, not function\.$"):
+    with pytest.raises(ArgumentError, match=r"^export: expected an accelerated function, not function; pass"):
         tj.export(generator, path)  # type: ignore[arg-type]
     double = tj.dlaccelerate(lambda x: 2 * x)
     with pytest.raises(

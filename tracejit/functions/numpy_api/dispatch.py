@@ -56,6 +56,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         chosen = options.pop("where", True) if method == "__call__" else True
         if method in ("reduce", "accumulate", "reduceat") and options.get("dtype") is None:
             options["dtype"] = _methods().dtype_for_out(ufunc, inputs[0], out[0])
+        if chosen is not True:
+            inputs = tuple([_without_others(x, chosen) for x in inputs])
         result = call_ufunc(ufunc, method, inputs, options)
         if isinstance(result, tuple):
             return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
@@ -89,6 +91,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
 def _has_no_effect(option: str, value: Any) -> bool:
     """Return whether an option of a ufunc has the value that it has without it."""
     return option == "subok" or (type(value) in (str, bool) and _DEFAULTS.get(option) == value)
+
+
+def _without_others(x: Any, chosen: Any) -> Any:
+    """Return an operand of which only the elements that are chosen have a derivative: NumPy computes of no others."""
+    if not isinstance(x, dlarray) or x._value is None or x._data.dtype.kind not in "fc":
+        return x
+    return elementwise.where(chosen, x, elementwise.stop_gradient(x))
 
 
 def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:
@@ -183,6 +192,8 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     Raises:
         ArgumentError: for a function, or an argument of it, that dlarrays do not support.
     """
+    if function in _OF_MEMORY and recorder.recorder() is None:
+        return function(*[x._data if isinstance(x, dlarray) else x for x in args], **options)
     ours = FUNCTIONS.get(function)
     if function in SAVES or (function in TEXTS and not _are_constants((args, options), is_derived)):
         name = _name(function)
@@ -207,6 +218,7 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     return _with_out(function, ours, args, options)
 
 
+_OF_MEMORY = frozenset({np.may_share_memory, np.shares_memory})
 _GIVES_ARRAYS = frozenset({
     np.broadcast_to, np.copy, np.i0, np.isin, np.pad, np.select, np.tensordot, np.where,
 })  # fmt: skip
