@@ -163,10 +163,10 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: refused(lambda x: next(n for n in range(100) if x.sum() < n)),
         NotAcceleratedWarning,
-        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: bool() on a traced array had a "
-        "different outcome in each of 9 recordings at <place>. Use where(condition, a, b) instead of if, "
-        "& and | instead of and and or, or a fixed number of steps instead of while; or raise "
-        "max_variants.",
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: bool() on traced arrays had other "
+        "outcomes in each of 9 recordings at <place>. Use where(condition, a, b) instead of if, dlwhile instead of "
+        "while, & and | instead of and and or, and np.minimum, np.maximum and np.sort instead of min, max and sorted; "
+        "or raise max_variants.",
     ),
     (
         lambda: refused(lambda x: (KEPT.insert(0, math.sin(x.sum())), x)[1]),

@@ -156,15 +156,15 @@ def too_many(
     is_in_each = count == len(recordings)
     if guard.decides is Decides.TRUTH:
         outcomes = (
-            f"a different outcome in each of {count}"
+            f"other outcomes in each of {count}"
             if is_in_each
-            else f"{count} different outcomes in {len(recordings)}"
+            else f"{count} rows of outcomes in {len(recordings)}"
         )
         return Refusal(
-            f"{guard.what} on a traced array had {outcomes} recordings",
+            f"{guard.what} on traced arrays had {outcomes} recordings",
             where,
-            "use where(condition, a, b) instead of if, & and | instead of and and or, or a fixed number of steps "
-            "instead of while; or raise max_variants",
+            "use where(condition, a, b) instead of if, dlwhile instead of while, & and | instead of and and or, and "
+            "np.minimum, np.maximum and np.sort instead of min, max and sorted; or raise max_variants",
         )
     numbers = (
         f"a different number in each of {count}"

@@ -261,7 +261,7 @@ class TestLimits:
 
         accelerated = dlaccelerate(fun)
         with pytest.warns(
-            NotAcceleratedWarning, match=r"bool\(\) on a traced array had a different outcome in each"
+            NotAcceleratedWarning, match=r"bool\(\) on traced arrays had other outcomes in each"
         ):
             for n in range(12):
                 accelerated(vector(*[10.0 * (1 if n >> i & 1 else -1) for i in range(4)]))
@@ -281,16 +281,16 @@ class TestLimits:
         (warning,) = caught
         assert (warning.filename, warning.lineno) == (__file__, line)
         assert str(warning.message) == (
-            f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on a traced array had a "
-            f"different outcome in each of 9 recordings at {__file__}:{line}. "
-            "Use where(condition, a, b) instead of if, & and | instead of and and or, "
-            "or a fixed number of steps instead of while; or raise max_variants."
+            f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on traced arrays had other "
+            f"outcomes in each of 9 recordings at {__file__}:{line}. "
+            "Use where(condition, a, b) instead of if, dlwhile instead of while, & and | instead of and and or, and "
+            "np.minimum, np.maximum and np.sort instead of min, max and sorted; or raise max_variants."
         )
         for n in (1.0, 3.0, 200.0):
             assert_same(accelerated(vector(n)), dlfeval(fun, vector(n)))
         assert accelerated.stats.uncompiled == 3 and accelerated.stats.programs == 0
         assert (
-            "not accelerated for x: 1 float64: bool() on a traced array had a different outcome"
+            "not accelerated for x: 1 float64: bool() on traced arrays had other outcomes"
             in accelerated.explain()
         )
 

@@ -102,7 +102,7 @@ class TestValuesThatDecide:
 
         follow(
             world,
-            warns=r"bool\(\) on a traced array had a different outcome.*Use where\(condition, a, b\)",
+            warns=r"bool\(\) on traced arrays had other outcomes.*Use where\(condition, a, b\)",
             calls=30,
         )
 
