@@ -85,7 +85,7 @@ class Private:
 _place: Callable[[int], str] = "argument {}".format
 MIXED_WRITES = (
     "an ndarray is written by traced values and by NumPy, or by parts that share memory",
-    "make it a dlarray before the first call (self.y = tj.dlarray(self.y)), and slice that",
+    "keep the whole array, as one dlarray that is made before the first call, and take its parts inside the function",
 )
 """The reason and the remedy where a recording cannot follow what an ndarray holds."""
 _READ = "an array that {} reads besides its arguments"
