@@ -211,6 +211,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "generator=Generator(seed)).",
     ),
     (
+        lambda: tj.dlaccelerate(lambda x: [x := x + 1 for _ in range(5000)][-1])(V),
+        tj.RetraceWarning,
+        "<lambda>.<locals>.<lambda> records 5000 operations, 5000 of them at <place>: each step of a loop is recorded "
+        "by itself, which takes its time in each of the first calls. dlscan records one step for all, and its "
+        "programs are short.",
+    ),
+    (
         lambda: refused(reads_a_large_array()),
         NotAcceleratedWarning,
         "reads_a_large_array.<locals>.<lambda> runs uncompiled for these arguments: it reads closure "

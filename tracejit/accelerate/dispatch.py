@@ -2,6 +2,7 @@
 """The general way of a call: a replay of the trace that its key selects, a recording, or an uncompiled run."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -39,6 +40,7 @@ from tracejit.util.text import count, ms
 
 # Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
 # cache_size, while the hit rate is below this percentage.
+_LONG, _MANY_STEPS = 5000, 200  # operations of a trace, and those of one line, that are told of
 _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
 _TOLD_AT = 2  # the call of a refused key that warns: by then it is known whether its numbers vary
@@ -262,6 +264,10 @@ class CallDispatcher:
             warn(messages.trace_replaced(name, outcome.difference))
         if trace.state.compared is not None and outcome.refusal is None:
             warn(messages.compares_much(name, *trace.state.compared))
+        if trace.length >= _LONG and outcome.refusal is None:
+            (where, times), *_ = Counter(node.where for node in trace.graph.nodes).most_common(1)
+            if where is not None and times >= _MANY_STEPS:
+                warn(messages.records_a_long_loop(name, trace.length, where, times))
         if churning is not None:
             place, needed = churning
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))

@@ -78,6 +78,16 @@ def retraces_on_each_object(name: str, argument: str, kind: type, count: int) ->
     )  # fmt: skip
 
 
+def records_a_long_loop(name: str, length: int, where: Where, times: int) -> PendingWarning:
+    """Return the warning that a loop with many steps is recorded step by step."""
+    return PendingWarning(
+        f"{name} records {length} operations, {times} of them{at_location(where)}: each step of a loop is recorded by "
+        "itself, which takes its time in each of the first calls. dlscan records one step for all, and its programs "
+        "are short.",
+        RetraceWarning, where, ("loop", where),
+    )  # fmt: skip
+
+
 def compares_much(name: str, array: str, mib: int, where: Where) -> PendingWarning:
     """Return the warning that each replay compares the elements of a large array."""
     last = array.rsplit(maxsplit=1)[-1]
