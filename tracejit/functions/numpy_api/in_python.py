@@ -210,7 +210,7 @@ def _class_like(kind: Any, is_correlation: bool) -> Any:
 
 _ops: dict[Any, Op] = {}
 _ops_of_objects: OrderedDict[Any, Op] = OrderedDict()  # which are kept as long as these are
-_MOST_OBJECTS = 256
+_MOST_OBJECTS = 64
 
 
 def _op_of(name: str, function: Callable[..., Any]) -> Op:

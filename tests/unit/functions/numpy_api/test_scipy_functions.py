@@ -13,6 +13,7 @@ import scipy.ndimage
 import scipy.optimize
 import scipy.signal
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.spatial
 import scipy.spatial.distance
 import scipy.special
@@ -288,6 +289,45 @@ class TestSparse:
             if n == 3:
                 matrix.data *= 2.0
         assert slope.stats.uncompiled == 0
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "solvers.spsolve(S, x)", "solvers.spsolve(S, X)", "solvers.cg(S, x)[0]", "solvers.gmres(S, x)",
+            "solvers.expm_multiply(S, x)", "operator @ x", "operator.matvec(x)", "operator.matmat(X)",
+            "operator.dot(x)", "solvers.norm(S) * x",
+        ],
+    )  # fmt: skip
+    def test_solvers(self, text):
+        matrix = scipy.sparse.csc_array(np.eye(5) * 4 + np.diag(np.ones(4), 1))
+        names = {
+            "solvers": scipy.sparse.linalg,
+            "S": matrix,
+            "operator": scipy.sparse.linalg.aslinearoperator(matrix),
+        }
+        plain = eval(f"lambda x, X: {text}", names)
+        accelerated = tj.dlaccelerate(plain)
+        for n in range(7):
+            if n == 4:
+                matrix.data *= 1.5
+            x, columns = np.arange(5.0) + n, np.arange(10.0).reshape(5, 2) * (n + 1)
+            for found, expected in zip(parts(accelerated(x, columns)), parts(plain(x, columns)), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert accelerated.stats.uncompiled == 0 and accelerated.stats.hits >= 3
+
+    def test_the_derivative_of_a_solution(self):
+        matrix = scipy.sparse.csr_array(np.eye(4) * 3 + np.diag(np.ones(3), 1))
+
+        @tj.dlaccelerate
+        def slope(b):
+            return tj.dlgradient((scipy.sparse.linalg.spsolve(matrix, b) ** 2).sum(), b)
+
+        for n in range(4):
+            dense, b = matrix.toarray(), np.arange(4.0) + n
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # SciPy solves with rows less well
+                np.testing.assert_allclose(slope(b), 2 * np.linalg.solve(dense.T, np.linalg.solve(dense, b)))
+        assert slope.stats.hits == 2
 
     def test_sizes_that_do_not_fit(self):
         matrix = scipy.sparse.csr_array(DENSE)
