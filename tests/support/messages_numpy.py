@@ -225,6 +225,21 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     (
+        lambda: traced(lambda x: np.repeat(x, (x[:, 0] > 0) * 1, axis=1)),
+        DimsError,
+        "repeat: repeats has 2 numbers, expected one for each of 3 places.",
+    ),
+    (
+        lambda: traced(lambda x: np.repeat(x, (x[:, 0] < np.inf) * -1, axis=0)),
+        DimsError,
+        "repeat: repeats has negative numbers, expected numbers >= 0.",
+    ),
+    (
+        lambda: traced(lambda x: np.repeat(x, x[:, 0], axis=0)),
+        DTypeError,
+        "repeat: repeats has dtype float64, expected integers.",
+    ),
+    (
         lambda: traced(lambda x: importlib.import_module("scipy.interpolate").RBFInterpolator(x, [1.0, 2.0])),
         TraceError,
         "scipy.interpolate.RBFInterpolator: not supported on traced dlarrays, whose derivative it would drop (2x3 "

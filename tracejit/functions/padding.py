@@ -9,11 +9,12 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.movement import apart, expanded, ravel, reshaped
 from tracejit.record import recorder
 from tracejit.record.conversion import ndarray_of
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import check_room, check_sizes, integers, is_option
 from tracejit.util.text import brief
 
@@ -116,7 +117,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray, number or list.
-        repeats: how often: a number, or one for each place of the axis.
+        repeats: how often: a number, or one for each place of the axis. Of traced ones the sum is a guard.
         axis: the axis, by number or label; None repeats the elements in C order along one axis.
 
     Returns:
@@ -138,6 +139,8 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
     array = axis_of_a_number(array, axis)
     axis = normalize_axis("repeat", array, axis)
     shape, format = array._data.shape, array._format
+    if recorder.is_array(repeats) and repeats._value is not None and repeats._data.ndim == 1:
+        return apply("take", array, _repeated_places(repeats, shape[axis]), axis=axis)
     counts = integers("repeat", "repeats", repeats)
     if len(counts) not in (1, shape[axis]) or min(counts, default=0) < 0:
         raise DimsError(
@@ -152,6 +155,19 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
     before, after = shape[: axis + 1], shape[axis + 1 :]
     copies = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
     return apart(reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format), array, "C")
+
+
+def _repeated_places(counts: dlarray, size: int) -> Any:
+    """Return each place as often as traced numbers say; that none is negative, and their sum, are guards."""
+    if counts._data.dtype.kind not in "iu":
+        raise DTypeError(f"repeat: repeats has dtype {counts._data.dtype}, expected integers.")
+    if counts.size != size:
+        raise DimsError(f"repeat: repeats has {counts.size} numbers, expected one for each of {size} places.")
+    if bool(recorder.need_value((counts < 0).any(), "np.repeat", Decides.TRUTH)):
+        raise DimsError("repeat: repeats has negative numbers, expected numbers >= 0.")
+    total = int(recorder.need_value(counts.sum(), "np.repeat", Decides.WHOLE))
+    ends = apply("cumsum", apply("cast", counts, dtype=np.dtype(np.int64)), axis=0, reverse=False)
+    return apply("searchsorted", ends, as_array(np.arange(total)), right=True)
 
 
 def tile(x: Any, reps: Any) -> dlarray:

@@ -136,6 +136,22 @@ def test_what_is_no_number_equals_none(text):
         assert [np.asarray(run(X)).tolist() for _ in range(3)] == [expected] * 3
 
 
+def test_numbers_of_repetitions_vary():
+    accelerated = tj.dlaccelerate(lambda x, counts: np.repeat(x, counts, axis=1) * 2)
+    rng = np.random.default_rng(0)
+    for n in range(12):
+        x, counts = (
+            rng.normal(size=(2, 4)),
+            rng.permutation([0, 3, 1, 2]) if n % 4 else np.array([5, 0, 0, 0]),
+        )
+        assert accelerated(x, counts).tolist() == (np.repeat(x, counts, axis=1) * 2).tolist()
+    assert accelerated.stats.hits >= 6 and accelerated.stats.uncompiled == 0
+    slope = tj.dlfeval(
+        lambda x, c: tj.dlgradient((np.repeat(x, c) ** 2).sum(), x), X, np.array([1, 0, 2, 0, 1, 1])
+    )
+    assert np.asarray(slope).tolist() == (2 * X * [1, 0, 2, 0, 1, 1]).tolist()
+
+
 def test_a_number_that_varies_fills_an_array_without_axes():
     accelerated = tj.dlaccelerate(lambda x, s: np.full_like(x.sum(), s))
     assert [accelerated(X, n / 2).item() for n in range(6)] == [n / 2 for n in range(6)]
