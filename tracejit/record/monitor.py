@@ -135,7 +135,7 @@ def resumed() -> Iterator[None]:
             sys.settrace(None)
 
 
-def watched(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def watched(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call a function of NumPy for the user; a method of the user's that it calls (__array__) is reported."""
     with resumed():
         return function(*args, **kwargs)

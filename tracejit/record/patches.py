@@ -39,7 +39,7 @@ class Patched:
 
     def __init__(self, module: Any, name: str, instead: Callable[..., Any]) -> None:
         original = getattr(module, name)
-        update_wrapper(self, original)
+        update_wrapper(self, original, updated=() if isinstance(original, type) else ("__dict__",))
         self.module = module
         self.name = name
         self._original = original

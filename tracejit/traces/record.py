@@ -2,6 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -388,8 +389,27 @@ def _results(
             recorder.state.gives(leaf)
             results.append(leaf.copy())
         else:
+            has_equals = (
+                getattr(type(leaf), "__eq__", None) is not object.__eq__
+            )  # so that two recordings may agree
+            if has_equals and _holds_recorded(leaf):
+                recorder.refuse(*refusals.unknown_container(type(leaf)))
             results.append(leaf)
     return results, values
+
+
+def _holds_recorded(leaf: Any, depth: int = 3) -> bool:
+    """Return whether there are recorded arrays, or numbers that vary, in an object that replays do not make."""
+    if type(leaf) is dlarray:
+        return leaf._value is not None
+    if type(leaf) is Number:
+        return True
+    parts = [*vars(leaf).values()] if hasattr(leaf, "__dict__") else []
+    if isinstance(leaf, dict):
+        parts += leaf.values()
+    elif isinstance(leaf, (tuple, list, set, frozenset, deque)):
+        parts += leaf
+    return depth > 0 and any(_holds_recorded(part, depth - 1) for part in parts)
 
 
 def _lost_change(

@@ -208,6 +208,15 @@ def _varies_most(
     return where, len(outcomes[where])
 
 
+def unknown_container(kind: type) -> Refusal:
+    """Return the refusal of a result in which arrays are in an object that replays do not make."""
+    return Refusal(
+        f"the result contains a {kind.__name__}, which a replay does not make",
+        None,
+        "return lists, tuples, dicts, named tuples and dataclasses of arrays, and make it outside",
+    )
+
+
 def no_op(error: Exception) -> Refusal:
     """Return the reason why a function is no operation of an evaluation: its gradient has no derivative."""
     return Refusal(str(error), None, "call it outside of dlfeval, or differentiate once")

@@ -183,29 +183,34 @@ def _parts_of(returned: Any) -> tuple[list[Any], tree.TreeDef]:
 
 
 def _rebuilt(returned: Any, found: Any) -> Any:
-    """Return such a tuple of SciPy's of other parts; of another class if its own takes more than these."""
-    if not isinstance(returned, tuple) or not hasattr(returned, "_extra_fields"):
-        return found
-    count = len(returned)
-    if not returned._extra_fields:
-        return _class_like(type(returned), hasattr(returned, "correlation"))(*found)
-    try:
-        rebuilt = type(returned)(
-            *found[:count], **dict(zip(returned._extra_fields, found[count:], strict=True))
-        )
-    except TypeError:
-        names = (*getattr(returned, "_fields", ()), *returned._extra_fields)
-        return namedtuple(type(returned).__name__, names)(*found)
-    return rebuilt
+    """Return such a tuple of SciPy's of other parts."""
+    return (
+        like_tuple(returned, found)
+        if isinstance(returned, tuple) and hasattr(returned, "_extra_fields")
+        else found
+    )
+
+
+def like_tuple(returned: Any, parts: Any) -> Any:
+    """Return a named tuple with the fields of one of SciPy's tuples, which has its other attributes too.
+
+    Args:
+        returned: the tuple, of a class that trees do not know.
+        parts: the values of the fields, and of the other attributes.
+    """
+    kind: Any = type(returned)
+    found = _class_like(kind, hasattr(returned, "correlation"))(*parts[: len(returned)])
+    for name, part in zip(returned._extra_fields, parts[len(returned) :], strict=True):
+        setattr(found, name, part)
+    return found
 
 
 @lru_cache(maxsize=64)
 def _class_like(kind: Any, is_correlation: bool) -> Any:
     """Return a class of named tuples with the name and the fields of one of SciPy's."""
-    found = namedtuple(kind.__name__, kind._fields)  # type: ignore[misc]
-    if is_correlation:
-        found.correlation = property(lambda self: self.statistic)  # type: ignore[attr-defined]  # an older name of it
-    return found
+    fields: Any = namedtuple(kind.__name__, kind._fields)  # type: ignore[misc]
+    older = {"correlation": property(lambda self: self.statistic)} if is_correlation else {}
+    return type(kind.__name__, (fields,), older)
 
 
 _ops: dict[Any, Op] = {}

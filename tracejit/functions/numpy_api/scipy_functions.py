@@ -38,6 +38,9 @@ _PACKAGES = (
 )  # fmt: skip
 _NO_FUNCTIONS = (type, np.ufunc, types.ModuleType)
 _OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tracejit's spans the same space
+_SPECIAL = frozenset(
+    {"diagonal", "tridiagonal", "banded"}
+)  # matrices of which SciPy reads some elements only
 _DRAWS = frozenset({"rng", "random_state", "seed"})  # parameters of functions that draw random numbers
 _WRITTEN = frozenset({"out", "output"})  # options that are arrays which a function writes
 _WITHOUT_EFFECT = frozenset(
@@ -60,7 +63,7 @@ def _install(package: str) -> None:
             patches.answer(module, name, functools.partial(_answer, f"{package}.{name}"))
 
 
-def _answer(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
     if not has_traced((*args, *options.values())):
         return NotImplemented
@@ -69,7 +72,8 @@ def _answer(name: str, function: Callable[..., Any], *args: Any, **options: Any)
         functools.partial(without_guards, code),
         functools.partial(either, functools.partial(_in_program, name, function, args, options), code),
     ]
-    if has_counterpart(name) and name not in _OTHER_BASIS:
+    is_special = options.get("assume_a") in _SPECIAL
+    if has_counterpart(name) and name not in _OTHER_BASIS and not is_special:
         ways.insert(0, functools.partial(_as_tracejit, name, args, options))
     return first_of(ways)
 
@@ -87,7 +91,7 @@ def first_of(ways: Sequence[Callable[[], Any]]) -> Any:
             with current.attempt():
                 result = way()
             if result is not NotImplemented:
-                return result
+                return _known(result)
         except GuardFailed:
             raise
         except Exception as error:
@@ -105,14 +109,30 @@ def either(way: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 
 def without_guards(way: Callable[[], Any]) -> Any:
-    """Return the result of a way; NotImplemented if values would decide what is recorded."""
-    guards = recorder.thread.recorder.guards
-    count = len(guards)
+    """Return the result of a way.
+
+    Raises:
+        _DecidedError: if values would decide what is recorded.
+    """
+    current = recorder.thread.recorder
+    before = len(current.guards), len(current.needed), current.refusal
     result = way()
-    if len(guards) == count:
+    if (len(current.guards), len(current.needed), current.refusal) != before:
+        raise _DecidedError  # so that what it has noted is forgotten
+    return result
+
+
+class _DecidedError(Exception):
+    """Values have decided what was recorded."""
+
+
+def _known(result: Any) -> Any:
+    """Return a result in containers that trees know."""
+    if not isinstance(result, tuple) or not hasattr(result, "_extra_fields"):
         return result
-    del guards[count:]
-    return NotImplemented
+    from tracejit.functions.numpy_api import in_python
+
+    return in_python.like_tuple(result, (*result, *[getattr(result, name) for name in result._extra_fields]))
 
 
 def has_traced(arguments: Any, depth: int = 3) -> bool:

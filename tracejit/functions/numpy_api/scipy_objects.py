@@ -25,7 +25,8 @@ _Make = Callable[[Any, Any], Any]  # takes tracejit's package of the same name, 
 
 
 def _spline(package: Any, o: Any) -> Any:
-    return package.PPoly(o.c, o.x, o.extrapolate, o.axis)
+    is_of_powers = isinstance(o, sys.modules["scipy.interpolate"].PPoly)  # not of Bernstein's polynomials
+    return package.PPoly(o.c, o.x, o.extrapolate, o.axis) if is_of_powers else None
 
 
 def _of_b_splines(package: Any, o: Any) -> Any:
@@ -37,7 +38,9 @@ def _on_grid(package: Any, o: Any) -> Any:
 
 
 def _distribution(package: Any, o: Any) -> Any:
-    return getattr(package, o.name)
+    known: Any = getattr(sys.modules["scipy.stats"], str(o.name), None)
+    is_known = type(known) is type(o) and (o.a, o.b) == (known.a, known.b)
+    return getattr(package, o.name, None) if is_known else None
 
 
 def _named(name: str, package: Any, o: Any) -> Any:
@@ -101,7 +104,7 @@ def _replace(kind: type, method: str, answer: Callable[..., Any]) -> None:
         patches.replace_method(owner, method, answer)
 
 
-def _made(package: str, name: str, kind: type, *args: Any, **options: Any) -> Any:
+def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) -> Any:
     """Return an object of tracejit's class that has the name of one of SciPy's; or NotImplemented."""
     if not has_traced((*args, *options.values())):
         return NotImplemented
@@ -113,12 +116,14 @@ def _made(package: str, name: str, kind: type, *args: Any, **options: Any) -> An
 
 
 def _answer(
-    package: str, make: _Make | None, name: str, method: Callable[..., Any], owner: Any, *args: Any, **options: Any
+    package: str, make: _Make | None, name: str, method: Callable[..., Any], owner: Any, /,
+    *args: Any, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the result of a method of an object of SciPy's."""
     if not has_traced((*args, *options.values())):
         return monitor.watched(method, owner, *args, **options)
-    title = getattr(owner, "name", None) or type(owner).__name__
+    title = str(getattr(owner, "name", ""))
+    title = title if title.isidentifier() else type(owner).__name__
     called = f"{package}.{title}" if name == "__call__" else f"{package}.{title}.{name}"
     code = functools.partial(monitor.watched, method, owner, *args, **options)
     ways = [
@@ -127,7 +132,7 @@ def _answer(
             either, functools.partial(call_in_program, called, method.__get__(owner), args, options), code
         ),
     ]
-    if make is not None:
+    if make is not None and type(owner).__module__.startswith("scipy."):  # not of a class of the user's
         ways.insert(0, functools.partial(_by_counterpart, package, make, name, owner, args, options))
     return first_of(ways)
 
@@ -135,7 +140,8 @@ def _answer(
 def _by_counterpart(
     package: str, make: _Make, name: str, owner: Any, args: Any, options: dict[str, Any]
 ) -> Any:  # fmt: skip
-    return getattr(make(_counterpart(package), owner), name)(*args, **options)
+    ours = make(_counterpart(package), owner)
+    return NotImplemented if ours is None else getattr(ours, name)(*args, **options)
 
 
 def _counterpart(package: str) -> Any:

@@ -68,7 +68,7 @@ def _install_solvers() -> None:
         patches.replace_method(module.LinearOperator, name, answer)
 
 
-def _solved(name: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _solved(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of a matrix and traced arrays, whose first argument is the matrix."""
     if not args or is_traced(args[0]) or not has_traced((*args, *options.values())):
         return NotImplemented
@@ -118,7 +118,7 @@ def _product(matrix: Any, other: Any) -> Any:
     if other.shape[0] != matrix.shape[1]:
         return NotImplemented  # which is an error of SciPy's
     x = movement.relabel(as_array(other), None)
-    columns = movement.reshape(x, (x.shape[0], x.size // max(x.shape[0], 1) if x.ndim == 2 else 1))
+    columns = x if x.ndim == 2 else movement.reshape(x, (x.size, 1))
     if np.result_type(matrix.dtype, x.dtype).kind == "f":
         found = _of_floats(matrix, columns)
     else:

@@ -161,6 +161,83 @@ def test_a_derivative_that_there_is_not_is_an_error(text):
         )
 
 
+class OwnNormal(scipy.stats.rv_continuous):
+    """A distribution of the user's with the name of another one."""
+
+    def _pdf(self, x):
+        return 2 * x
+
+
+class OwnGrid(scipy.interpolate.RegularGridInterpolator):
+    """An interpolator of the user's."""
+
+    def __call__(self, points):
+        return super().__call__(points) + 1
+
+
+def repeated(plain, *calls):
+    """Compare results where the first calls have equal arguments, so that two recordings agree."""
+    accelerated = tj.dlaccelerate(plain)
+    for given in (calls[0], calls[0], *calls):
+        for found, expected in zip(parts(accelerated(*given)), parts(plain(*given)), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+    return accelerated
+
+
+class TestEqualRecordings:
+    def test_values_that_decide_after_another_way_failed(self):
+        areas = lambda x: scipy.integrate.quad(lambda t: 2 * t, 0.0, x[1])[0] * x
+        repeated(areas, *[(np.arange(3.0) * n,) for n in (1, 2, 3)])
+        texts = ["stats.iqr(x, keepdims=True)", "ndimage.generic_filter(x, np.max, 3)"]
+        for text in (*texts, "stats.ks_1samp(x, stats.norm.cdf)[0]"):
+            plain = eval(f"lambda x: {text}", {"np": np, "stats": scipy.stats, "ndimage": scipy.ndimage})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", tj.TraceJitWarning)
+                repeated(plain, *[(np.arange(8) * n % 5,) for n in (1, 2, 3, 4)])
+
+    @pytest.mark.parametrize("name", ["ks_2samp", "ttest_ind", "spearmanr", "linregress", "mannwhitneyu"])
+    def test_results_as_a_whole(self, name):
+        plain = eval(f"lambda x, y: stats.{name}(x, y)", {"stats": scipy.stats})
+        rng = np.random.default_rng(0)
+        accelerated = repeated(plain, *[(rng.normal(size=9), rng.normal(size=9)) for _ in range(4)])
+        assert accelerated.stats.uncompiled == 0
+
+    def test_tuples_unpack_alike(self):
+        def run(x, y):
+            t, p = scipy.stats.ttest_ind(x, y, nan_policy="omit", keepdims=True)
+            return t, p
+
+        repeated(run, *[(np.arange(4.0) * n, np.arange(4.0) + n) for n in (1, 2, 3)])
+
+
+class TestObjects:
+    def test_other_polynomials_are_no_powers(self):
+        bernstein = scipy.interpolate.BPoly([[1.0, 4.0], [2.0, 1.0], [3.0, 2.0]], [0.0, 1.0, 2.0])
+        repeated(lambda x: bernstein(x), *[(np.array([0.3, 0.7]) * n,) for n in (1.0, 1.5, 2.0)])
+
+    def test_classes_of_the_user_are_theirs(self):
+        own, grid = OwnNormal(a=0, b=1, name="norm"), OwnGrid((KNOTS,), KNOTS**2)
+        other = type(scipy.stats.gamma)(a=0.5, b=2, name="gamma")
+        points = [(np.array([[0.3], [0.6]]) * n,) for n in (1.0, 1.2, 1.4)]
+        repeated(lambda x: own.pdf(x) + other.pdf(x, 2.0) + grid(x)[:, None], *points)
+
+    def test_keywords_have_the_names_that_scipy_gives_them(self):
+        line = lambda x: scipy.interpolate.interp1d(KNOTS[:4], x, kind="cubic")(1.5)
+        repeated(line, *[(np.arange(4.0) ** n,) for n in (1, 2, 3)])
+        nearest = lambda x: OBJECTS["grid"](x, method="nearest")
+        repeated(nearest, *[(np.array([[1.2, 2.2]]) * n,) for n in (1, 2, 3)])
+        filtered = lambda x: x * scipy.ndimage.generic_filter(np.eye(3), function=np.max, size=2)
+        repeated(filtered, *[(np.eye(3) * n,) for n in (1, 2, 3)])
+
+    def test_methods_of_classes(self):
+        def run(x):
+            element = scipy.interpolate.BSpline.basis_element([0.0, 1.0, 2.0, 3.0])
+            assert callable(scipy.interpolate.PPoly.from_spline)
+            return x * float(element(0.5))
+
+        repeated(run, *[(np.arange(3.0) + n,) for n in (1, 2, 3)])
+
+
 class TestWays:
     def test_a_size_that_values_decide(self):
         accelerated = tj.dlaccelerate(lambda x: scipy.signal.find_peaks(x)[0])
@@ -328,6 +405,15 @@ class TestSparse:
                 warnings.simplefilter("ignore")  # SciPy solves with rows less well
                 np.testing.assert_allclose(slope(b), 2 * np.linalg.solve(dense.T, np.linalg.solve(dense, b)))
         assert slope.stats.hits == 2
+
+    @pytest.mark.parametrize("size", [(3, 0), (0, 3), (0, 0)])
+    def test_matrices_without_elements(self, size):
+        for format in FORMATS[:3]:
+            matrix = scipy.sparse.csr_array(np.zeros(size)).asformat(format)
+            for columns in ((), (4,), (0,)):
+                given = np.ones((size[1], *columns))
+                found = tj.dlaccelerate(lambda x, matrix=matrix: matrix @ x)(given)
+                assert found.shape == (matrix @ given).shape
 
     def test_sizes_that_do_not_fit(self):
         matrix = scipy.sparse.csr_array(DENSE)
