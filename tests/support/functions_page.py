@@ -184,8 +184,7 @@ These work for stacks of matrices too, with derivatives of any order:
 | products | `matrix_power`, `multi_dot` |
 
 - `tj.solve`, `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions.
-  `scipy.linalg` has names for these too, but no way for an array to answer for them. `tj.linalg` has those that NumPy
-  lacks.
+  `tj.linalg` has those that NumPy lacks, under the names of `scipy.linalg`, which stand for them in recorded functions.
 - The derivatives of `cholesky`, `eigh` and `eigvalsh` are symmetric, as their matrices are.
 - Eigenvectors and singular vectors have the sign that makes the first of their large elements positive.
 - Where values are equal, the pairs of their vectors have no part in derivatives. Functions of the values, and of the
