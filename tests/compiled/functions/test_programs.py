@@ -25,6 +25,7 @@ CASES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*each step of a loop is recorded by itself")
 @pytest.mark.parametrize(
     ("program", "unroll"),
     CASES,
