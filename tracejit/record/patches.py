@@ -375,14 +375,8 @@ def _exchange(is_open: bool) -> None:
                     names[name] = _patched[function]
 
 
-_KINDS: set[type] = {
-    Patched,
-    ListTaker,
-    UfuncTaker,
-    Asked,
-    AskedClass,
-    NumbersTaker,
-}  # and those of what is replaced
+# Of replacements, and of what they replace.
+_KINDS: set[type] = {Patched, ListTaker, UfuncTaker, Asked, AskedClass, NumbersTaker}
 _namespaces: list[dict[str, Any]] = []
 _users = UserNamespaces(_patch_of, is_file_of_library)
 

@@ -389,10 +389,8 @@ def _results(
             recorder.state.gives(leaf)
             results.append(leaf.copy())
         else:
-            has_equals = (
-                getattr(type(leaf), "__eq__", None) is not object.__eq__
-            )  # so that two recordings may agree
-            if has_equals and _holds_recorded(leaf):
+            has_equals = getattr(type(leaf), "__eq__", None) is not object.__eq__
+            if has_equals and _holds_recorded(leaf):  # two recordings may agree, although each made an object
                 recorder.refuse(*refusals.unknown_container(type(leaf)))
             results.append(leaf)
     return results, values

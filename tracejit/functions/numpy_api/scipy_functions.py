@@ -38,9 +38,8 @@ _PACKAGES = (
 )  # fmt: skip
 _NO_FUNCTIONS = (type, np.ufunc, types.ModuleType)
 _OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tracejit's spans the same space
-_SPECIAL = frozenset(
-    {"diagonal", "tridiagonal", "banded"}
-)  # matrices of which SciPy reads some elements only
+# Matrices of which SciPy reads some elements only.
+_SPECIAL = frozenset({"diagonal", "tridiagonal", "banded"})
 _DRAWS = frozenset({"rng", "random_state", "seed"})  # parameters of functions that draw random numbers
 _WRITTEN = frozenset({"out", "output"})  # options that are arrays which a function writes
 _WITHOUT_EFFECT = frozenset(
@@ -68,14 +67,21 @@ def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: A
     if not has_traced((*args, *options.values())):
         return NotImplemented
     code = functools.partial(monitor.watched, function, *args, **options)
-    ways = [
-        functools.partial(without_guards, code),
-        functools.partial(either, functools.partial(_in_program, name, function, args, options), code),
-    ]
+    ways = ways_without(code, functools.partial(_in_program, name, function, args, options))
     is_special = options.get("assume_a") in _SPECIAL
     if has_counterpart(name) and name not in _OTHER_BASIS and not is_special:
         ways.insert(0, functools.partial(_as_tracejit, name, args, options))
     return first_of(ways)
+
+
+def ways_without(code: Callable[[], Any], in_program: Callable[[], Any]) -> list[Callable[[], Any]]:
+    """Return the ways without tracejit's own function.
+
+    Args:
+        code: runs SciPy's code.
+        in_program: has the program call it, or returns NotImplemented; then values may decide about the code.
+    """
+    return [functools.partial(without_guards, code), functools.partial(either, in_program, code)]
 
 
 def first_of(ways: Sequence[Callable[[], Any]]) -> Any:
@@ -149,11 +155,16 @@ def has_traced(arguments: Any, depth: int = 3) -> bool:
 def _as_tracejit(name: str, args: Any, options: dict[str, Any]) -> Any:
     """Call tracejit's function of the same name."""
     package, _, last = name.rpartition(".")
-    ours = getattr(importlib.import_module(f"tracejit{package.removeprefix('scipy')}"), last)
+    ours = getattr(counterpart_of(package), last)
     if not options.keys().isdisjoint(_WITHOUT_EFFECT):
         known = _parameters(ours)
         options = {key: value for key, value in options.items() if key in known or key not in _WITHOUT_EFFECT}
     return ours(*args, **options)
+
+
+def counterpart_of(package: str) -> Any:
+    """Return tracejit's package of the name that one of SciPy has."""
+    return importlib.import_module(f"tracejit{package.removeprefix('scipy')}")
 
 
 def _in_program(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:

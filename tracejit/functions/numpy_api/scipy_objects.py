@@ -6,17 +6,16 @@ the ways of a function of SciPy's (Note [functions of SciPy] in scipy_functions.
 """
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tracejit.functions.numpy_api.scipy_functions import (
     call_in_program,
-    either,
+    counterpart_of,
     first_of,
     has_traced,
-    without_guards,
+    ways_without,
 )
 from tracejit.record import monitor, patches
 from tracejit.util.compositions import has_counterpart
@@ -108,7 +107,7 @@ def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) ->
     """Return an object of tracejit's class that has the name of one of SciPy's; or NotImplemented."""
     if not has_traced((*args, *options.values())):
         return NotImplemented
-    ours = getattr(_counterpart(package), name)
+    ours = getattr(counterpart_of(package), name)
     return first_of([
         functools.partial(ours, *args, **options),
         functools.partial(monitor.watched, kind, *args, **options),
@@ -126,12 +125,9 @@ def _answer(
     title = title if title.isidentifier() else type(owner).__name__
     called = f"{package}.{title}" if name == "__call__" else f"{package}.{title}.{name}"
     code = functools.partial(monitor.watched, method, owner, *args, **options)
-    ways = [
-        functools.partial(without_guards, code),
-        functools.partial(
-            either, functools.partial(call_in_program, called, method.__get__(owner), args, options), code
-        ),
-    ]
+    ways = ways_without(
+        code, functools.partial(call_in_program, called, method.__get__(owner), args, options)
+    )
     if make is not None and type(owner).__module__.startswith("scipy."):  # not of a class of the user's
         ways.insert(0, functools.partial(_by_counterpart, package, make, name, owner, args, options))
     return first_of(ways)
@@ -140,9 +136,5 @@ def _answer(
 def _by_counterpart(
     package: str, make: _Make, name: str, owner: Any, args: Any, options: dict[str, Any]
 ) -> Any:  # fmt: skip
-    ours = make(_counterpart(package), owner)
+    ours = make(counterpart_of(package), owner)
     return NotImplemented if ours is None else getattr(ours, name)(*args, **options)
-
-
-def _counterpart(package: str) -> Any:
-    return importlib.import_module(f"tracejit{package.removeprefix('scipy')}")
