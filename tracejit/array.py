@@ -20,12 +20,12 @@ from tracejit.record import conversions, ndarrays, recorder, views
 from tracejit.record.deferring import PLAIN, answer, answers_number
 from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
-from tracejit.record.monitor import dispatches, is_asked_by_user
+from tracejit.record.monitor import dispatches, is_asked_by_user, is_printing
 from tracejit.record.number import Number
 from tracejit.record.plain_numbers import note
 from tracejit.util import html
 from tracejit.util.arguments import integers
-from tracejit.util.compositions import DRAWS, METHODS_OF_NDARRAYS, advice
+from tracejit.util.compositions import DRAWS, advice
 from tracejit.util.frames import called_by, called_method, is_storing, scipy_call
 from tracejit.util.text import brief
 
@@ -168,11 +168,6 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
         )
     method = called_method()
-    if method in METHODS_OF_NDARRAYS:
-        raise TraceError(
-            f"{method}: the method of an ndarray takes no traced dlarray ({recorder.describe(array)} at "
-            f"{recorder.describe_location(recorder.user_location())}); write {METHODS_OF_NDARRAYS[method]}."
-        )
     if method in DRAWS:
         raise TraceError(
             f"{method}: NumPy's random numbers take no traced dlarray ({recorder.describe(array)} at "
@@ -325,6 +320,8 @@ class dlarray:
         return bool(recorder.need_value(equal.any(), "in", Decides.TRUTH))
 
     def __hash__(self) -> int:  # == is elementwise, as for ndarray
+        if views.is_scalar(self):
+            return hash(recorder.need_value(self, "hash()")[()])
         raise ArgumentError(
             f"hash(): {recorder.describe(self)} has none, because its elements can change; "
             + ("x.item() is a number that has one." if self._data.size == 1 else "bytes(x) has one.")
@@ -336,7 +333,9 @@ class dlarray:
             return repr(elements(self, "repr()"))
         # Printing must neither fail in a debugger nor freeze what a replay would compute afresh.
         if self._value is not None and self._value.owner.accelerating and not self._value.owner.closed:
-            return f"{header} traced"
+            if not views.is_scalar(self) or is_printing():
+                return f"{header} traced"
+            recorder.need_value(self, "str()")
         return f"{header}\n{self._data}"
 
     def _repr_html_(self) -> str:
@@ -359,9 +358,9 @@ class dlarray:
         """Return the data of an array of one element, which `what` needs, without axes."""
         if self._data.size != 1:
             hint = "use any() or all()" if what == "bool()" else "reduce it or select an element first"
-            raise DimsError(
-                f"{what}: {recorder.describe(self)} has {self._data.size} elements, not one; {hint}."
-            )
+            # As NumPy, which raises a ValueError, or a TypeError.
+            error = DimsError if what in ("bool()", "item()") else ArgumentError
+            raise error(f"{what}: {recorder.describe(self)} has {self._data.size} elements, not one; {hint}.")
         return recorder.need_value(self, what, decides).reshape(())
 
     def _becomes_plain(self) -> bool:

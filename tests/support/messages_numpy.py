@@ -24,6 +24,12 @@ from tracejit.ops.ufunc_loops import ufunc_of
 from tracejit.util import arguments
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    # xp
+    (
+        lambda: tj.xp.einsum,
+        AttributeError,
+        "module 'tracejit.xp' has no attribute 'einsum'",
+    ),
     # functions/numpy_api/methods
     (
         lambda: setattr(X.flags, "writeable", False),

@@ -149,7 +149,9 @@ class TraceCache:
     @property
     def exchange(self) -> Exchange:
         """The values that stand in places while the function is recorded."""
-        return NO_EXCHANGE if self.keeps_all else Exchange(self.varying, self.tried, self.takes_arrays)
+        if self.keeps_all:
+            return NO_EXCHANGE
+        return Exchange(self.varying, self.tried, self.takes_arrays, self.takes_arrays)
 
     def keep_arrays(self) -> None:
         """Leave captured ndarrays, and numbers, where they are from now on, because the function takes no others."""

@@ -24,7 +24,7 @@ from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.record.number import KEPT
 from tracejit.record.side_effects import SideEffect
-from tracejit.record.state import NO_EXCHANGE, Exchange
+from tracejit.record.state import NUMPYS_OWN, Exchange
 from tracejit.traces import refusals
 from tracejit.traces.counters import Counters
 from tracejit.traces.placing import is_moved, placed
@@ -304,7 +304,8 @@ class CallDispatcher:
             self._log_miss(miss, level=logs.DEBUG)
         args, kwargs = tree.unflatten(call.treedef, given(call))
         with running_uncompiled(refusal.where):
-            return evaluate(self._function, args, kwargs, self._options.write_arguments)
+            takes = self.cache.takes_arrays
+            return evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
 
     def _apply_policy(self, miss: Miss) -> None:
         """Do what the policy asks for where a call has to be recorded."""
@@ -377,7 +378,7 @@ def _recorded(run: Callable[[Exchange], Recording], cache: TraceCache) -> Record
         assert raised is not None
         raise raised
     try:
-        recording = run(NO_EXCHANGE)
+        recording = run(NUMPYS_OWN)
     except BaseException:
         for array, elements in before:  # NumPy has written them at once
             np.copyto(array, elements)

@@ -182,7 +182,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 recorder is not None and (recorder.accelerating or recorder.maps)
             )  # then it is traced through
         ):
-            return evaluate(self._function, args, kwargs, self._options.write_arguments)
+            takes = self._cache.takes_arrays
+            return evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
         if kwargs:
             args, kwargs = self._bound(args, kwargs)
         cache = self._cache
@@ -211,7 +212,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 )  # kept of a recording; it has memory of its own now
         # Operations on a device are recorded one by one; what is written into a copy of an argument would be lost.
         if recorder is not None and (call.key.device is not None or call.originals):
-            return evaluate(self._function, args, kwargs, self._options.write_arguments)
+            takes = cache.takes_arrays
+            return evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
         with cache.lock:
             cache.settle()
             call = cache.rekeyed(call)

@@ -299,10 +299,11 @@ class ArrayGuards:
 
     def related(self) -> None:
         """Compare where arrays lie that share memory with one that the trace writes, which takes them for its parts."""
-        for array, site in self._ndarrays:
-            for other, others in self._ndarrays:
-                is_part = other is not array and np.may_share_memory(array, other)
-                if is_part and any(other is holder for holder in self._writes.through):
+        through = {id(holder) for holder in self._writes.through}
+        holders = [(other, others) for other, others in self._ndarrays if id(other) in through]
+        for array, site in self._ndarrays if holders else ():
+            for other, others in holders:
+                if other is not array and np.may_share_memory(array, other):
                     condition = f"apart({site.variable}, {others.variable}) != {distance(array, other)}"
                     self._guards.add(site._replace(before=""), f"in the memory of {others.name}", condition)
 

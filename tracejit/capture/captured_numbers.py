@@ -8,11 +8,14 @@ turns out to vary: because the function itself changes it, or because it has a t
 a Number (record/number.py) while the function is recorded, so that all that the code computes of it is recorded, and a
 replay reads the number of the day at that place. What the function puts there is stored like an array.
 
+A tuple of numbers (``x, v = self.state; self.state = (x + v, v)``) varies as a whole: the place holds a tuple of
+Numbers then.
+
 The place gets the Number when it is first looked at, which is before the code that can read it runs. When the function
 has ended it holds the number again, unless the function has put something else there.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,18 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.record import recorder
 from tracejit.record.number import Number
 from tracejit.record.state import CapturedPlace
+from tracejit.util.named_tuples import NamedTuple
+
+
+class NumbersOfTuple(NamedTuple):
+    """The numbers of a place that holds a tuple of them, as they entered the recording."""
+
+    entries: Sequence[SeenArray]
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if the function has put something else at the place."""
+        return self.entries[0].is_replaced
 
 
 class CapturedNumbers:
@@ -44,7 +59,7 @@ class CapturedNumbers:
         self._varying = varying
         self._seen = seen
         self._places: list[Exchanged] = []
-        self._entries: dict[int, SeenArray] = {}  # by the id of the Number
+        self._entries: dict[int, SeenArray | NumbersOfTuple] = {}  # by the id of the Number, or of the tuple
 
     @property
     def has_places(self) -> bool:
@@ -59,21 +74,31 @@ class CapturedNumbers:
         place = captured_place(observed, slot)
         if place is None or place not in self._varying or type(slot.value) is np.ndarray:
             return
-        owner, kind, name, number = observed.value, type(slot), slot.name, slot.value
+        owner, kind, name, before = observed.value, type(slot), slot.name, slot.value
         holds = look(owner, kind, name)
         if id(holds) in self._entries:  # another path led to the same place
             slot.number = self._entries[id(holds)]
-        elif holds is number:
-            data = np.asarray(number)
-            value = current.builder.input(Aval((), None, data.dtype), data)
-            through = Number(number, dlarray._wrap(data, None, value), None)
-            entry = SeenArray(data, value, data, is_number=True)
-            self._seen.append(entry)
-            self._entries[id(through)] = slot.number = entry
-            exchanged = Exchanged(owner, kind, name, number, through)
+        elif holds is before:
+            through: Any
+            if type(before) is tuple:
+                pairs = [self._entered(number, current) for number in before]
+                through = tuple([number for number, _ in pairs])
+                slot.number = NumbersOfTuple([entry for _, entry in pairs])
+            else:
+                through, slot.number = self._entered(before, current)
+            self._entries[id(through)] = slot.number
+            exchanged = Exchanged(owner, kind, name, before, through)
             exchanged.put()
             self._places.append(exchanged)
         slot.is_read = slot.is_read or slot.number is not None
+
+    def _entered(self, number: Any, current: Any) -> tuple[Number, SeenArray]:
+        """Return a Number, which is an input of the trace, in place of a number."""
+        data = np.asarray(number)
+        value = current.builder.input(Aval((), None, data.dtype), data)
+        entry = SeenArray(data, value, data, is_number=True)
+        self._seen.append(entry)
+        return Number(number, dlarray._wrap(data, None, value), None), entry
 
     def end(self, snapshot: Snapshot) -> None:
         """Put all numbers back, and exchange none any more.
@@ -86,6 +111,9 @@ class CapturedNumbers:
         numbers = {id(exchanged.through): exchanged.before for exchanged in self._places}
         while self._places:
             exchanged = self._places.pop()
-            self._entries[id(exchanged.through)].is_replaced = not exchanged.put_back()
+            found = self._entries[id(exchanged.through)]
+            is_replaced = not exchanged.put_back()
+            for entry in found.entries if isinstance(found, NumbersOfTuple) else (found,):
+                entry.is_replaced = is_replaced
         self._entries.clear()
         note_again(snapshot, numbers)

@@ -18,13 +18,26 @@ from tracejit.record.state import CapturedPlace
 
 
 def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
-    """Return the place of a slot that holds a number or an ndarray which can become an input; None for any other."""
+    """Return the place of a slot that holds numbers or an ndarray which can become inputs; None for any other."""
     value = slot.value
-    is_number = type(value) in NUMBERS and (type(value) is not int or is_int64(value))
-    if not is_number and type(value) is not np.ndarray:
+    is_of_array = type(value) is np.ndarray
+    if not is_of_array and not is_captured_number(value) and not is_tuple_of_numbers(value):
         return None
     owner = _owner(observed, type(slot))
-    return None if owner is None else CapturedPlace(owner, type(slot), slot.name, not is_number)
+    return None if owner is None else CapturedPlace(owner, type(slot), slot.name, is_of_array)
+
+
+def is_captured_number(value: Any) -> bool:
+    """Return whether a value is a number that can become an input."""
+    return type(value) in NUMBERS and (type(value) is not int or is_int64(value))
+
+
+def is_tuple_of_numbers(value: Any) -> bool:
+    """Return whether a value is a tuple of such numbers, as ``self.state = (x, v)`` puts one."""
+    return type(value) is tuple and 0 < len(value) <= _MOST_NUMBERS and all(map(is_captured_number, value))
+
+
+_MOST_NUMBERS = 64
 
 
 def places_of_arrays(snapshot: Snapshot) -> dict[int, list[CapturedPlace]]:

@@ -41,6 +41,7 @@ from tracejit.capture.slots import (
 )
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom, static
+from tracejit.record import patches
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
@@ -395,6 +396,9 @@ def _is_elsewhere(snapshot: Snapshot, value: Any) -> bool:
 
 
 def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:
+    if isinstance(after, patches.Patched):  # which stands for a function while something is recorded
+        after = patches.original(after)
+        put(observed.value, type(slot), slot.name, after)
     return Assignment(
         observed.value, type(slot), slot.name, slot.path(name), slot.where, before, after, is_read
     )

@@ -33,7 +33,7 @@ from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemS
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.takers import arrays_in, takes_dlarrays
 from tracejit.capture.values import MAPPINGS, MISSING, is_container, values_in
-from tracejit.record import ndarrays
+from tracejit.record import made_arrays, ndarrays, references
 from tracejit.record.monitor import is_user_class
 from tracejit.record.state import NO_EXCHANGE, CapturedPlace, Exchange
 from tracejit.util.named_tuples import NamedTuple
@@ -41,10 +41,6 @@ from tracejit.util.named_tuples import NamedTuple
 _KINDS = (AttributeSlot, ClosureSlot, GlobalSlot)
 _WITH_ITEMS = (list, *MAPPINGS)
 _WRITING = frozenset({"put", "flat"})  # attributes by which traced values can be written
-# Names in code that asks an array for what dlarrays lack, or finds by its id what belongs to it.
-_ASKING = frozenset(
-    {"id", "ctypes", "tofile", "byteswap", "setflags", "__array_interface__", "__array_struct__"}
-)
 
 
 class Exchanged(NamedTuple):
@@ -118,7 +114,7 @@ class Exchanges:
         """
         if not self._wanted.of_arrays:
             return
-        if any(not _ASKING.isdisjoint(code.co_names) for code in self._snapshot.ran):
+        if any(map(references.asks, self._snapshot.ran)):
             self._stop()
             return
         arrays = [observed for observed in new if isinstance(observed, ObservedArray)]
@@ -130,7 +126,7 @@ class Exchanges:
             if any(place in tried for place in at):
                 self._tried.append(observed.value)
             elif _is_possible(observed) and (_is_written(observed) or any(place in wanted for place in at)):
-                through = ndarrays.watched(observed.value)
+                through = None if made_arrays.is_made(observed.value) else ndarrays.watched(observed.value)
                 if through is not None:
                     observed.is_exchanged = True
                     self._arrays.append((observed, through))
@@ -220,13 +216,13 @@ def _places(objects: Iterable[Observed]) -> Iterator[tuple[Any, Any, Any, Any]]:
         owner = observed.value
         for slot in [*observed.slots.values()]:
             if _is_exchangeable(observed, type(slot)) and not _is_gone(owner, slot):
-                yield _holder_of(owner, slot), type(slot), slot.name, slot.value
+                yield holder_of(owner, slot), type(slot), slot.name, slot.value
         for key, part in items(observed):
             if type(owner) in MAPPINGS or key < len(owner):
                 yield owner, ItemSlot, key, part
 
 
-def _holder_of(owner: Any, slot: Slot) -> Any:
+def holder_of(owner: Any, slot: Slot) -> Any:
     """Return the object itself that holds what is in a slot: the owner, or the class that it has the attribute of."""
     if type(slot) is AttributeSlot and look(owner, AttributeSlot, slot.name) is MISSING:
         kind = owner if isinstance(owner, type) else type(owner)

@@ -70,11 +70,18 @@ class PathReader:
     Args:
         snapshot: the notes.
         started: is told what a function can read that begins to run, if nothing was noted of it before.
+        given: is told the frame of each function that begins to run.
     """
 
-    def __init__(self, snapshot: Snapshot, started: Callable[[Sequence[Observed]], None]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        started: Callable[[Sequence[Observed]], None],
+        given: Callable[[types.FrameType], None],
+    ) -> None:
         self._snapshot = snapshot
         self._tell = started
+        self._tell_frame = given
         self._ignored: set[types.CodeType] = set()
         self._seen: set[Any] = set()
         self._scope: dict[str, Any] = {}
@@ -84,6 +91,7 @@ class PathReader:
         """Note what the function of a frame, which has just started, can read."""
         try:
             self._started(frame)
+            self._tell_frame(frame)
         except Exception as error:
             self._snapshot.refuse(error)
 
@@ -135,6 +143,10 @@ class PathReader:
             self._follow_super(code, attribute, frame)
         for comparison in reads.identities:
             self._note_identity(code, comparison, frame)
+        self._variables, variables = (
+            {},
+            None,
+        )  # references to what they hold are counted (record/references.py)
         self._tell([*snapshot.objects.values()][known:] if len(snapshot.objects) > known else ())
         if code.co_freevars:
             _ = frame.f_locals  # Python 3.11 puts what it was asked for last back into the cells

@@ -133,7 +133,7 @@ class AttributeSlot(Slot):
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        return owner.attribute(name)
+        return patches.original(owner.attribute(name))
 
     def expression(self, owner: str, source: Source) -> str:
         return _attribute(owner, self.name)

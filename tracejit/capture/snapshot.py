@@ -13,6 +13,7 @@ import functools
 import os
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -65,6 +66,7 @@ from tracejit.capture.values import (
     static,
     user_classes,
 )
+from tracejit.record import patches
 from tracejit.record.monitor import is_library_module, is_user_class
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.uninterrupted import is_of_handler
@@ -179,6 +181,21 @@ class Snapshot:
         self.made = MadeClasses()
         self._waiting.clear()
 
+    def references(self) -> Counter[int]:
+        """Return how many references to objects the notes are, by the ids of these."""
+        found = Counter([id(first) for pair in self.firsts.values() for first in pair])
+        noted: dict[int, Contents] = {id(contents): contents for contents in self.contents.values()}
+        for observed in self.objects.values():
+            found[id(observed.value)] += 1
+            if isinstance(observed, ObservedArray):
+                found[id(observed.data)] += 1
+            found.update([id(slot.value) for slot in observed.slots.values()])
+            if observed.held is not None:
+                noted[id(observed.held)] = observed.held
+        for contents in noted.values():
+            found.update(map(id, contents.values() if type(contents) is dict else contents))
+        return found
+
     @property
     def branches_on_untracked(self) -> bool:
         """True if any code that ran branches on, or truncates, a value that is not tracked."""
@@ -282,7 +299,7 @@ class Snapshot:
             value = kind.look(owner, name)
             if value is UNKNOWN:
                 return None
-            value = self._first(owner, kind, name, value)
+            value = patches.original(self._first(owner, kind, name, value))
             if isinstance(owner.value, type) and name in vars(owner.value):
                 self.owned.add((id(owner.value), name))
             slot = owner.slots[kind, name] = kind(name, value, self.where)

@@ -18,11 +18,13 @@ from tracejit.call import signature
 from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
 from tracejit.capture.arrays import SeenArray, owner_of
+from tracejit.capture.captured_functions import CapturedFunctions
 from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
+from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
 from tracejit.capture.snapshot import Snapshot
@@ -37,6 +39,9 @@ from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 from tracejit.util.spans import Spans
 
+_TAKING = frozenset(
+    {"add", "discard", "next", "pop", "popitem", "popleft", "read", "readline", "remove", "send", "update"}
+)
 _OF_OTHER_CLASSES = (TypeError, AttributeError, BufferError, TraceJitError)
 
 
@@ -82,6 +87,7 @@ class CapturedState(State):
         self._exchange = exchange
         self.looks_at_calls = bool(exchange.tried)
         self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, exchange.places, self._seen)
+        self._captured_functions = CapturedFunctions()
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
@@ -106,11 +112,17 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         assert self._captured_numbers is not None
-        self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._captured_numbers.met)
+        self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met)
         self._exchanges = Exchanges(self._snapshot, self._exchange)
-        reader = PathReader(self._snapshot, self._exchanges.started)
+        reader = PathReader(self._snapshot, self._exchanges.started, self._captured_functions.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
+
+    def _met(self, observed: Observed, slot: Slot) -> None:
+        """Have something else stand in a slot that is looked at for the first time, if it is to."""
+        if self._captured_numbers is not None:
+            self._captured_numbers.met(observed, slot)
+        self._captured_functions.met(observed, slot)
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
         """Return the input that stands for an untraced array, which may turn out to be a constant."""
@@ -209,18 +221,30 @@ class CapturedState(State):
         if self._exchanges is not None:
             self._exchanges.called(function, arguments)
 
-    def is_of_exchange(self, error: Exception) -> bool:
-        """Return whether an error may be due to what places held, and the function can run again.
+    def is_of_exchange(self, error: Exception, has_replaced: bool) -> bool:
+        """Return whether an error may be due to what places held.
 
-        Functions in C and those of Numba refuse arrays that are no ndarrays. Random numbers are not drawn again.
+        Functions in C and those of Numba refuse arrays that are no ndarrays.
+
+        Args:
+            error: that the function raised.
+            has_replaced: whether arrays took the places of ndarrays that the function made.
         """
         is_alike = isinstance(error, _OF_OTHER_CLASSES) or type(error).__module__.startswith("numba")
-        if not is_alike or self._snapshot is None or self._snapshot.generators.drawn_from() is not None:
+        if not is_alike or self._snapshot is None:
             return False
         exchanges, numbers = self._exchanges, self._captured_numbers
-        return (exchanges is not None and exchanges.has_places) or (
-            numbers is not None and numbers.has_places
-        )
+        has_places = exchanges is not None and exchanges.has_places
+        return has_places or has_replaced or (numbers is not None and numbers.has_places)
+
+    def can_repeat(self) -> bool:
+        """Return whether the function can run again: it has drawn no random numbers, and taken nothing from iterators.
+
+        What it has done to sets, iterators and the like cannot be undone.
+        """
+        if self._snapshot is None or self._snapshot.generators.drawn_from() is not None:
+            return False
+        return all(_TAKING.isdisjoint(code.co_names) for code in self._snapshot.ran)
 
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
@@ -262,6 +286,10 @@ class CapturedState(State):
     def noted_arrays(self) -> list[np.ndarray]:
         """Return the ndarrays that are noted because they entered the recording, as often as they are."""
         return [*[entry.data for entry in self._seen], *[data for data, _ in self._taken.values()]]
+
+    def noted_objects(self) -> Counter[int]:
+        """Return how often the notes of the recording refer to objects, by the ids of these."""
+        return Counter() if self._snapshot is None else self._snapshot.references()
 
     def close(self) -> None:
         """Stop watching, and turn what was observed into inputs and guards."""
@@ -344,6 +372,7 @@ class CapturedState(State):
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
+        self._captured_functions.end()
         if self._exchanges is not None:
             self.has_exchanged = self._exchanges.has_places
             self.given = frozenset(self._exchanges.given)

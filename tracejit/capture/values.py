@@ -241,9 +241,10 @@ def arrays_inside(value: Any) -> list[Any]:
     seen = {id(value)}
     while waiting and len(seen) < MOST_INSIDE:
         for part in gc.get_referents(waiting.popleft()):
-            if isinstance(part, (np.ndarray, dlarray)):
+            kind = type(part)  # a weak proxy may tell the class of nothing
+            if issubclass(kind, (np.ndarray, dlarray)):
                 arrays.append(part)
-            elif id(part) not in seen and type(part) not in ATOMS and not isinstance(part, _NOT_INSIDE):
+            elif id(part) not in seen and kind not in ATOMS and not issubclass(kind, _NOT_INSIDE):
                 seen.add(id(part))
                 waiting.append(part)
     return arrays

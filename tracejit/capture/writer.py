@@ -15,6 +15,7 @@ from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, distance, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
+from tracejit.capture.captured_numbers import NumbersOfTuple
 from tracejit.capture.captured_places import captured_place
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
@@ -178,14 +179,24 @@ class GuardWriter:
             self._number(owner, path, slot)
 
     def _number(self, owner: str, name: str, slot: Slot) -> None:
-        """Fetch a number that varies (Note [captured numbers]), if it is of the type that it had."""
-        kind, variable = type(slot.value), next(self._variables)
+        """Fetch a number that varies, or a tuple of them (Note [captured numbers]), of the type that it had."""
+        variable = next(self._variables)
         binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
-        condition = f"type({variable}) is not {self._guards.constant(kind)}"
-        if kind is int:
-            condition += f" or not {-(1 << 63)} <= {variable} < {1 << 63}"
-        self._guards.add(Site(variable, binding, name, slot.where), f"a number ({kind.__name__})", condition)
-        self._arrays.inputs.fetch(slot.number, name, f"number({variable})")
+        if isinstance(slot.number, NumbersOfTuple):
+            kinds = tuple(map(type, slot.value))
+            condition = f"type({variable}) is not tuple or (*map(type, {variable}),) != {self._guards.constant(kinds)}"
+            places = [(f"{variable}[{place}]", f"{name}[{place}]") for place in range(len(kinds))]
+            entries, shown = slot.number.entries, f"a tuple of {text.count(len(kinds), 'number')}"
+        else:
+            kinds = (type(slot.value),)
+            condition = f"type({variable}) is not {self._guards.constant(kinds[0])}"
+            places, entries, shown = [(variable, name)], [slot.number], f"a number ({kinds[0].__name__})"
+        for kind, (part, _) in zip(kinds, places, strict=True):
+            if kind is int:
+                condition += f" or not {-(1 << 63)} <= {part} < {1 << 63}"
+        self._guards.add(Site(variable, binding, name, slot.where), shown, condition)
+        for entry, (part, path) in zip(entries, places, strict=True):
+            self._arrays.inputs.fetch(entry, path, f"number({part})")
 
     def _counted(self, owner: str, name: str, slot: Slot) -> None:
         """Compare that a slot to which a replay adds a number still holds one of the same type."""
@@ -219,7 +230,8 @@ class GuardWriter:
             same = f"type({variable}) is {type(value).__name__} and same({variable}, {expected})"
             self._members_of_enumerations(value, site.name)
             condition = f"{variable} is not {expected} and not ({same})"
-            self._guards.add(site, _shown(value), condition, is_told=not site.name.startswith(DEFAULTS))
+            is_told = not site.name.startswith(DEFAULTS)
+            self._guards.add(site, _shown(value), condition, is_told=is_told, places=places)
             return
         reached = None if patches.is_patched(value) else self._reached.get(id(value))
         if reached is not None:

@@ -64,8 +64,15 @@ def dlfeval(fun: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return evaluate(fun, args, kwargs, config.settings.write_arguments)
 
 
-def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
-    """Evaluate a function as dlfeval does; `write` if what it writes into its arguments reaches the caller's arrays."""
+def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replaces: bool = True) -> R:
+    """Evaluate a function as dlfeval does.
+
+    Args:
+        fun: the function.
+        args, kwargs: its arguments.
+        write: whether what it writes into its arguments reaches the caller's arrays.
+        replaces: whether arrays take the places of ndarrays that it makes.
+    """
     if not callable(fun):
         raise ArgumentError(
             f"dlfeval: fun must be a function, not {type(fun).__name__}; pass the function and then its "
@@ -88,6 +95,7 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
                     views.store(_as_input(leaf), array)
         return result
     recorder = recorders.Recorder(name_of(fun))
+    recorder.replaces = replaces
     recorder.names = global_names(fun)
     with true_numbers_after(recorder), recorder, Subscripts(recorder):
         recorder.keeps_graph = False

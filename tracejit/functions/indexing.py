@@ -30,7 +30,7 @@ from tracejit.functions.index_keys import (
 )
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped, slice_of
 from tracejit.ops.movement import index_of
-from tracejit.record import ndarrays, recorder, subscripts, views
+from tracejit.record import made_arrays, ndarrays, recorder, subscripts, views
 from tracejit.record.arithmetic import sources_of
 from tracejit.record.conversion import too_large
 from tracejit.record.number import Number
@@ -100,13 +100,24 @@ def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
     return Number(result._data[()], result, sources_of(numbers))
 
 
-def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any) -> bool:
-    """Write into an ndarray by the recording, if it can; return whether it did."""
+def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any, references: int) -> bool:
+    """Write into an ndarray by the recording, if it can; return whether it did.
+
+    Args:
+        array: the ndarray.
+        key, value: where and what to write.
+        references: to the ndarray, besides those of the assignment.
+    """
     if array.dtype not in SUPPORTED_DTYPES:
         return False
     part = value if type(value) is np.ndarray else None
     if part is not None and np.may_share_memory(array, part) and _is_part(array, key, part):
         return True  # as a[i] += x puts back the view that it has written
+    is_to_replace = ndarrays.is_to_replace(array, value, *(key if type(key) is tuple else (key,)))
+    made = made_arrays.replaced(array, references) if is_to_replace else None
+    if made is not None:
+        made[key] = value
+        return True
     is_plain = recorder.is_array(value) and value._value is not None and not _has_recorded(key)
     if is_plain and ndarrays.write_at_once(array, key, value):
         return True
@@ -131,7 +142,41 @@ def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:
     return is_same_memory(np.asarray(array).view()[key], part)
 
 
-subscripts.answer(_getitem_of_ndarray, _setitem_of_ndarray)
+def _written_otherwise(way: str, array: np.ndarray, arguments: Any, references: int) -> bool:
+    """Write traced values into an ndarray by the recording, by ``array.flat[key] = value`` or by a method.
+
+    Args:
+        way: "flat", or the name of the method.
+        array: the ndarray.
+        arguments: the key and the value, or what the method is called with.
+        references: to the ndarray, besides those of the operation.
+
+    Returns:
+        False if the recording cannot.
+    """
+    if array.dtype not in SUPPORTED_DTYPES:
+        return False
+    is_to_replace = ndarrays.is_to_replace(array, *arguments)
+    through = made_arrays.replaced(array, references) if is_to_replace else None
+    if through is None:
+        through = ndarrays.target(array, *arguments)
+    if through is None:
+        return False
+    if way == "flat":
+        through.flat[arguments[0]] = arguments[1]
+    else:
+        getattr(through, way)(*arguments)
+    return True
+
+
+def _read_otherwise(method: str, array: np.ndarray, args: Any, options: Any) -> Any:
+    """Return the result of a method of an ndarray with traced arguments."""
+    if array.dtype not in SUPPORTED_DTYPES:
+        return NotImplemented
+    return getattr(as_array(array, method), method)(*args, **options)
+
+
+subscripts.answer(_getitem_of_ndarray, _setitem_of_ndarray, _written_otherwise, _read_otherwise)
 
 
 def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:

@@ -142,7 +142,7 @@ def ravel(x: Any) -> dlarray:
     """
     array = as_array(x, "ravel")
     result = reshaped(array, (array._data.size,), None)
-    return result if array._data.flags.c_contiguous else apart(result, array)
+    return result if array._data.flags.c_contiguous else apart(result, array, "C")
 
 
 def flatten(x: Any) -> dlarray:
@@ -163,7 +163,7 @@ def flatten(x: Any) -> dlarray:
         (6,)
     """
     array = as_array(x, "flatten")
-    return apart(reshaped(array, (array._data.size,), None), array)
+    return apart(reshaped(array, (array._data.size,), None), array, "C")
 
 
 def transpose(x: Any, axes: Any = None) -> dlarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.array import as_array, dlarray
+from tracejit.array import as_array, dlarray, wrap
 from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.errors import ArgumentError
 from tracejit.functions.derivatives import as_result, check_rank, dlhessian, dljvp, elements, rows_of, units
@@ -45,8 +45,9 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]
     xs, vs = _arguments("jvp", "primals", primals), _arguments("jvp", "tangents", tangents)
 
     def evaluated(xs: Any, vs: Any) -> Any:
+        before = _as_given(xs)
         y = fun(*xs)
-        return y, dljvp(y, xs, vs)
+        return y, dljvp(y, before, vs)
 
     return dlfeval(evaluated, xs, vs)  # type: ignore[no-any-return]
 
@@ -78,6 +79,7 @@ def vjp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, tu
     xs = _arguments("vjp", "primals", primals)
 
     def evaluated(xs: Any, cts: Any) -> Any:
+        before = _as_given(xs)
         y = fun(*xs)
         recorder = recording("vjp")
         leaves, treedef = tree.flatten(y, function="vjp")
@@ -87,7 +89,7 @@ def vjp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, tu
             target("vjp", leaf, recorder, place, is_scalar=False)
             for leaf, place in zip(leaves, places, strict=True)
         ]
-        variables = Variables("vjp", xs, recorder, "primals")
+        variables = Variables("vjp", before, recorder, "primals")
         seeds = along("vjp", "cotangents", cts, leaves, treedef, "fun(...)")
         return y, tree.unflatten(variables.treedef, variables.gradients(targets, seeds))
 
@@ -121,7 +123,8 @@ def hvp(fun: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
     callable_("hvp", "fun", fun)
 
     def evaluated(x: Any, v: Any, *args: Any) -> Any:
-        return dljvp(dlgradient(fun(x, *args), x), x, v)
+        before = _as_given(x)
+        return dljvp(dlgradient(fun(x, *args), before), before, v)
 
     return dlfeval(evaluated, _arrays("hvp", x), _arrays("hvp", v), *args)
 
@@ -159,7 +162,8 @@ def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") ->
         raise ArgumentError(f'jacobian: mode must be "auto", "forward" or "reverse", not {brief(mode)}.')
 
     def evaluated(x: Any, *args: Any) -> Any:
-        return _jacobian(fun(x, *args), x, mode)
+        before = _as_given(x)
+        return _jacobian(fun(x, *args), before, mode)
 
     return dlfeval(evaluated, _variables("jacobian", x), *args)
 
@@ -229,7 +233,12 @@ def hessian(fun: Callable[..., Any], x: Any, *args: Any) -> Any:
         2.0
     """
     callable_("hessian", "fun", fun)
-    return dlfeval(lambda x, *args: dlhessian(fun(x, *args), x), _variables("hessian", x), *args)
+
+    def evaluated(x: Any, *args: Any) -> Any:
+        before = _as_given(x)
+        return dlhessian(fun(x, *args), before)
+
+    return dlfeval(evaluated, _variables("hessian", x), *args)
 
 
 def _arguments(function: str, name: str, given: Any) -> tuple[Any, ...]:
@@ -239,6 +248,14 @@ def _arguments(function: str, name: str, given: Any) -> tuple[Any, ...]:
             f"{type(given).__name__}; write ({name},) for a function of one argument."
         )
     return tuple([_arrays(function, entry) for entry in given])
+
+
+def _as_given(xs: Any) -> Any:
+    """Return arguments as other arrays of the same variables, which writes into the arguments leave as they are."""
+    leaves, treedef = tree.flatten(xs)
+    return tree.unflatten(
+        treedef, [wrap(x._data, x._format, x._value) if type(x) is dlarray else x for x in leaves]
+    )
 
 
 def _arrays(function: str, given: Any) -> Any:

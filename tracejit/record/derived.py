@@ -139,7 +139,11 @@ def _follow(view: Any, moved: set[int]) -> None:
 
 def is_of_ndarray(array: Any, owner: Any) -> bool:
     """Return whether an array, or what it is a view of, is a captured ndarray, which NumPy's code may write."""
-    return id(root_of(array)._data) in owner.ndarrays
+    data = root_of(array)._data
+    if id(data) not in owner.ndarrays:
+        return False
+    known = owner.ndarrays[id(data)]
+    return known is None or known() is data  # another array may have had its id
 
 
 def otherwise(error: Exception, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 
 from tracejit.record import stack
 from tracejit.record.side_effects import NAMES, SideEffects, acts
-from tracejit.util.frames import PACKAGE, absolute
+from tracejit.util.frames import PACKAGE, absolute, user_frame
 from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
@@ -199,6 +199,14 @@ def is_asked_by_user(depth: int) -> bool:
     while frame is not None and frame.f_globals.get("__name__") in _PASSING:
         frame = frame.f_back
     return frame is not None and not is_library(frame.f_code.co_filename)
+
+
+def is_printing() -> bool:
+    """Return whether ``print``, or code that is no user's, asks for the text of an object."""
+    frame = user_frame()
+    if frame is None or not stack.is_readable():
+        return True
+    return is_library(frame.f_code.co_filename) or print in stack.callees(frame)
 
 
 def dispatches(depth: int, kind: type, numpys: type) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.record import derived, memory, recorder, views
+from tracejit.record import derived, made_arrays, memory, recorder, views
 from tracejit.record.plain_numbers import note_write
 from tracejit.record.selections import SelectionValue
 from tracejit.util.devices import is_same_memory, may_share_memory, on_host
@@ -32,6 +32,17 @@ _MADE = (
     "what NumPy reads of it afterwards would be a constant. Make it by np.zeros, np.ones, np.empty, np.full or "
     "np.array, called by name, or compute a new array (y = y * x)",
 )
+
+
+def is_to_replace(array: np.ndarray, *values: Any) -> bool:
+    """Return whether an ndarray that the function makes is to be replaced where values, or places, are written."""
+    if made_arrays.stays(array):
+        return False
+    if any(
+        recorder.is_number(value) and value._sources is None for value in values
+    ):  # taken out of traced arrays
+        return True
+    return not _is_of_numpy(values)
 
 
 def target(array: np.ndarray, *values: Any) -> Any:

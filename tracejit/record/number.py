@@ -27,7 +27,7 @@ import numpy as np
 
 from tracejit.aval import NUMPY_SCALARS
 from tracejit.errors import TraceError
-from tracejit.record import arithmetic, conversions, recorder
+from tracejit.record import arithmetic, conversions, made_arrays, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
@@ -252,6 +252,11 @@ class Number:
         if any(recorder.is_array(x) for x in inputs):
             first = next(x for x in inputs if recorder.is_array(x))
             return first.__array_ufunc__(ufunc, method, *inputs, **options)
+        if "out" in options and self._sources is None:
+            (array,) = options["out"]
+            through = made_arrays.replaced_in_place(array)
+            if through is not None:
+                return ufunc(*[through if x is array else x for x in inputs], out=through)
         if method == "__call__" and not options:
             result = arithmetic.by_ufunc(ufunc, inputs)
             if result is not None:

@@ -48,7 +48,7 @@ class Patched:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is None:
             return self._original(*args, **kwargs)
-        call = call_of_user(sys._getframe(1), self.name)
+        call = call_of_user(sys._getframe(1), self)
         if call is None:
             return self._original(*args, **kwargs)
         with monitor.paused():
@@ -75,9 +75,13 @@ class ListTaker(Patched):
 
     is_made_for_users = False
     taken: ClassVar[set[type]] = {list, tuple}
+    written: ClassVar[dict[Any, str]] = {}  # the names of arguments that functions write
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
+            if "out" in kwargs or self._original in self.written:
+                with monitor.paused():
+                    args, kwargs = _with_outputs(self._original, args, kwargs)
             for given in (*args, *kwargs.values()):
                 if type(given) in self.taken:
                     with monitor.paused():
@@ -104,6 +108,8 @@ class UfuncTaker(ListTaker):
             return attribute(*args, **kwargs)
 
         def at(array: Any, key: Any, *rest: Any, **kwargs: Any) -> Any:
+            with monitor.paused():
+                array = _output_of_method(array, key, rest)
             if type(key) is not tuple:
                 return method(array, key, *rest, **kwargs)
             # An index for each axis, which is no list of numbers. NumPy does not ask the indices who answers.
@@ -207,6 +213,27 @@ def take_lists(number: type, instead: Callable[..., Any]) -> None:
                 _put(_patched.get(function) or UfuncTaker(module, name, instead), name)
 
 
+def take_outputs(
+    written: dict[Any, str],
+    replaced: Callable[[Any, Any, dict[str, Any]], tuple[Any, dict[str, Any]]],
+    of_method: Callable[..., Any],
+) -> None:
+    """Have ndarrays replaced that calls of NumPy's functions write traced values into; called once.
+
+    Args:
+        written: the names of the first arguments of functions that write these.
+        replaced: is called with a function, its arguments and those by name, and returns those that it gets.
+        of_method: is called with the arguments of ``ufunc.at``, and returns the array that it gets.
+    """
+    global _with_outputs, _output_of_method
+    ListTaker.written.update(written)
+    _with_outputs, _output_of_method = replaced, of_method
+
+
+_with_outputs: Callable[[Any, Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
+_output_of_method: Callable[..., Any]
+
+
 def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
     """Have a function of NumPy that asks no protocol replaced while something is recorded, in any code.
 
@@ -303,6 +330,20 @@ class _Method(NamedTuple):
             setattr(self.owner, self.name, new)
 
 
+def replace_objects(kind: type, make: Callable[[Any], Patched]) -> None:
+    """Have the objects of a class replaced that names in modules of users, and objects of users, lead to.
+
+    Args:
+        kind: the class.
+        make: returns what stands for an object of the class.
+    """
+    _KINDS.add(kind)
+    _makers[kind] = make
+
+
+_makers: dict[type, Callable[[Any], Patched]] = {}
+
+
 def original(function: Any) -> Any:
     """Return the function of NumPy that stands outside of recordings where `function` does inside one."""
     return function._original if isinstance(function, Patched) else function
@@ -310,7 +351,7 @@ def original(function: Any) -> Any:
 
 def _patch_of(function: Any) -> tuple[Any, Patched] | None:
     """Return the function of NumPy that is given, and what stands for it in recordings; None for anything else."""
-    if type(function) not in _KINDS or function not in _patched:
+    if not is_patched(function):
         return None
     return original(function), _patched[function]
 
@@ -321,8 +362,11 @@ def standing_for(function: Any) -> Any:
 
 
 def is_patched(function: Any) -> bool:
-    """Return whether a function of NumPy is one that is replaced while something is recorded."""
-    return type(function) in _KINDS and function in _patched
+    """Return whether a function is one that is replaced while something is recorded."""
+    kind = type(function)
+    if kind in _makers and function not in _patched:
+        _patched[function] = _makers[kind](function)
+    return kind in _KINDS and function in _patched
 
 
 def begin(recording: object, names: dict[str, Any] | None) -> None:
@@ -371,7 +415,7 @@ def _exchange(is_open: bool) -> None:
             if type(function) in _KINDS:
                 if not is_open:
                     names[name] = original(function)
-                elif function in _patched:
+                elif is_patched(function):
                     names[name] = _patched[function]
 
 

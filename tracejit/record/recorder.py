@@ -127,6 +127,9 @@ class Recorder(RecordingBlock):
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.replayable = True  # False: right for this call only
+        self.replaces = True  # ndarrays that the function makes, by arrays of the recording (made_arrays.py)
+        self.has_replaced = False
+        self.staying: dict[int, weakref.ref[np.ndarray]] = {}  # those that could not be replaced, by id
         self.memories = Memories()
         self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
@@ -148,6 +151,9 @@ class Recorder(RecordingBlock):
         """End the recording: drop the values of all but constants (Note [arrays that are kept] in ended.py)."""
         self.memories.clear(self.around is None)
         self.closed = True
+        for node in self.graph.nodes:  # which may be views of arrays that nobody else refers to
+            for value in node.outputs:
+                value.data = None
         # What finalisers and signal handlers compute from here on is none of this recording.
         with suspended():
             self.state.close()
@@ -161,9 +167,6 @@ class Recorder(RecordingBlock):
         self.numbers.clear()
         for value in self.graph.inputs:
             value.data = None
-        for node in self.graph.nodes:
-            for value in node.outputs:
-                value.data = None
         if not self.keeps_graph:  # an array that is kept must not keep all others
             for node in self.graph.nodes:
                 node.inputs = ()
@@ -287,6 +290,11 @@ class Recorder(RecordingBlock):
         written = self.written(leaf)
         return leaf if written is None else written
 
+    def noted_arrays(self) -> list[np.ndarray]:
+        """Return the ndarrays that are noted because they entered the recording, as often as they are."""
+        captured = (*self._captured.values(), *self._replaced)
+        return [*self.memories.read.values(), *[data for data, _ in captured], *self.state.noted_arrays()]
+
     def captured(self, data: np.ndarray, value: Value | None = None) -> Value | None:
         """Return the constant that stands for an untraced array, if there is one; it is `value` from now on if not."""
         if value is not None:
@@ -333,7 +341,9 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
         return array
     array = _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
     if thread.recorder is not None:
-        thread.recorder.ndarrays.setdefault(id(array._data), weakref.ref(array._data))
+        known, ident = thread.recorder.ndarrays, id(array._data)
+        if ident not in known or ((other := known[ident]) is not None and other() is not array._data):
+            known[ident] = weakref.ref(array._data)
         if thread.recorder.memories.changed and (written := thread.recorder.written(array._data)) is not None:
             return written
     return array

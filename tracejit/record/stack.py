@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands of a call, read from the stack of the frame that makes it.
+"""Local variables and operands, read from the frames that have them: those of a call, and those that hold an object.
 
 Note [the depth of a stack]
 For a trace function, Python 3.11 notes how far the stack of a frame reaches. Later versions report calls without that.
@@ -14,8 +14,10 @@ Python 3.12 reports no such call of a function of Python. So such a call is look
 import ctypes
 import dis
 import functools
+import inspect
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 from tracejit.record.become import is_possible
@@ -23,6 +25,7 @@ from tracejit.util.frames import PACKAGE
 from tracejit.util.named_tuples import NamedTuple
 
 CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
+_CACHE = dis.opmap["CACHE"]
 _STAR = dis.opmap["CALL_FUNCTION_EX"]
 _BEFORE = "PRECALL"  # comes before CALL in Python 3.11, and may do all of it
 _TAKING = frozenset(dis.opmap[name] for name in ("FOR_ITER", "LIST_EXTEND", "UNPACK_SEQUENCE"))
@@ -97,6 +100,99 @@ def reported(frame: types.FrameType, at: int, function: Any) -> list[Any] | None
     return [_object(word) for word in words if word]
 
 
+class FramePlace(NamedTuple):
+    """A place in a frame: a local variable, one that functions inside share, or an operand that waits on the stack.
+
+    address  of the word
+    held     the id of the object there
+    """
+
+    address: int
+    held: int
+
+    @property
+    def value(self) -> Any:
+        """The object that the place holds."""
+        return _object(self.held)
+
+    def put(self, value: Any) -> None:
+        """Have the place hold something else."""
+        before = self.value
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+        _Word.from_address(self.address).value = id(value)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
+
+
+def places_in(frame: types.FrameType) -> list[FramePlace] | None:
+    """Return the places in a frame of a function that can hold something else from now on; None if they are not known.
+
+    What the instruction takes that the frame is at is not among them, nor are variables of functions around it.
+    """
+    code = frame.f_code
+    depth = _waiting(frame)
+    if depth is None or not code.co_flags & inspect.CO_OPTIMIZED:
+        return None
+    found = []
+    own = len(code.co_varnames) + len({*code.co_cellvars} - {*code.co_varnames})
+    for first, count in ((_values(frame), own), (_address_of(frame, 0), depth)):
+        for number, word in enumerate(_words(first, count)):
+            address = first + _WORD_BYTES * number
+            if word and _Word.from_address(word + _WORD_BYTES).value == id(types.CellType):
+                address = word + 2 * _WORD_BYTES
+                word = _Word.from_address(address).value
+            if word:
+                found.append(FramePlace(address, word))
+    return found
+
+
+def assign(frame: types.FrameType, values: Mapping[str, Any]) -> None:
+    """Assign to arguments of a function that begins to run, by their names."""
+    if (
+        sys.version_info < (3, 12) or not is_readable()
+    ):  # where a profile function gives back the dict of variables
+        frame.f_locals.update(values)
+        return
+    for name, value in values.items():
+        address = _values(frame) + _WORD_BYTES * frame.f_code.co_varnames.index(name)
+        word = _Word.from_address(address).value
+        if _Word.from_address(word + _WORD_BYTES).value != id(types.CellType):
+            FramePlace(address, word).put(value)
+
+
+def is_writing(frame: types.FrameType, array: Any) -> bool:
+    """Return whether a frame is at an assignment to elements of an array, or at a statement like ``array += x``."""
+    at = frame.f_lasti
+    below = _CONTAINERS.get(dis.opname[code_of(frame.f_code)[at]])
+    depth = None if below is None else _depths_of(frame.f_code).get(at)
+    if below is None or depth is None or not is_readable():
+        return False
+    return _words(_address_of(frame, depth - below), 1) == [id(array)]
+
+
+_CONTAINERS = {"BINARY_OP": 2, "STORE_SLICE": 3, "STORE_SUBSCR": 2}
+"""The places of what instructions write into, counted from the top of the stack."""
+_OPERANDS = {
+    "BINARY_OP": 2, "BINARY_SLICE": 3, "BINARY_SUBSCR": 2, "COMPARE_OP": 2, "CONTAINS_OP": 2, "FOR_ITER": 1,
+    "LOAD_ATTR": 1, "RESUME": 0, "STORE_ATTR": 2, "STORE_SLICE": 4, "STORE_SUBSCR": 3, "UNARY_NEGATIVE": 1,
+}  # fmt: skip
+"""The numbers of words of the stack that instructions take, besides calls."""
+
+
+def _waiting(frame: types.FrameType) -> int | None:
+    """Return how many words of the stack of a frame the instruction does not take that it is at; None if unknown."""
+    code, at = frame.f_code, frame.f_lasti
+    if at < 0:  # nothing has run
+        return 0
+    instructions = code_of(code)
+    while instructions[at] == _CACHE:  # while what it calls is running, Python 3.11 names the end of a call
+        at -= 2
+    call = _calls(code).get(at)
+    if call is not None:
+        return call.depth - call.taken
+    depth, taken = _depths_of(code).get(at), _OPERANDS.get(dis.opname[instructions[at]])
+    return None if depth is None or taken is None else depth - taken
+
+
 def is_call_of(frame: types.FrameType, function: Any, argument: Any) -> bool:
     """Return whether the instruction that a frame is at is a call of a function with one argument."""
     call = _calls(frame.f_code).get(frame.f_lasti)
@@ -133,6 +229,24 @@ def _is_of_elements(iterator: Any) -> bool:
     if type(iterator) is types.GeneratorType:
         return iterator.gi_code.co_filename.startswith(PACKAGE)
     return type(iterator) in _OF_SEQUENCES
+
+
+def callees(frame: types.FrameType) -> list[Any]:
+    """Return the function that the call calls which a frame is at, and the object of a method; none at other places."""
+    return [_object(word) for word in arguments_of(frame)[:2] if word]
+
+
+def maps_of(frame: types.FrameType) -> list[Any]:
+    """Return the functions of the maps that the call takes which a frame is at, as ``sum(map(f, x))`` does."""
+    words = [word for word in arguments_of(frame) if word]
+    maps = [word for word in words if _Word.from_address(word + _WORD_BYTES).value == id(map)]
+    return [_object(word).__reduce__()[1][0] for word in maps]
+
+
+def arguments_of(frame: types.FrameType) -> list[int]:
+    """Return the ids of what the call takes that a frame is at; none where it is at another instruction."""
+    call = _calls(frame.f_code).get(frame.f_lasti)
+    return [] if call is None else _taken_by(frame, call)
 
 
 def _taken_by(frame: types.FrameType, call: "_Call") -> list[int]:
@@ -222,6 +336,6 @@ def _effect(instruction: dis.Instruction, jump: bool) -> int:
         if instruction.opname == "RETURN_GENERATOR":
             return 1
         if instruction.opname == "SEND":
-            return 0
+            return -1 if jump and sys.version_info < (3, 12) else 0
     number = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
     return dis.stack_effect(instruction.opcode, number, jump=jump)

@@ -48,14 +48,17 @@ class Exchange(NamedTuple):
     places       of numbers and ndarrays that vary, which are inputs
     tried        of ndarrays that vary: what functions get them is looked at
     of_arrays    whether ndarrays are exchanged at all
+    of_made      whether those are that the function makes
     """
 
     places: Collection[CapturedPlace] = frozenset()
     tried: frozenset[CapturedPlace] = frozenset()
     of_arrays: bool = True
+    of_made: bool = True
 
 
 NO_EXCHANGE = Exchange(of_arrays=False)
+NUMPYS_OWN = Exchange(of_arrays=False, of_made=False)
 
 
 class OwnChange(NamedTuple):
@@ -146,6 +149,14 @@ class State:
     def is_left(self, value: Value, noted: Mapping[int, np.ndarray]) -> bool:
         """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         return False
+
+    def noted_arrays(self) -> list[np.ndarray]:
+        """Return the ndarrays that are noted because they entered the recording, as often as they are."""
+        return []
+
+    def noted_objects(self) -> Mapping[int, int]:
+        """Return how often the notes of the recording refer to objects, by the ids of these."""
+        return {}
 
     def holder(self, array: np.ndarray) -> np.ndarray | None:
         """Return the ndarray that a path leads to, and that is an array or has its elements; None if there is none."""

@@ -8,64 +8,68 @@ number i, so its result would be a constant of the trace. Therefore, while a fun
 read of an ndarray that the recording writes. ``ndarray[key] = value`` asks here in every evaluation, and a traced value
 is written by the recording (Note [writes into ndarrays] in ndarrays.py).
 
-The class of ndarrays is written in C, and its attributes cannot be set. So the function for ``ndarray[key]`` in the
-structure of the class is exchanged for the one that Python gives a class whose ``__getitem__`` is written in Python,
-and ``__getitem__`` in its dict for the function here; ``__setitem__`` likewise. Where the structure is not as expected
-(another Python than CPython, one without a global lock) nothing is exchanged, and such an index needs the number.
+``array.flat[key] = value``, ``array.fill(value)``, ``array.put(places, values)`` and ``array.dot(x)`` ask in the same
+way.
+
+Where the methods of NumPy's classes cannot be exchanged (exchanged_methods.py), such an index needs the number.
 """
 
-import ctypes
 import dis
-import gc
 import os
 import sys
 import types
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from tracejit.record import monitor, recorder
-from tracejit.record.stack import code_of
+from tracejit.record import made_arrays, monitor, recorder
+from tracejit.record.current import thread
+from tracejit.record.exchanged_methods import ExchangedMethod, ExchangedMethods
+from tracejit.record.references import OF_VARIABLE, UNKNOWN, references_to
+from tracejit.record.stack import code_of, is_writing
 from tracejit.record.views import is_scalar
-from tracejit.util.locks import new_lock
 from tracejit.util.uninterrupted import surely
 
-_WORD = ctypes.sizeof(ctypes.c_void_p)
-_MAPPING = 14 * _WORD  # tp_as_mapping in a PyTypeObject
-_WRAPPED = 6 * _WORD  # d_wrapped in a PyWrapperDescrObject
-_Word = ctypes.c_size_t
 _AUGMENTED = bytes(
     [dis.opmap["COPY"], 2, dis.opmap["COPY"], 2]
 )  # before an index whose element is assigned again
 
-_lock = new_lock()
+# References to an array that takes an element: an operand, and a variable here.
+_OF_ASSIGNMENT = 1 + OF_VARIABLE
+
 _answers: dict[str, Callable[..., Any]] = {}
 
 
 def answer(
-    getitem: Callable[[np.ndarray, Any, bool], Any], setitem: Callable[[np.ndarray, Any, Any], bool]
+    getitem: Callable[[np.ndarray, Any, bool], Any],
+    setitem: Callable[[np.ndarray, Any, Any, int], bool],
+    writing: Callable[[str, np.ndarray, Any, int], bool],
+    reading: Callable[[str, np.ndarray, Any, Any], Any],
 ) -> None:
     """Let functions answer for ndarrays; called once.
 
     Args:
         getitem: ``ndarray[key]`` for keys that vary, and of arrays that are written, which is told; it may return
             NotImplemented.
-        setitem: ``ndarray[key] = value`` for values that are traced; it returns whether it did that.
+        setitem: ``ndarray[key] = value`` for values that are traced, which is told how many references to the ndarray
+            there are besides; it returns whether it did that.
+        writing: other ways to write, by name, with their arguments: "flat", "fill" and "put"; likewise.
+        reading: methods of ndarrays that take arrays, by name, with traced arguments; it may return NotImplemented.
     """
-    _answers.update(getitem=getitem, setitem=setitem)
+    _answers.update(getitem=getitem, setitem=setitem, writing=writing, reading=reading)
 
 
 def _getitem(array: np.ndarray, key: Any) -> Any:
-    current = recorder.thread.recorder
+    current = thread.recorder
     if current is None or type(array) is not np.ndarray:
         return _READS.original(array, key)
     if not current.accelerating:
         return _read(array, key)
     frame = sys._getframe(1)
     is_written = _is_written(array, current) or _is_assigned_again(array, frame, current)
-    if (is_written or _varies(key)) and not monitor.is_library(frame.f_code.co_filename):
+    if (is_written or _varies(key)) and _is_user(frame):
         with monitor.paused():  # a library expects what NumPy gives
             result = _answers["getitem"](array, key, is_written)
         if result is not NotImplemented:
@@ -85,19 +89,77 @@ def _read(array: np.ndarray, key: Any) -> Any:
 
 
 def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
-    current = recorder.thread.recorder
+    current = thread.recorder
     if (
         current is not None
         and type(array) is np.ndarray
-        and (_is_traced(value) or _varies(key) or _is_written(array, current))
-        and not monitor.is_library(sys._getframe(1).f_code.co_filename)
+        and ((is_written := _is_written(array, current)) or _is_traced(value) or _varies(key))
+        and _is_user(sys._getframe(1))
     ):
         with monitor.paused():
-            if _answers["setitem"](array, key, value):
+            is_known = is_written or made_arrays.stays(array) or not is_writing(sys._getframe(1), array)
+            references = UNKNOWN if is_known else references_to(array) - _OF_ASSIGNMENT
+            if _answers["setitem"](array, key, value, references):
                 return
     if current is not None and current.accelerating:
         current.state.stored(array)
     _WRITES.original(array, key, value)
+
+
+def _set_in_flat(iterator: Any, key: Any, value: Any) -> None:
+    if thread.recorder is not None and (_is_traced(value) or _varies(key)) and _is_user(sys._getframe(1)):
+        with monitor.paused():
+            is_used = references_to(iterator) > _OF_ASSIGNMENT  # again, by a variable
+            is_used |= not is_writing(sys._getframe(1), iterator)
+            array = iterator.base
+            references = (
+                UNKNOWN if is_used else references_to(array) - OF_VARIABLE - 1
+            )  # that of the iterator
+            if _answers["writing"]("flat", array, (key, value), references):
+                return
+    _FLAT_WRITES.original(iterator, key, value)
+
+
+def _fill(array: np.ndarray, value: Any) -> None:
+    if not _is_written_by("fill", array, (value,), sys._getframe(1)):
+        _FILLS.original(array, value)
+
+
+def _put(array: np.ndarray, indices: Any, values: Any, mode: Any = "raise") -> None:
+    if not _is_written_by("put", array, (indices, values, mode), sys._getframe(1)):
+        _PUTS.original(array, indices, values, mode)
+
+
+def _is_written_by(name: str, array: np.ndarray, arguments: Any, frame: types.FrameType) -> bool:
+    """Return whether a method of an ndarray has written traced values among its arguments."""
+    if thread.recorder is None or type(array) is not np.ndarray or not any(map(_is_traced, arguments)):
+        return False
+    if not _is_user(frame):
+        return False
+    with monitor.paused():
+        references = references_to(array) - 2 * OF_VARIABLE  # the second is that of the method
+        return bool(_answers["writing"](name, array, arguments, references))
+
+
+def _reading(name: str, original: Any) -> Callable[..., Any]:
+    """Return what stands for a method of ndarrays that takes arrays."""
+
+    @wraps(original)
+    def method(array: np.ndarray, *args: Any, **options: Any) -> Any:
+        if thread.recorder is not None and type(array) is np.ndarray:
+            is_traced = any(map(_is_traced, (*args, *options.values())))
+            if is_traced and _is_user(sys._getframe(1)):
+                with monitor.paused():
+                    result = _answers["reading"](name, array, args, options)
+                if result is not NotImplemented:
+                    return result
+        return original(array, *args, **options)
+
+    return method
+
+
+def _is_user(frame: types.FrameType) -> bool:
+    return not monitor.is_library(frame.f_code.co_filename)
 
 
 def _is_written(array: np.ndarray, current: Any) -> bool:
@@ -137,75 +199,16 @@ def _varies(key: Any) -> bool:
     return False
 
 
-class _Slot:
-    """The function that the class of ndarrays has for one method of the two, and blocks in which it is exchanged.
-
-    Args:
-        method: the name of the method.
-        place: of the function in PyMappingMethods, in words.
-        instead: the function that is called in a block.
-    """
-
-    def __init__(self, method: str, place: int, instead: Callable[..., Any]) -> None:
-        self._method = method
-        self._place = place * _WORD
-        self._instead = instead
-        self.original: Any = vars(np.ndarray)[method]
-        self._open: set[int] = set()
-
-    def begin(self, block: int) -> None:
-        with _lock:
-            self._open.add(block)
-            self._exchange(self._instead, self._of_python)
-
-    def end(self, block: int) -> None:
-        with _lock:
-            self._open.discard(block)
-            if not self._open:
-                self._exchange(self.original, self._of_numpy)
-
-    def end_all(self) -> None:
-        for block in [*self._open]:
-            self.end(block)
-
-    def _exchange(self, function: Any, word: int) -> None:
-        """Set what is called, for Python's code and for C's."""
-        names = gc.get_referents(np.ndarray.__dict__)[0]
-        if names[self._method] is function and self._of_ndarray.value == word:
-            return
-        names[self._method] = function
-        self._of_ndarray.value = word
-        ctypes.pythonapi.PyType_Modified(ctypes.py_object(np.ndarray))
-
-    def _of(self, kind: type) -> Any:
-        """Return the place in memory of the function of a class."""
-        return _Word.from_address(_Word.from_address(id(kind) + _MAPPING).value + self._place)
-
-    @cached_property
-    def _of_ndarray(self) -> Any:
-        return self._of(np.ndarray)
-
-    @cached_property
-    def _of_python(self) -> int:
-        kind = type("_Indexed", (np.ndarray,), {self._method: self._instead})
-        return int(self._of(kind).value)
-
-    @cached_property
-    def _of_numpy(self) -> int:
-        return int(_Word.from_address(id(self.original) + _WRAPPED).value)
-
-    @cached_property
-    def is_expected(self) -> bool:
-        """True if the class has the structure that is expected; to be asked before anything is exchanged."""
-        if type(self.original).__name__ != "wrapper_descriptor":
-            return False
-        names = gc.get_referents(np.ndarray.__dict__)
-        is_dict = len(names) == 1 and type(names[0]) is dict and names[0].get(self._method) is self.original
-        return is_dict and bool(self._of(np.ndarray).value == self._of_numpy != 0)
-
-
-_READS = _Slot("__getitem__", 1, _getitem)  # mp_subscript
-_WRITES = _Slot("__setitem__", 2, _setitem)  # mp_ass_subscript
+_READS = ExchangedMethod(np.ndarray, "__getitem__", 1, _getitem)  # mp_subscript
+_WRITES = ExchangedMethod(np.ndarray, "__setitem__", 2, _setitem)  # mp_ass_subscript
+_FLAT_WRITES = ExchangedMethod(np.flatiter, "__setitem__", 2, _set_in_flat)
+_FILLS = ExchangedMethod(np.ndarray, "fill", None, _fill)
+_PUTS = ExchangedMethod(np.ndarray, "put", None, _put)
+_WITH_ARRAYS = [
+    ExchangedMethod(np.ndarray, name, None, _reading(name, vars(np.ndarray)[name]))
+    for name in ("choose", "clip", "compress", "dot", "repeat", "searchsorted", "take")
+]
+_METHODS = ExchangedMethods([_READS, _WRITES, _FLAT_WRITES, _FILLS, _PUTS, *_WITH_ARRAYS])
 
 
 class Subscripts:
@@ -220,31 +223,26 @@ class Subscripts:
 
     def __enter__(self) -> None:
         self._owner.endings.append(self._end)
-        for slot in (_READS, _WRITES) if is_possible() else ():
-            slot.begin(id(self))
+        if is_possible():
+            _METHODS.begin(id(self))
 
     def __exit__(self, *exc: object) -> None:
         surely(self._end)
 
     def _end(self) -> None:
-        for slot in (_READS, _WRITES) if is_possible() else ():
-            slot.end(id(self))
+        if is_possible():
+            _METHODS.end(id(self))
 
 
-@cache
 def is_possible() -> bool:
     """Return whether the class of ndarrays has the structure that is expected."""
-    has_lock = getattr(sys, "_is_gil_enabled", None)
-    if sys.implementation.name != "cpython" or sys.version_info >= (3, 14) or (has_lock and not has_lock()):
-        return False
-    return _READS.is_expected and _WRITES.is_expected
+    return _METHODS.is_possible
 
 
 def _in_child() -> None:
     """Restore the class in a forked child, which does not have the threads that recorded."""
-    if recorder.thread.recorder is None:
-        for slot in (_READS, _WRITES):
-            slot.end_all()
+    if thread.recorder is None:
+        _METHODS.end_all()
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,19 +5,20 @@ Note [calls of users]
 Code in C that calls np.asarray has no frame. So the caller's frame may be that of a user's code which called a function
 of NumPy's generators, whose C code takes its arguments apart. Therefore the user's frame must be at a call whose callee
 reads ``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into a module of
-users. Calls in other forms get NumPy's own array.
+users, or the function itself must be what is called, or what ``map`` calls. Calls in other forms get NumPy's own array,
+as do those of installed packages whose results are not traced.
 """
 
 import dis
 import gc
 import os
-from functools import cached_property, lru_cache
-from types import CodeType, FunctionType
+from functools import cached_property, lru_cache, partial
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from tracejit.record import monitor
+from tracejit.record import monitor, stack
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -26,7 +27,8 @@ class UserCall(NamedTuple):
 
     name          the first name that it reads
     of_module     whether this is the name of the module
-    is_kept       whether the result is returned, or kept in a global name, an attribute or a container, at once
+    is_kept       whether the result is returned, or kept in a global name, an attribute or a container, at once; or
+                  the code is that of an installed package
     is_returned   whether it is returned
     """
 
@@ -36,18 +38,34 @@ class UserCall(NamedTuple):
     is_returned: bool
 
 
-def call_of_user(frame: Any, name: str) -> UserCall | None:
-    """Return the call of a function of NumPy that a user's code is at, or None (Note [calls of users])."""
-    if _is_of_library(frame.f_code) or not _is_for_user(frame):
+def call_of_user(frame: Any, function: Any) -> UserCall | None:
+    """Return the call that a user's code is at of a function's replacement, or None (Note [calls of users])."""
+    if _is_of_library(frame.f_code.co_filename) or not _is_for_user(frame):
         return None
+    name = function.name
     call = _call_at(frame.f_code, frame.f_lasti, name)
     if call is not None:
         for names in (frame.f_locals, frame.f_globals):
             if call.name in names:
                 meaning = names[call.name]
-                is_ours = meaning is np if call.of_module else _stands_for(meaning, name)
-                return call._replace(is_kept=_is_kept(call, frame)) if is_ours else None
-    return None
+                if type(meaning) is ModuleType and call.of_module:  # NumPy, or a module that has its function
+                    meaning = vars(meaning).get(name)
+                if _stands_for(meaning, name):
+                    return call._replace(is_kept=_is_kept(call, frame))
+                break
+    return UserCall(name, False, True, False) if _is_handed_on(frame, function) else None
+
+
+def _is_handed_on(frame: Any, function: Any) -> bool:
+    """Return whether a frame calls a function as an object, or takes the elements of map(function, x)."""
+    if not stack.is_readable():
+        return False
+    callees = [callee for callee in stack.callees(frame) if type(callee) in (type(function), partial)]
+    if any(callee is function or getattr(callee, "func", None) is function for callee in callees):
+        return True
+    return any(mapped is function for mapped in stack.maps_of(frame)) or stack.is_taking_map_of(
+        frame, function
+    )
 
 
 def _stands_for(meaning: Any, name: str) -> bool:
@@ -56,14 +74,28 @@ def _stands_for(meaning: Any, name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_of_library(code: CodeType) -> bool:
-    """Return whether code is that of a library; numpy.polynomial, in Python, is recorded as a user's code is."""
-    return not code.co_filename.startswith(_RECORDED) and is_file_of_library(code.co_filename)
+def _is_of_library(file: str) -> bool:
+    """Return whether code of a file is that of a library; numpy.polynomial, in Python, is recorded as a user's is."""
+    return not file.startswith(_RECORDED) and is_file_of_library(file)
 
 
+@lru_cache(maxsize=4096)
 def is_file_of_library(file: str) -> bool:
-    """Return whether a file is one of a library, or of what is installed beside it."""
-    return bool(_PACKAGES.intersection(file.split(os.sep))) or monitor.is_library(file)
+    """Return whether a file is one of a library whose calls of NumPy get NumPy's own arrays."""
+    return monitor.is_library(file) or _package_of(file) in _FOR_C
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(file: str) -> bool:
+    """Return whether a file is one of what is installed, which keeps tables of its own."""
+    return not file.startswith(_RECORDED) and _package_of(file) is not None
+
+
+def _package_of(file: str) -> str | None:
+    """Return the installed package that a file is one of, or None."""
+    folders = file.split(os.sep)
+    places = [place for place, folder in enumerate(folders[:-1]) if folder in _PACKAGES]
+    return folders[places[-1] + 1].removesuffix(".py") if places else None
 
 
 NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
@@ -80,7 +112,7 @@ def _is_for_user(frame: Any) -> bool:
         if frame.f_code.co_name == "<module>":
             return False
         frame = frame.f_back
-    return frame is not None and not _is_of_library(frame.f_code)
+    return frame is not None and not _is_of_library(frame.f_code.co_filename)
 
 
 def _is_kept(call: UserCall, frame: Any) -> bool:
@@ -88,11 +120,14 @@ def _is_kept(call: UserCall, frame: Any) -> bool:
 
     A function that returns it to the user's code gives it to that; one that a library calls, to the library.
     """
-    if call.is_kept and (not call.is_returned or frame.f_back is None or _is_of_library(frame.f_back.f_code)):
+    if _is_installed(frame.f_code.co_filename):
+        return True
+    around = frame.f_back
+    if call.is_kept and (not call.is_returned or around is None or _is_of_library(around.f_code.co_filename)):
         return True
     while frame.f_back is not None:
         caller = frame.f_back.f_code
-        if _is_of_library(caller):
+        if _is_of_library(caller.co_filename):
             return bool(caller is _PROPERTY)
         if _is_cached(frame):
             return True
@@ -122,6 +157,11 @@ def _has_cache(code: CodeType) -> bool:
 
 
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
+# Packages that hand most arrays to code in C, which takes no others than NumPy's.
+_FOR_C = frozenset({
+    "cupy", "cv2", "h5py", "jax", "jaxlib", "llvmlite", "matplotlib", "numba", "numpy", "pandas", "PIL", "pyarrow",
+    "scipy", "tensorflow", "torch", "xarray",
+})  # fmt: skip
 
 
 @lru_cache(maxsize=1024)

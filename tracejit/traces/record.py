@@ -130,6 +130,7 @@ def record(
     reads = CapturedState(function, call.leaves, name_of, outer is not None, exchange)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.names = global_names(function)
+    recorder.replaces = exchange.of_made
     recorder.around = None if outer is None else weakref.ref(outer)
     with settled_by_errors(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
@@ -184,14 +185,15 @@ def _run(
             crossings.cross(recorder, function, [args, kwargs])
             returned = patches.standing_for(function)(*args, **kwargs)
     except Exception as raised:
-        error = raised if reads.is_of_exchange(raised) else None
+        error = raised if reads.is_of_exchange(raised, recorder.has_replaced) else None
         raise
     finally:  # after an error nothing is stored
+        can_repeat = error is not None and reads.can_repeat()
         reads.ran()
         collector = Collector(recorder, reads, count)
         stores = collector.collect()
         if error is not None:
-            is_undone = collector.undoes_all and reads.side_effect() is None
+            is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
             raise NotTakenError([*recorder.memories.ndarrays.values()], is_undone) from error
     return returned, stores
 

@@ -51,10 +51,7 @@ ADVICE: dict[str, str] = {
 }
 """Remedies for attributes in whose place no expression stands."""
 
-_MEMORY = "np.shares_memory(tj.extractdata(x), other) asks about untraced arrays"
 INSTEAD: dict[str, str] = {
-    "np.may_share_memory": f"{_MEMORY}; x[tj.randperm(len(x))] permutes at random",
-    "np.shares_memory": _MEMORY,
     "scipy.linalg.funm": "tj.linalg.funmh(A, func) is that of symmetric and Hermitian matrices, with derivatives",
 }
 """Remedies for functions in whose place no expression stands."""
@@ -106,9 +103,6 @@ DRAWS = {
     "permutation": "tj.take(x, tj.randperm(n), axis=0)",
 }
 """The remedy for a method of NumPy's generators, or a function of np.random: numbers that a trace draws."""
-
-METHODS_OF_NDARRAYS = {"dot": "np.dot(w, x), or w @ x", "searchsorted": "np.searchsorted(w, x)"}
-"""The remedy for a method of an ndarray that converts its arguments, of which NumPy asks nobody."""
 
 OF_SPARSE = (
     "products (S @ x, x @ S) have derivatives; for anything else a small matrix may be dense, S.toarray()"

@@ -27,17 +27,19 @@ def user_frame() -> Any:
 
 def _outside(frame: Any) -> Any:
     """Return the innermost frame from `frame` on that is outside this package and NumPy, or None."""
-    while frame is not None:
-        file = frame.f_code.co_filename
-        internal = _is_internal.get(file)
-        if internal is None:
-            path = absolute(file)
-            internal = path.startswith((PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
-            _is_internal[file] = internal
-        if not internal:
-            return frame
+    while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
-    return None
+    return frame
+
+
+def is_internal(file: str) -> bool:
+    """Return whether a file is one of this package or of NumPy."""
+    internal = _is_internal.get(file)
+    if internal is None:
+        path = absolute(file)
+        internal = path.startswith((PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
+        _is_internal[file] = internal
+    return internal
 
 
 def absolute(file: str) -> str:
@@ -130,16 +132,29 @@ def source_of(file: str, span: tuple[int | None, ...] | None) -> str:
     return b"".join(lines).decode(errors="replace")
 
 
+def in_place_frame() -> types.FrameType | None:
+    """Return the frame of the user's code, if it is at a statement like ``u += x``."""
+    frame: types.FrameType | None = user_frame()
+    return None if frame is None or _in_place_at(frame) is None else frame
+
+
+def _in_place_at(frame: types.FrameType) -> str | None:
+    """Return the operator of the statement like ``u += x`` that a frame is at; None if it is at another instruction."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if code[at] != dis.opmap["BINARY_OP"]:
+        return None
+    symbol = str(dis._nb_ops[code[at + 1]][1])  # type: ignore[attr-defined]
+    return symbol if symbol.endswith("=") else None
+
+
 def written_in_place() -> str | None:
     """Return the left side of the statement that the user's code is at, if it is one like ``u += x``; else None."""
     frame = user_frame()
-    if frame is None:
+    symbol = None if frame is None else _in_place_at(frame)
+    if frame is None or symbol is None:
         return None
-    code, at = frame.f_code.co_code, frame.f_lasti
-    if code[at] != dis.opmap["BINARY_OP"] or not dis._nb_ops[code[at + 1]][1].endswith("="):  # type: ignore[attr-defined]
-        return None
-    text = source_of(*place_of(frame.f_code, at))
-    target, found, _ = text.partition(dis._nb_ops[code[at + 1]][1])  # type: ignore[attr-defined]
+    text = source_of(*place_of(frame.f_code, frame.f_lasti))
+    target, found, _ = text.partition(symbol)
     return " ".join(target.split()) if found else None
 
 

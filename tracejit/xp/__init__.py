@@ -20,6 +20,7 @@ import numpy as np
 
 from tracejit import special  # noqa: F401
 from tracejit.xp import creation, elementwise, fft, functions, linalg  # noqa: F401
+from tracejit.xp.arrays import beyond_standard
 from tracejit.xp.info import __array_namespace_info__, named_dtypes  # noqa: F401
 
 __array_api_version__ = "2025.12"
@@ -36,8 +37,11 @@ for _module in (creation, elementwise, functions):
     globals().update({name: getattr(_module, name) for name in _names})
 bool = np.dtype("bool")
 
-_OTHERS = ("math", "np", "creation", "elementwise", "functions", "special")
+_OTHERS = ("math", "np", "beyond_standard", "creation", "elementwise", "functions", "special")
 __all__ = [name for name in sorted(globals()) if not name.startswith("_") and name not in _OTHERS]
+
+
+__getattr__ = beyond_standard(__name__, np)
 
 
 def __dir__() -> list[str]:

@@ -63,3 +63,21 @@ def _named(function: Any, name: str) -> Any:
     function.__module__ = "tracejit.xp.elementwise"
     function.__doc__ = f"Apply ``{name}`` of the array API standard, element by element, as ``numpy.{name}``."
     return function
+
+
+def beyond_standard(module: str, numpys: Any) -> Callable[[str], Any]:
+    """Return the function by which a module has NumPy's functions that the standard lacks, in recorded code.
+
+    That code has ndarrays by itself, whose module is NumPy.
+
+    Args:
+        module: its name.
+        numpys: the module of NumPy with the functions.
+    """
+
+    def attribute(name: str) -> Any:
+        if recorder.recorder() is None or name.startswith("__") or not hasattr(numpys, name):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(numpys, name)
+
+    return attribute

@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import wanted_dtype
 from tracejit.errors import DTypeError
-from tracejit.xp.arrays import array, check_device, operand
+from tracejit.xp.arrays import array, beyond_standard, check_device, operand
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
@@ -87,3 +87,6 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     """Return the elements with that of frequency 0 at the start, as before ``fftshift``."""
     return array(np.fft.ifftshift(operand(x), axes))
+
+
+__getattr__ = beyond_standard(__name__, np.fft)

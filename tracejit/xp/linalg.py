@@ -8,7 +8,7 @@ import numpy as np
 from tracejit.errors import ArgumentError
 from tracejit.functions import linear
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.xp.arrays import array, operand
+from tracejit.xp.arrays import array, beyond_standard, operand
 from tracejit.xp.functions import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
@@ -157,3 +157,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return norms of vectors along axes."""
     return array(np.linalg.vector_norm(operand(x), axis=axis, keepdims=keepdims, ord=ord))
+
+
+__getattr__ = beyond_standard(__name__, np.linalg)

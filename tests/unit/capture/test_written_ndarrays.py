@@ -49,6 +49,11 @@ REPLAYED = {
     "an item": "o.d['v'][0] = x[0]; o.d['v'] *= x; return o.d['v'].sum()",
     "a branch": "o.a += x\nif o.a[0] > 3: o.a[0] = 0\nreturn o.a[0]",
 }
+REPLAYED |= {
+    "what the function makes": "w = np.linspace(0, 1, 3); w += x; return w.sum()",
+    "what the function makes, elements": "w = np.linspace(0, 1, 3); w[1:] = x[1:]; return np.sqrt(np.abs(w))",
+    "a random array": "w = np.random.default_rng(0).normal(size=3); np.add(w, x, out=w); return w",
+}  # fmt: skip
 # What a recording shows to vary is recorded from the next one on.
 FOUND = {
     "read by NumPy before": "w = o.get(); n = np.sqrt(np.abs(o.a)).sum(); o.bump(x * n); return o.a.sum()",
@@ -64,11 +69,6 @@ GIVEN = {
     "a part": "o.b[0] = o.a; return x * 2, o.a[1:]",
     "what is stored": "o.b[0] = o.a; o.c = o.a; return o.c",
 }
-UNCOMPILED = {
-    "what the function makes": "w = np.linspace(0, 1, 3); w += x; return w.sum()",
-    "what the function makes, elements": "w = np.linspace(0, 1, 3); w[1:] = x[1:]; return np.sqrt(np.abs(w))",
-    "a random array": "w = np.random.default_rng(0).normal(size=3); np.add(w, x, out=w); return w",
-}  # fmt: skip
 
 
 class State(Holder):
@@ -174,15 +174,6 @@ def test_an_ndarray_that_is_returned_is_not_that_of_the_recording(text: str) -> 
         check_state(have, want)
 
 
-@pytest.mark.parametrize("text", UNCOMPILED.values(), ids=UNCOMPILED)
-def test_what_runs_uncompiled_and_is_right(text: str) -> None:
-    with pytest.warns(
-        tj.NotAcceleratedWarning, match="which it also reads|that the function makes|read by NumPy"
-    ):
-        function = followed(text)
-    assert not function.stats.hits and function.stats.uncompiled >= 2
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("checks", ["none", "tolerance"])
 @pytest.mark.parametrize("seed", range(sweep(40, 3000, sample=20)))
@@ -265,7 +256,7 @@ def test_after_an_error_nothing_is_written(wrap: Any) -> None:
 
 
 def test_dlfeval_writes_too() -> None:
-    for text in {**REPLAYED, **UNCOMPILED}.values():
+    for text in REPLAYED.values():
         plain, want, others = program(text)
         function, have, names = program(text)
         for call in range(2):

@@ -488,3 +488,35 @@ def test_a_copy_is_a_variable_of_its_own(copy):
         for found in (dlfeval(program, x), *(accelerated(x) for _ in range(3))):
             for ours, theirs in zip(found, expected, strict=True):
                 np.testing.assert_allclose(np.asarray(ours), theirs)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tj.dlaccelerate])
+def test_functions_that_write_their_arguments_have_derivatives_by_what_these_were(run):
+    def written(q):
+        q /= np.sqrt((q**2).sum())
+        return q[0] * 2 + q[1]
+
+    def replaced(p):
+        p["a"] = p["a"] * 2
+        p["b"] *= p["a"]
+        return (p["b"] ** 2).sum()
+
+    def pure(q):
+        return (q[0] * 2 + q[1]) / np.sqrt((q**2).sum())
+
+    x, v = np.array([1.0, 2.0]), np.array([0.5, -1.0])
+    derivatives = {
+        "jacobian": lambda f, q: tj.jacobian(f, q),
+        "rows": lambda f, q: tj.jacobian(f, q, mode="reverse"),
+        "hessian": lambda f, q: tj.hessian(f, q),
+        "hvp": lambda f, q: tj.hvp(f, q, v),
+        "vjp": lambda f, q: tj.vjp(f, (q,), 2.0)[1][0],
+        "jvp": lambda f, q: tj.jvp(f, (q,), (v,))[1],
+    }
+    for derivative in derivatives.values():
+        function = run(lambda q, derivative=derivative: derivative(written, q))
+        expected = np.asarray(derivative(pure, x))
+        for _ in range(4):
+            np.testing.assert_allclose(np.asarray(function(x.copy())), expected, rtol=1e-12)
+    by = tj.jacobian(replaced, {"a": 2.0, "b": [1.0, 2.0]})
+    assert (by["a"].item(), by["b"].tolist()) == (80.0, [32.0, 64.0])

@@ -248,21 +248,45 @@ def test_every_kind_of_derivative_tells(take: Any) -> None:
 def test_in_replays_too() -> None:
     @tj.dlaccelerate
     def step(x: Any) -> Any:
-        return tj.dlgradient(TABLE["sine"](x[0]) * x.sum(), x)
+        return tj.dlgradient(MODEL.static(x[0]) * x.sum(), x)
 
     for _ in range(3):
         with pytest.raises(
-            tj.GradientError, match=r"math\.sin at .* Use np\.sin, or pass float\(x\) to math\.sin"
+            tj.GradientError, match=r"math\.cosh at .* Use np\.cosh, or pass float\(x\) to math\.cosh"
         ):
             step(tj.dlarray(np.ones(2)))
 
 
 def test_in_an_accelerated_function_that_is_called() -> None:
-    inner = tj.dlaccelerate(lambda x: x * TABLE["sine"](x[0]))
+    inner = tj.dlaccelerate(lambda x: x * MODEL.static(x[0]))
     for x in (tj.dlarray(np.ones(2)),) * 4:
         inner(x)
-        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.sin at .* depends on x,"):
+        with pytest.raises(tj.GradientError, match=r"^dlgradient: math\.cosh at .* depends on x,"):
             tj.dlfeval(lambda x: tj.dlgradient(inner(2 * x).sum(), x), x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: TABLE["sine"](x[0]) * x[1],
+        lambda x, sine=math.sin: sine(x[0]) * x[1],
+        lambda x: MODEL.own(x[0]) * x[1],
+    ],
+)
+def test_functions_that_something_holds_are_recorded_in_accelerated_functions(function: Any) -> None:
+    """A table, an attribute and a default hold what stands for the function while it is recorded."""
+    step = tj.dlaccelerate(lambda x: (function(x), tj.dlgradient(function(x) + 0 * x.sum(), x)))
+    held = TABLE["sine"], MODEL.own
+    for n in range(4):
+        x = np.array([0.5 + n, 2.0])
+        value, slope = step(x)
+        assert float(value) == pytest.approx(function(x))
+        near = [(function(x + unit) - function(x - unit)) / 2e-6 for unit in 1e-6 * np.eye(2)]
+        np.testing.assert_allclose(slope, near, rtol=1e-6)
+    assert step.stats.hits == 2
+    assert (TABLE["sine"], MODEL.own) == held == (math.sin, math.atan) and type(TABLE["sine"]) is type(
+        math.sin
+    )
 
 
 def test_code_without_source_says_nothing() -> None:
@@ -281,7 +305,7 @@ def test_the_graph_is_walked_once_for_each_array_however_many_numbers_there_are(
     for numbers in (1, 20):
 
         def both(x: Any, y: Any, numbers: int = numbers) -> Any:
-            total = sum([y * TABLE["sine"](x * number) for number in range(numbers)], 0.0)
+            total = sum([y * MODEL.static(x * number) for number in range(numbers)], 0.0)
             return total, tj.dlgradient(total, y)
 
         walks.clear()

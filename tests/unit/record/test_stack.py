@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import functools
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 from tracejit.record import monitor, stack
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 notes the depth of the stack")
+reports = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 notes the depth of the stack")
 
 
 def plain(a, b):
@@ -111,6 +112,7 @@ def many_constants(a, b):
 PROGRAMS = [plain, nested_in_itself, generators, handlers, stars, methods, of_coroutines, many_constants]
 
 
+@reports
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_the_operands_of_each_call_are_found(program):
     wrong, count = [], 0
@@ -133,6 +135,7 @@ def of_python(*args, **named):
     return ""
 
 
+@reports
 @pytest.mark.parametrize("f", ["".format, of_python, functools.partial(of_python, 1), Thing])
 def test_operands_of_calls_with_stars(f):
     """What has the star is seen as it is, before a tuple is made of it."""
@@ -166,3 +169,34 @@ def test_operands_of_calls_with_stars(f):
     ]  # fmt: skip
     f(*both) if f is not Thing else f(1)  # nothing is reported after the block
     assert len([operands for operands in taken if operands[0] is f]) == 6
+
+
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="later versions of Python do not note the depth of the stack"
+)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_the_depth_before_each_instruction_is_the_one_that_python_notes(program):
+    wrong, seen = [], set()
+
+    def traced(frame, event, arg):
+        code, at = frame.f_code, frame.f_lasti
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode" and (code, at) not in seen:
+            seen.add((code, at))
+            top = ctypes.c_int.from_address(stack._values(frame) - stack._VALUES + stack._TOP).value
+            variables = (
+                len(code.co_varnames) + len({*code.co_cellvars} - {*code.co_varnames}) + len(code.co_freevars)
+            )
+            call = stack._calls(code).get(at)
+            depth = stack._depths_of(code).get(at) if call is None else call.depth
+            if depth != top - variables:
+                wrong.append((code.co_qualname, at, depth, top - variables))
+        return traced
+
+    outer = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        program(3, -2)
+    finally:
+        sys.settrace(outer)
+    assert wrong == [] and len(seen) > 20

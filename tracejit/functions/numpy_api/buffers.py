@@ -40,7 +40,7 @@ from tracejit.functions.numpy_api.lists import (
 )
 from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.functions.numpy_api.table import late_implementations
-from tracejit.record import monitor, patches, recorder, views
+from tracejit.record import monitor, numba_functions, patches, recorder, views
 
 _Function = Callable[..., Any]
 
@@ -134,6 +134,11 @@ def _grid(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
     return monitor.watched(original, *args, **kwargs)
 
 
+_COPY_MODES: dict[Any, bool | None] = {
+    np._CopyMode.ALWAYS: True, np._CopyMode.IF_NEEDED: None, np._CopyMode.NEVER: False,
+}  # fmt: skip
+
+
 def _as_asked(
     data: Any,
     dtype: Any,
@@ -146,6 +151,7 @@ def _as_asked(
     device: Any = None,
 ) -> Any:
     """Return an array or a number as NumPy's np.array does with these options."""
+    copy = _COPY_MODES.get(copy, copy)
     given = as_array(data)
     if data is not given or views.is_scalar(data):  # of a number NumPy makes an array
         given = views.without_axes(given)
@@ -183,6 +189,7 @@ def install() -> None:
     unasked.install()
     of_numbers.install()
     patches.when_imported("numpy.testing", asserting.install)
+    numba_functions.install()
     scipy_functions.install()
     scipy_objects.install()
     scipy_sparse.install()

@@ -25,7 +25,7 @@ from tracejit.functions.numpy_api.table import (
 from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import GuardFailed
-from tracejit.record.memory import is_private
+from tracejit.record.memory import is_private, root_of
 from tracejit.util.compositions import advice
 from tracejit.util.frames import scipy_call
 from tracejit.util.text import brief
@@ -192,7 +192,10 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     Raises:
         ArgumentError: for a function, or an argument of it, that dlarrays do not support.
     """
-    if function in _OF_MEMORY and recorder.recorder() is None:
+    if function in _OF_MEMORY:
+        if any(isinstance(x, dlarray) and views.is_scalar(x) for x in args):
+            return False  # a number of NumPy's is a copy
+        _note_memory(function, args)
         return function(*[x._data if isinstance(x, dlarray) else x for x in args], **options)
     ours = FUNCTIONS.get(function)
     if function in SAVES or (function in TEXTS and not _are_constants((args, options), is_derived)):
@@ -219,6 +222,26 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
 
 
 _OF_MEMORY = frozenset({np.may_share_memory, np.shares_memory})
+
+
+def _note_memory(function: Callable[..., Any], args: Any) -> None:
+    """Note in a recording that the memory of arrays is asked about, which may differ from call to call."""
+    current = recorder.recorder()
+    if current is None or not current.accelerating:
+        return
+    roots = [root_of(x) if isinstance(x, dlarray) else x for x in args[:2]]
+    are_outside = [
+        not isinstance(root, dlarray) or not (is_private(root) or (root._value and root._value.node))
+        for root in roots
+    ]
+    if roots[0] is not roots[-1] and all(are_outside):
+        current.refuse(
+            f"{_name(function)} asks about two arrays from outside",
+            recorder.user_location(),
+            "ask before the call",
+        )
+
+
 _GIVES_ARRAYS = frozenset({
     np.broadcast_to, np.copy, np.i0, np.isin, np.pad, np.select, np.tensordot, np.where,
 })  # fmt: skip

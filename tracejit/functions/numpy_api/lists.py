@@ -140,7 +140,7 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
             return as_array_of_list(x)
         if type(x) not in _LISTS:
             return x
-        parts = [as_array_of_list(part) for part in x]
+        parts = [part._array if _is_of_array(part) else as_array_of_list(part) for part in x]
         # NumPy asks the protocols of the parts of a tuple only in np.lexsort.
         return tuple(parts) if type(x) is tuple or function == np.lexsort else parts
 
@@ -167,7 +167,11 @@ def _with_arrays(
 
 
 def _is_of_array(x: Any) -> bool:
-    return recorder.is_number(x) and x._sources is None
+    """Return whether an argument is a number that NumPy's functions take for an array; integers may be sizes, too."""
+    return recorder.is_number(x) and (x._sources is None or x._kind in _FLOATS)
+
+
+_FLOATS = (float, np.float64)
 
 
 _ARRAYS = (np.ndarray, np.generic)

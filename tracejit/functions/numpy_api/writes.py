@@ -12,7 +12,7 @@ from tracejit.errors import ArgumentError, ArgumentValueError, DTypeError
 from tracejit.functions import elementwise, indexing, movement, parts, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
-from tracejit.record import memory, ndarrays, recorder, views
+from tracejit.record import made_arrays, memory, ndarrays, patches, recorder, views
 from tracejit.util.frames import written_in_place
 
 
@@ -36,6 +36,9 @@ def into(out: Any, result: Any, what: str, broadcasts: bool = True) -> Any:
     if not isinstance(out, np.ndarray):
         raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
     if result._value is not None:
+        made = made_arrays.replaced_in_place(out) if ndarrays.is_to_replace(out, result) else None
+        if made is not None:
+            return views.assign(made, _broadcast(result, made) if broadcasts else result, what)
         if out.shape == result._data.shape and ndarrays.write_at_once(
             out, ..., views.fitted(recorder.wrap(out), result, what)
         ):
@@ -240,4 +243,53 @@ WRITERS: dict[Callable[..., Any], Callable[..., None]] = {
     np.place: place,
 }
 
+
+def _with_outputs(
+    function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a function with the array that takes the place of an ndarray which it writes."""
+    name = _WRITTEN.get(function, "out")
+    by_place = name != "out" and bool(args)
+    array = args[0] if by_place else options.get(name)
+    if type(array) is tuple and len(array) == 1:
+        (array,) = array
+    others = args[1:] if by_place else args
+    if type(array) is not np.ndarray or not _are_written(array, (*others, *options.values())):
+        return args, options
+    through = made_arrays.replaced_in_operation(array, 3 if options else 2)
+    if through is None and name != "out":
+        through = ndarrays.target(array, *others, *options.values())
+    if through is None:
+        return args, options
+    args = tuple([through if part is array else part for part in args])
+    return args, {key: _exchanged(part, array, through) for key, part in options.items()}
+
+
+def _exchanged(part: Any, array: np.ndarray, through: dlarray) -> Any:
+    """Return an argument with an array in place of an ndarray."""
+    if part is array:
+        return through
+    return (through,) if type(part) is tuple and len(part) == 1 and part[0] is array else part
+
+
+def _are_written(array: np.ndarray, values: tuple[Any, ...]) -> bool:
+    """Return whether values that are to be written into an ndarray are traced."""
+    parts = [part for value in values for part in (value if type(value) in (list, tuple) else (value,))]
+    others = [part for part in parts if part is not array]
+    traced = [part for part in others if recorder.is_number(part) or recorder.is_array(part)]
+    return bool(traced) and ndarrays.is_to_replace(array, *traced)
+
+
+def _output_of_at(array: Any, key: Any, values: Any) -> Any:
+    """Return what ``ufunc.at`` writes: what takes the place of an ndarray, or the array."""
+    if type(array) is np.ndarray and _are_written(array, (key, *values)):
+        through = made_arrays.replaced_in_operation(array, 0)
+        return array if through is None else through
+    return array
+
+
+_WRITTEN: dict[Any, str] = {
+    np.copyto: "dst", np.fill_diagonal: "a", np.put: "a", np.put_along_axis: "arr", np.putmask: "a", np.place: "arr",
+}  # fmt: skip
+patches.take_outputs(_WRITTEN, _with_outputs, _output_of_at)
 memory.show_parts_with(parts.part)

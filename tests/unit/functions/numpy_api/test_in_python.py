@@ -114,9 +114,32 @@ def test_an_error_of_numpy():
 
 def test_what_stays_refused():
     made = lambda x: np.frompyfunc(abs, 1, 1)(x)
-    for run in (made, tj.dlaccelerate(made), tj.dlaccelerate(lambda x: np.shares_memory(x, x))):
+    for run in (made, tj.dlaccelerate(made)):
         with pytest.raises(ArgumentError, match=r"supported|cannot"):
             run(tj.dlarray(X))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x[1:]", "x.T", "x.reshape(-1)", "x.copy()", "np.array(x)", "np.asarray(x)", "x + 0", "x.astype(float)",
+     "x[[0, 1]]", "x[x > 0]", "x.ravel()", "x.flatten()", "np.ascontiguousarray(x.T)", "x[0]", "np.diagonal(x)",
+     "np.zeros(3)", "np.broadcast_to(x, (2, *x.shape))", "np.split(x, [1])[1]", "abs(x)", "x.reshape(-1)[::2].copy()"],
+)  # fmt: skip
+def test_memory_is_shared_as_numpys_is(text):
+    matrix = np.outer(X, X)
+    plain = eval(f"lambda x: (np.shares_memory(x, {text}), np.may_share_memory({text}, x))", {"np": np})
+    accelerated = tj.dlaccelerate(plain)
+    for run in (plain, lambda x: plain(tj.dlarray(x)), lambda x: tj.dlfeval(plain, x), *[accelerated] * 4):
+        assert run(matrix) == plain(matrix)
+    assert accelerated.stats.hits == 2
+
+
+def test_memory_of_arrays_from_outside_may_be_other_memory_in_the_next_call():
+    shared = tj.dlaccelerate(lambda x, y: np.shares_memory(x, y))
+    with pytest.warns(
+        tj.NotAcceleratedWarning, match=r"np\.shares_memory asks about two arrays from outside"
+    ):
+        assert [shared(X, y) for y in (X, X.copy(), X, X.copy())] == [True, False, True, False]
 
 
 def test_memory_is_asked_about_where_nothing_is_recorded():
