@@ -8,6 +8,7 @@ from when they are first looked at, which is before the code that can read them 
 
 import types
 from contextlib import suppress
+from typing import Any
 
 from tracejit.capture.changes import look
 from tracejit.capture.exchanges import Exchanged, holder_of
@@ -15,6 +16,11 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, ItemSlot
 from tracejit.capture.values import MAPPINGS
 from tracejit.record import patches, stack
+
+
+def _is_to_exchange(function: Any) -> bool:
+    """Return whether something is a function that takes no arrays of a recording itself; those with protocols do."""
+    return patches.is_patched(function) and not isinstance(patches.standing_for(function), patches.ListTaker)
 
 
 class CapturedFunctions:
@@ -29,7 +35,7 @@ class CapturedFunctions:
         kind = type(slot)
         if (
             not self._is_open
-            or not patches.is_patched(slot.value)
+            or not _is_to_exchange(slot.value)
             or isinstance(observed.value, types.ModuleType)
         ):
             return
@@ -50,7 +56,7 @@ class CapturedFunctions:
         if not names or not self._is_open:
             return
         variables = frame.f_locals
-        given = {name: variables[name] for name in names if patches.is_patched(variables.get(name))}
+        given = {name: variables[name] for name in names if _is_to_exchange(variables.get(name))}
         if given:
             stack.assign(frame, {name: patches.standing_for(held) for name, held in given.items()})
 

@@ -134,7 +134,7 @@ def slow(x):
     return x
 
 def exchanging():
-    with patches._lock, subscripts._lock:
+    with patches._lock, subscripts._METHODS._lock:
         held.set()
         ended.wait()
 
