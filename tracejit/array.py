@@ -22,7 +22,7 @@ from tracejit.record.derived import elements, is_derived, otherwise, stands_for_
 from tracejit.record.guards import Decides
 from tracejit.record.monitor import dispatches, is_asked_by_user, is_printing
 from tracejit.record.number import Number
-from tracejit.record.plain_numbers import note
+from tracejit.record.plain_numbers import note, note_list
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import DRAWS, advice
@@ -371,12 +371,14 @@ class dlarray:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
+        number = None if self._value is None else conversions.shown(self, float, sys._getframe(1))
+        if number is not None:
+            return number  # type: ignore[no-any-return]
         if self._becomes_plain():
             if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
                 _refuse_conversion(self, "an element of an ndarray")
             note(self)
-        number = None if self._value is None else conversions.shown(self, float, sys._getframe(1))
-        return float(self._single("float()")) if number is None else number
+        return float(self._single("float()"))
 
     def __int__(self) -> int:
         number = None if self._value is None else conversions.shown(self, int, sys._getframe(1))
@@ -406,7 +408,7 @@ class dlarray:
         """
         if index:
             places = integers("item", "index", index[0] if len(index) == 1 else index)
-            if recorder.steers(self):
+            if recorder.steers(self) or self._becomes_plain():
                 flat = len(places) == 1 and self._data.ndim > 1
                 return (self.ravel() if flat else self)[places].item()
             try:
@@ -422,7 +424,11 @@ class dlarray:
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""
         listed = None if self._value is None else conversions.elements(self)
-        return recorder.need_value(self, "tolist()").tolist() if listed is None else listed
+        if listed is not None:
+            return listed
+        if self._becomes_plain():
+            note_list(self)
+        return recorder.need_value(self, "tolist()").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         memory = ndarrays.memory_of(self)

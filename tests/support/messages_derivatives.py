@@ -61,14 +61,35 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlfeval(put_outside, tj.dlarray(2.0)),
         GradientError,
         "dlgradient: ndarray.__setitem__ at <place> made a plain number of a value that depends on x, and dropped its "
-        "derivative. Use an array that the function makes, or pass float(x) to ndarray.__setitem__ where the value x "
-        "is meant to be a constant.",
+        "derivative. Use an array that the function makes, or pass tj.stop_gradient(x) to ndarray.__setitem__ where "
+        "the value x is meant to be a constant.",
     ),
     (
         lambda: tj.dlfeval(lambda x: tj.dlgradient(HELD[0](x) * x, x), tj.dlarray(2.0)),
         GradientError,
         "dlgradient: math.erf at <place> made a plain number of a value that depends on x, and dropped its "
-        "derivative. Use scipy.special.erf, or pass float(x) to math.erf where the value x is meant to be a constant.",
+        "derivative. Use scipy.special.erf, or pass tj.stop_gradient(x) to math.erf where the value x is meant to be a "
+        "constant.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(max(map(float, x)) * x[0], x), X),
+        GradientError,
+        "dlgradient: float at <place> made a plain number of a value that depends on x, and dropped its derivative. "
+        "Use [float(v) for v in x], or pass tj.stop_gradient(x) to float where the value x is meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(tj.tile(x, 99).tolist()[0] * x[0], x), X),
+        GradientError,
+        "dlgradient: tolist at <place> made a plain number of a value that depends on x, and dropped its derivative. "
+        "Use the array, or lists of up to 100 elements, or pass tj.stop_gradient(x) to tolist where the value x is "
+        "meant to be a constant.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(complex(x[0]).real * x[0], x), X),
+        GradientError,
+        "dlgradient: complex at <place> made a plain number of a value that depends on x, and dropped its derivative. "
+        "Use x + 1j * y, or x + 0j, or pass tj.stop_gradient(x) to complex where the value x is meant to be a "
+        "constant.",
     ),
     (
         lambda: tj.dlfeval(
@@ -86,7 +107,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         GradientError,
         "dlgradient: scipy.optimize.bisect at <place> made a plain number of a value that depends on x, and dropped "
         "its derivative. Use one step from the result: r - f(r) / s has the derivative of a root r, with the slope s "
-        "of f, or pass float(x) to scipy.optimize.bisect where the value x is meant to be a constant.",
+        "of f, or pass tj.stop_gradient(x) to scipy.optimize.bisect where the value x is meant to be a constant.",
     ),
     (
         lambda: tj.dlfeval(
@@ -94,8 +115,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ),
         GradientError,
         "dlgradient: scipy.integrate.quad at <place> made a plain number of a value that depends on x, and dropped its "
-        "derivative. Use scipy.integrate.fixed_quad, or pass float(x) to scipy.integrate.quad where the value x is "
-        "meant to be a constant.",
+        "derivative. Use scipy.integrate.fixed_quad, or pass tj.stop_gradient(x) to scipy.integrate.quad where the "
+        "value x is meant to be a constant.",
     ),
     (
         lambda: tj.jvp(np.sin, X, (X,)),

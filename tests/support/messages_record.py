@@ -304,7 +304,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: traced(lambda x: tj.dlgradient(3.0, x)),
         GradientError,
         "dlgradient: y is a float, expected a traced scalar dlarray; compute it inside the function from its "
-        "arguments, with functions of tracejit, NumPy or math (not with float()), and pass tj.dlarray(x) for an "
+        "arguments, with functions of tracejit, NumPy or math, and pass tj.dlarray(x) for an "
         "argument x that is a number.",
     ),
     (

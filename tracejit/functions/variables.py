@@ -61,8 +61,8 @@ def target(
     if type(y) is not dlarray:
         raise GradientError(
             f"{function}: {name} is a {y.__class__.__name__}, expected a traced {expected} dlarray; compute it inside "
-            "the function from its arguments, with functions of tracejit, NumPy or math (not with float()), and pass "
-            "tj.dlarray(x) for an argument x that is a number."
+            "the function from its arguments, with functions of tracejit, NumPy or math, and pass tj.dlarray(x) "
+            "for an argument x that is a number."
         )
     recorders.check_open(y)
     if is_private(y):  # a constant, as np.zeros(3).sum() is
@@ -139,7 +139,7 @@ class Variables:
                 raise GradientError(
                     f"{self.function}: {plain.by} at {where} made a plain number of a value that depends on "
                     f"{self.place(number)}, and dropped its derivative. Use {with_derivative(plain.by)}, or pass "
-                    f"float(x) to {plain.by} where the value x is meant to be a constant."
+                    f"tj.stop_gradient(x) to {plain.by} where the value x is meant to be a constant."
                 )
 
     def place(self, number: int) -> str:

@@ -11,7 +11,8 @@ map(float, x) and does nothing else with them. Elsewhere, as in max(map(float, x
 the number, and its value is a guard. So it is where nobody refers to the number when the call has ended, because what
 Python has is a copy.
 
-A number that was asked for has no derivative. An integer has 64 bits: that it fits them is a guard.
+Such a number has the derivative of its value, in dlfeval too: in code for NumPy float(x) is x. An integer has none.
+That it fits 64 bits is a guard; dlfeval, which has no guards, gives true integers.
 """
 
 import sys
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.aval import is_inexact
 from tracejit.record import arithmetic, become, monitor, recorder, stack
 from tracejit.record.ended import is_open
 from tracejit.util.devices import on_host
@@ -99,7 +101,9 @@ def shown(x: Any, kind: type, frame: types.FrameType) -> Any:
         frame: that asks.
     """
     owner = recorder.thread.recorder
-    if owner is None or not owner.accelerating or owner.maps or not stack.is_readable():
+    if owner is None or owner.maps or not stack.is_readable():
+        return None
+    if not _is_kept(owner, kind, x._array if recorder.is_number(x) else x):
         return None
     if monitor.is_library(frame.f_code.co_filename) or not owner.calls.is_for_user(frame):
         return None
@@ -159,11 +163,16 @@ def _of_array(x: Any, kind: type, op: str = "trunc") -> Any:
 def _is_possible(x: Any, kind: type) -> bool:
     """Return whether elements of an array can be numbers that vary."""
     owner, value, dtype = recorder.thread.recorder, x._value, x._data.dtype
-    if owner is None or not owner.accelerating or owner.maps or not owner.has_values:
+    if owner is None or owner.maps or not owner.has_values or not _is_kept(owner, kind, x):
         return False
     if value is None or not is_open(x) or value.owner is not owner or value.is_constant:
         return False
     return dtype != np.uint64 and (dtype.kind != "c" or kind is complex)
+
+
+def _is_kept(owner: Any, kind: type, array: Any) -> bool:
+    """Return whether a recording needs a number of a kind made of an array, for its later values or its derivative."""
+    return owner.accelerating or (kind is not int and is_inexact(array._data.dtype))
 
 
 def _of_number(x: Any, kind: type, op: str = "trunc") -> Any:
@@ -184,10 +193,8 @@ def _number(array: Any, kind: type, sources: frozenset[int] | None, op: str) -> 
             return None
         array = recorder.apply(op, wide)
     array = _cast(array, np.dtype(kind))
-    if kind is not int:
-        array = recorder.apply("stop_gradient", array)
     number = kind(on_host(array._data).item())
-    return recorder.number_class()(number, array, sources)
+    return recorder.number_class()(number, array, sources, is_asked_for=True)
 
 
 def _cast(array: Any, dtype: np.dtype) -> Any:

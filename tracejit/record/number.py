@@ -31,7 +31,7 @@ from tracejit.record import arithmetic, conversions, made_arrays, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
-from tracejit.record.plain_numbers import note, note_use
+from tracejit.record.plain_numbers import computes, note, note_use
 from tracejit.util.devices import on_host
 from tracejit.util.frames import is_storing
 
@@ -45,15 +45,18 @@ class Number:
     It says that it is an instance of the type that it stands for. Long because it has all methods of numbers.
     """
 
-    __slots__ = ("_array", "_bounds", "_kind", "_number", "_sources")
+    __slots__ = ("_array", "_bounds", "_is_asked_for", "_kind", "_number", "_sources")
 
-    def __init__(self, number: Any, array: Any, sources: frozenset[int] | None) -> None:
+    def __init__(
+        self, number: Any, array: Any, sources: frozenset[int] | None, is_asked_for: bool = False
+    ) -> None:
         self._number = number
         self._kind = type(number)
         self._array = array  # a traced scalar of float64, int64 or complex128
         # The arguments, by the number of their leaf, that it comes from; None if it comes from an array, too.
         self._sources = sources
         self._bounds: set[int] = set()
+        self._is_asked_for = is_asked_for  # by float(x) or x.item(), and may go where numbers only go
         owner = array._value.owner
         owner.varying.append(self)
         if sources is None:
@@ -101,7 +104,8 @@ class Number:
             self.needed(what)
             return
         self.needed(what, drops=False)
-        note_use(self._array, by)
+        if not self._is_asked_for or computes(by):
+            note_use(self._array, by)
         settle(self._array._value.owner, [self])
 
     def weak(self, dtypes: list[np.dtype]) -> Any:
@@ -164,7 +168,7 @@ class Number:
     def _asked(self, what: str) -> Any:
         """Return the number for a conversion; it is noted who asks (Note [plain numbers] in plain_numbers.py)."""
         if self._sources is None and recorder.is_open(self._array):
-            if is_storing():
+            if is_storing() and not self._is_asked_for:
                 note_use(self._array, "ndarray.__setitem__")
             note(self._array)
         return self.needed(what, drops=False)
@@ -211,11 +215,23 @@ class Number:
             raise AttributeError(f"'{self._kind.__name__}' object has no attribute '{name}'")
         if self._kind in NUMPY_SCALARS and name in _OF_SCALARS:
             return _OF_SCALARS[name]
-        if self.is_complex and name in ("real", "imag"):
-            return Number(getattr(self._number, name), recorder.apply(name, self._array), self._sources)
+        if name in ("real", "imag", "conjugate") and issubclass(self._kind, (float, complex, np.inexact)):
+            return self._conjugate if name == "conjugate" else self._part(name)
         if self._kind in NUMPY_SCALARS and name == "item":
             return self._item
         return getattr(self.needed(name), name)
+
+    def _part(self, name: str) -> Any:
+        """Return the real or the imaginary part."""
+        number = getattr(self._number, name)
+        if not self.is_complex:
+            return self if name == "real" else number
+        return Number(number, recorder.apply(name, self._array), self._sources)
+
+    def _conjugate(self) -> Any:
+        if not self.is_complex:
+            return self
+        return Number(self._number.conjugate(), recorder.apply("conj", self._array), self._sources)
 
     def _item(self, *index: Any) -> Any:
         """Return a number of NumPy as one of Python."""

@@ -5,9 +5,10 @@ Note [plain numbers]
 math.fsum(x), scipy.optimize.brentq(f, 0, 1) and statistics.NormalDist(x, 1) ask a traced array for its number by
 float(), and what they compute from it is a plain number. It is right, and a guard watches it; a derivative through it
 would lack a part without a word. So what asked is noted, and a derivative by an array on which such a number depends is
-an error. Where the user's own code asks, by float(x), the number is a constant on purpose; complex(x, y) puts a number
-together, and is meant to have a derivative. Where the source says that the number is only compared, made a whole number
-or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative goes through it.
+an error. Where the user's own code asks, by float(x), the number has its derivative (conversions.py); if it then goes
+to C code that does not compute, such as a logger's or an ndarray's, nothing is noted. Where the source says that the
+number is only compared, made a whole number or shown, as in `while math.sqrt(r @ r) > tolerance`, no derivative goes
+through it.
 """
 
 import cmath
@@ -63,6 +64,18 @@ def note(array: Any) -> None:
         array._value.owner.plain_numbers.setdefault(array._value, asking)
 
 
+def computes(by: str) -> bool:
+    """Return whether a function, by its name, computes with the numbers that it gets, and does not only take them."""
+    return by.partition(".")[0] in (*_LIBRARIES, "math", "cmath")
+
+
+def note_list(array: Any) -> None:
+    """Note that the user's code makes a list of more elements than can have derivatives."""
+    frame = user_frame()
+    if frame is not None and not _expression_of(frame.f_code, frame.f_lasti)[1]:
+        note_use(array, "tolist")
+
+
 def note_use(array: Any, what: str) -> None:
     """Note that `what`, such as a function of C, makes a plain number of a number that is computed from an array."""
     where = user_location()
@@ -93,17 +106,19 @@ def _asking() -> PlainNumber | None:
 
 
 def _name_of(function: Any) -> str:
-    return "complex" if function is complex else f"{function.__module__}.{function.__name__}"
+    return function.__name__ if isinstance(function, type) else f"{function.__module__}.{function.__name__}"
 
 
 def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
-    """Return the function of `math`, or complex, that an expression calls or gives to what it calls (map), or None."""
+    """Return the function of `math`, complex, or the float of a map, that an expression calls or passes on, or None."""
     import ast
 
     if isinstance(expression, ast.Call):
         called = _resolved(expression.func, frame)
         if called is float or called is complex:
-            return complex if len(expression.args) + len(expression.keywords) > 1 else None
+            return called if called is complex else None
+        if called is map and float in [_resolved(part, frame) for part in expression.args]:
+            return float
         parts = [expression.func, *expression.args]  # the key of sorted() only decides
     else:
         parts = [*getattr(expression, "elts", ()), expression]
@@ -118,6 +133,8 @@ def _of_math(expression: "ast.expr", frame: types.FrameType) -> Any:
         else:
             found = _called_by(_resolved(part, frame))
         found = original(found)
+        if found is float and part is not expression:
+            return float
         if isinstance(found, types.BuiltinFunctionType) and found in _OF_MATH:
             return found
     return None

@@ -184,9 +184,91 @@ def test_a_sequence_of_programs():
             assert_same(accelerated(x), dlfeval(function, x))
 
 
-def test_a_conversion_cuts_the_derivative():
-    function = lambda x: dlgradient((x * float(x.sum()) + x * x.mean().item()).sum(), x)
-    _compare(function, [(np.arange(3.0) + n,) for n in range(5)], hits=3)
+@pytest.mark.sampled
+@pytest.mark.parametrize("convert", CONVERSIONS.values(), ids=CONVERSIONS)
+def test_in_dlfeval_as_in_numpy(convert):
+    for value in (*VALUES, *SPECIAL):
+        x = np.array([value, 0.0])
+        with np.errstate(all="ignore"):
+            assert_same(
+                outcome(lambda x: dlfeval(lambda x: convert(x[0]), x), x), outcome(lambda x: convert(x[0]), x)
+            )
+
+
+DIFFERENTIABLE = {
+    "float": lambda x: float(x[0]) * x.sum(),
+    "float of a sum": lambda x: float(np.sum(x * x)) ** 1.5,
+    "item": lambda x: (x * x.mean().item()).sum() + x.item(1) ** 3,
+    "tolist": lambda x: math.prod(x.tolist()),
+    "rows": lambda x: sum(row[0] * row[1] for row in np.stack([x, x * x], axis=1).tolist()),
+    "unpacked": lambda x: _difference(*x[:2].tolist()) * x[2],
+    "map": lambda x: sum(v * v for v in map(float, x)),
+    "list of a map": lambda x: np.array(list(map(float, x))) @ x,
+    "loop": lambda x: sum(float(v) ** n for n, v in enumerate(x)),
+    "math": lambda x: math.exp(float(x[0])) * float(math.atan(x[1])) + x[2].item(),
+    "largest": lambda x: max(float(v) for v in x) * x[0],
+    "clipped": lambda x: min(max(float(x[0]), -0.25), 0.25) * x[1] + float(x[2]),
+    "branch": lambda x: float(x[0]) * x[1] if float(x[2]) > 1 else x[1],
+    "norm": lambda x: (x / float(np.sqrt(np.sum(x * x))))[0],
+    "array": lambda x: np.array([float(x[0]), 2.0 * float(x[1])]).sum() * x[2],
+    "write": lambda x: _written(np.zeros(3), x).sum(),
+    "parts": lambda x: float(x[0]).real * x[1].item().conjugate() + float(x[2]).imag,
+    "complex": lambda x: (((x[0] + 1j * x[1]).item() * (x[2] - 2j)).item().conjugate() * 1j).real,
+    "result": lambda x: float((x**3).sum()),
+    "derivative": lambda x: float(dlgradient((x**3).sum(), x)[1]) if type(x) is tj.dlarray else 3 * x[1] ** 2,
+    "shown": lambda x: len(f"{float(x[0]):8.3f}{x[1].item()}"[:8]) * x.sum(),
+    "a step": lambda x: _slope(lambda t: math.sin(float(t)) * t, x[0].item()) * x[1],
+}
+
+
+def _written(z, x):
+    z[0], z[2] = float(x[0]) ** 2, x[1].item() * x[2]
+    return z * x
+
+
+def _slope(function, at):
+    return (function(at + 1e-3) - function(at - 1e-3)) / 2e-3
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("function", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+def test_derivatives_go_through(function):
+    both = lambda x: (y := function(x), dlgradient(y, x))
+    accelerated = dlaccelerate(both, audit=False)
+    for n in range(5):
+        x = np.array([0.5, 1.25, 2.0]) + 0.03125 * n
+        slopes = [_slope(lambda t, e=e, x=x: float(function(x + t * e)), 0.0) for e in np.eye(3)]
+        for run in (accelerated, lambda x: dlfeval(both, x)):
+            y, gradient = run(x)
+            assert float(y) == pytest.approx(float(function(x)), rel=1e-13)
+            np.testing.assert_allclose(tj.extractdata(gradient), slopes, rtol=1e-4, atol=1e-5)
+    assert accelerated.stats.hits >= (0 if function is DIFFERENTIABLE["shown"] else 3), accelerated.explain()
+
+
+def test_other_derivatives_go_through():
+    function = lambda x: float(x[0]) ** 2 * x[1:].sum().item()
+    x, v = np.array([0.5, 1.25, 2.0]), np.array([1.0, -1.0, 0.5])
+    gradient, hessian = np.array([3.25, 0.25, 0.25]), np.array([[6.5, 1, 1], [1, 0, 0], [1, 0, 0]])
+    np.testing.assert_allclose(tj.jvp(function, (x,), (v,))[1].item(), gradient @ v)
+    np.testing.assert_allclose(tj.vjp(function, (x,), 2.0)[1][0], 2 * gradient)
+    np.testing.assert_allclose(tj.jacobian(function, x), gradient)
+    np.testing.assert_allclose(tj.hessian(function, x), hessian)
+    np.testing.assert_allclose(tj.hvp(function, x, v), hessian @ v)
+    cut = lambda x: dlgradient(float(tj.stop_gradient(x[0])) * x.sum(), x)
+    np.testing.assert_array_equal(dlfeval(cut, x), np.full(3, 0.5))
+
+
+def test_integers_in_dlfeval_are_true_ones():
+    kinds = dlfeval(
+        lambda x: [type(n) is int for n in (int(x[0]), round(x[0]), np.argmax(x).item())], np.ones(2)
+    )
+    assert kinds == [True] * 3
+
+
+def test_floats_that_dlfeval_gave_are_true_ones():
+    kept = []
+    dlfeval(lambda x: kept.extend([float(x[0]), x.sum().item(), {"a": x.tolist()}]), np.array([0.5, 1.5]))
+    assert kept == [0.5, 2.0, {"a": [0.5, 1.5]}] and type(kept[0]) is type(kept[2]["a"][0]) is float
 
 
 class Filter:

@@ -133,6 +133,11 @@ DROPPING = {
     "cmath.sqrt": lambda x: cmath.sqrt(x).real * x,
     "cmath.exp": lambda x: cmath.exp(1j * x).real * x,
     "complex": lambda x: abs(complex(x, 2 * x)) * x,
+    "complex  ": lambda x: abs(complex(x)) * x,
+    "float": lambda x: float(next(map(float, [x]))) * x,
+    "float ": lambda x: max(map(float, [x, 2 * x])) * x,
+    "tolist": lambda x: (x * tj.ones(101)).tolist()[0] * x,
+    "statistics.fmean ": lambda x: statistics.fmean([float(x), float(2 * x)]) * x,
     "complex ": lambda x: abs(complex(1.0, imag=x)) * x,
     "statistics.NormalDist": lambda x: statistics.NormalDist(x, 1.0).pdf(0.5) * x,
     "statistics.NormalDist ": lambda x: statistics.NormalDist().cdf(x) * x,
@@ -147,6 +152,12 @@ DROPPING = {
 }
 RECORDED = {
     "an attribute": lambda x: getattr(math, "sin")(x) * x,  # noqa: B009
+    "float": lambda x: float(x) * x,
+    "float of several": lambda x: sum(float(part) ** 2 for part in [x, 2 * x]) * x,
+    "a tuple of a map of float": lambda x: math.prod(tuple(map(float, [x, x]))),
+    "the largest float": lambda x: max([float(part) for part in [x, 2 * x]]) * x,
+    "of a float": lambda x: math.sin(float(x)) * x,
+    "a float of a float": lambda x: float(math.exp(float(x))) * x,
     "a map": lambda x: sum(map(math.sin, [x, x])) * x,
     "a list of a map": lambda x: sum([*map(math.sin, [x, x])]) * x,
     "numbers in a comprehension": lambda x: sum([number * x for number in map(math.asinh, [x, x])]),
@@ -163,11 +174,11 @@ RECORDED = {
     "a power": lambda x: (-math.exp(x)) ** 3 + math.cos(x) ** -2,
 }
 KEEPING = {
-    "float": (lambda x: float(x) * x, 2.0),
-    "complex of one": (lambda x: abs(complex(x)) * x, 2.0),
-    "of a float": (lambda x: math.sin(float(x)) * x, math.sin(2.0)),
+    "a logged float": (lambda x: len(json.dumps(float(x))) * x * x, 12.0),
+    "a float in an ndarray from outside": (lambda x: filled(float(x)) * x, 2.0),
     "no traced value": (lambda x: math.sin(2.0) * x, math.sin(2.0)),
     "a whole number": (lambda x: math.floor(x + 0.5) * x, 2.0),
+    "a long list that is shown": (lambda x: len(str((x * tj.ones(101)).tolist())[:1]) * x, 1.0),
     "a question": (lambda x: x * x if math.isfinite(x) else x, 4.0),
     "a constant": (lambda x: math.sin(tj.stop_gradient(x)) * x, math.sin(2.0)),
     "a comparison": (lambda x: math.sin((x > 1.0).astype(float)) * x, math.sin(1.0)),
@@ -184,9 +195,10 @@ KEEPING = {
     "a number of steps": (lambda x: sum([x for _ in range(int(3 * math.sqrt(x)))]), 4.0),
     "a rounded number": (lambda x: x * math.ceil(math.log(x)), 1.0),
     "what is shown": (shown, 4.0),
-    "float of a map": (lambda x: float(next(map(float, [x]))) * x, 2.0),
     "a step from the root": (
-        lambda x: (r := optimize.brentq(lambda r: r * r - float(x), 0.0, 9.0)) - (r * r - x) / (2 * r),
+        lambda x: (
+            (r := optimize.brentq(lambda r: r * r - tj.stop_gradient(x), 0.0, 9.0)) - (r * r - x) / (2 * r)
+        ),
         0.5 / math.sqrt(2.0),
     ),
 }
@@ -252,7 +264,8 @@ def test_in_replays_too() -> None:
 
     for _ in range(3):
         with pytest.raises(
-            tj.GradientError, match=r"math\.cosh at .* Use np\.cosh, or pass float\(x\) to math\.cosh"
+            tj.GradientError,
+            match=r"math\.cosh at .* Use np\.cosh, or pass tj\.stop_gradient\(x\) to math\.cosh",
         ):
             step(tj.dlarray(np.ones(2)))
 
