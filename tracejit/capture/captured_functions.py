@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The places of functions of NumPy and SciPy that something holds, which hold what stands for them in a recording.
 
-``self.sqrt = scipy.linalg.cholesky``, a table of functions, a variable of an enclosing function and a default of an
-argument lead to a function besides its name in NumPy (record/patches.py). They, too, hold what stands for the function
-from when they are first looked at, which is before the code that can read them runs, until the function has ended.
+``self.sqrt = scipy.linalg.cholesky``, a table of functions, a partial object, a variable of an enclosing function and a
+default of an argument lead to a function besides its name in NumPy (record/patches.py). They, too, hold what stands for
+the function from when they are first looked at, which is before the code that can read them runs, until the recorded
+function has ended.
 """
 
+import functools
 import types
-from contextlib import suppress
 from typing import Any
 
 from tracejit.capture.changes import look
@@ -16,6 +17,32 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, ItemSlot
 from tracejit.capture.values import MAPPINGS
 from tracejit.record import patches, stack
+from tracejit.util.named_tuples import NamedTuple
+
+
+class _InPartial(NamedTuple):
+    """The function of a functools.partial, which holds something else for the time of a recording.
+
+    owner    the partial object
+    before   its function
+    through  what it holds
+    """
+
+    owner: Any
+    before: Any
+    through: Any
+
+    def put(self) -> None:
+        """Put there what it is to hold."""
+        self._set(self.through)
+
+    def put_back(self) -> None:
+        """Put back what was there, unless the function has put something else there."""
+        if self.owner.func is self.through:
+            self._set(self.before)
+
+    def _set(self, function: Any) -> None:
+        self.owner.__setstate__((function, self.owner.args, self.owner.keywords, self.owner.__dict__))
 
 
 def _is_to_exchange(function: Any) -> bool:
@@ -27,7 +54,7 @@ class CapturedFunctions:
     """The functions of NumPy and SciPy that the user's objects hold, in a recording."""
 
     def __init__(self) -> None:
-        self._places: list[Exchanged] = []
+        self._places: list[Exchanged | _InPartial] = []
         self._is_open = True
 
     def met(self, observed: Observed, slot: Slot) -> None:
@@ -44,10 +71,12 @@ class CapturedFunctions:
             return
         owner = holder_of(observed.value, slot)
         if look(owner, kind, slot.name) is slot.value:
-            place = Exchanged(owner, kind, slot.name, slot.value, patches.standing_for(slot.value))
-            with suppress(AttributeError):  # that of a functools.partial
-                place.put()
-                self._places.append(place)
+            through = patches.standing_for(slot.value)
+            place: Exchanged | _InPartial = Exchanged(owner, kind, slot.name, slot.value, through)
+            if isinstance(owner, functools.partial) and slot.name == "func":
+                place = _InPartial(owner, slot.value, through)
+            place.put()
+            self._places.append(place)
 
     def started(self, frame: types.FrameType) -> None:
         """Exchange functions among the arguments of a function that begins to run, which may be defaults."""

@@ -28,11 +28,14 @@ class Holder:
     def __init__(self) -> None:
         self.asarray, self.cholesky, self.exp = np.asarray, scipy.linalg.cholesky, np.exp
         self.table = {"solve": scipy.linalg.solve, "zeros": np.zeros, "gamma": scipy.special.gamma}
+        self.decompose = functools.partial(scipy.linalg.cholesky, lower=True)
         self.listed = [np.array, np.atleast_1d]
 
 
 HOLDER = Holder()
 ALIAS, PARTIAL = np.asarray, functools.partial(np.sum, axis=0)
+SOLVE, CONVERT = functools.partial(scipy.linalg.solve, assume_a="gen"), functools.partial(np.array, ndmin=3)
+SOLVE.note = "kept"
 
 
 def filled(array: Any, x: Any) -> Any:
@@ -59,6 +62,9 @@ FUNCTIONS = {
     "a default": lambda x: with_default(x),
     "a name": lambda x: ALIAS(x) * 2,
     "a partial function": lambda x: PARTIAL(x),
+    "a partial function of SciPy": lambda x: SOLVE(x + 3 * np.eye(3), b=x),
+    "a partial function that converts": lambda x: CONVERT([x[0], x[1] * 2.0]),
+    "a partial function in an object": lambda x: HOLDER.decompose(x @ x.T + np.eye(3)),
     "an argument": lambda x: called(np.asarray, x) * 2,
     "map": lambda x: sum(map(np.asarray, [x, 2 * x])),
     "map, unpacked": lambda x: np.matmul(*map(np.asarray, [x, x.T])),
@@ -83,6 +89,8 @@ def test_objects_hold_the_functions_themselves_afterwards() -> None:
     held = [*vars(HOLDER).values(), *HOLDER.table.values(), *HOLDER.listed, ALIAS, *with_default.__defaults__]
     assert not any(isinstance(function, patches.Patched) for function in held)
     assert HOLDER.cholesky is scipy.linalg.cholesky and HOLDER.listed == [np.array, np.atleast_1d]
+    assert SOLVE.func is scipy.linalg.solve and CONVERT.func is np.array
+    assert SOLVE.keywords == {"assume_a": "gen"} and SOLVE.note == "kept"
 
 
 def test_they_are_put_back_after_an_error() -> None:
