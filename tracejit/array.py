@@ -419,7 +419,11 @@ class dlarray:
                     "in C order, or one index for each axis."
                 ) from None
         number = None if self._value is None else conversions.element(self)
-        return self._single("item()").item() if number is None else number
+        if number is not None:
+            return number
+        if self._becomes_plain():
+            note(self)
+        return self._single("item()").item()
 
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""

@@ -263,6 +263,10 @@ class Calls:
             at = at.f_back
         return True
 
+    def is_around(self, frame: types.FrameType) -> bool:
+        """Return whether a frame is that of the block, which the recorded code runs in."""
+        return frame is self._around
+
     def follows(self, frame: types.FrameType) -> bool:
         """Return whether the next instruction of a frame of the user's code is seen."""
         self.begin()

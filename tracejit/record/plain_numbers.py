@@ -59,7 +59,7 @@ class PlainNumber(NamedTuple):
 
 def note(array: Any) -> None:
     """Note who makes a plain number of a traced array."""
-    asking = _asking()
+    asking = _asking() or _around(array._value.owner.calls)
     if asking is not None:
         array._value.owner.plain_numbers.setdefault(array._value, asking)
 
@@ -72,7 +72,7 @@ def computes(by: str) -> bool:
 def note_list(array: Any) -> None:
     """Note that the user's code makes a list of more elements than can have derivatives."""
     frame = user_frame()
-    if frame is not None and not _expression_of(frame.f_code, frame.f_lasti)[1]:
+    if frame is not None and not _decides(frame):
         note_use(array, "tolist")
 
 
@@ -103,6 +103,25 @@ def _asking() -> PlainNumber | None:
     if function is None:
         return None
     return PlainNumber(_name_of(function), where)
+
+
+def _around(calls: Any) -> PlainNumber | None:
+    """Return the function of a library that has called the code which asks, and computes with what that returns."""
+    frame = user_frame()
+    if frame is None or _decides(frame):
+        return None
+    while frame is not None and not calls.is_around(frame):
+        name, around = library_call(_LIBRARIES, frame) or ("", None)
+        if around is not None:
+            where = around.f_code.co_filename, around.f_lineno
+            return None if _decides(around) else PlainNumber(name, where)
+        frame = frame.f_back
+    return None
+
+
+def _decides(frame: types.FrameType) -> bool:
+    """Return whether the value of the expression that a frame is at only decides."""
+    return _expression_of(frame.f_code, frame.f_lasti)[1]
 
 
 def _name_of(function: Any) -> str:

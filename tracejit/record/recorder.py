@@ -86,6 +86,11 @@ class _NoCalls:
         return False
 
     @staticmethod
+    def is_around(frame: Any) -> bool:
+        """Return True: nobody looks further."""
+        return True
+
+    @staticmethod
     def follows(frame: Any) -> bool:
         """Return False: the next instruction of a frame is not seen."""
         return False

@@ -66,14 +66,15 @@ def scipy_call() -> tuple[str, tuple[str, int]] | None:
     return None if found is None else (found[0], (found[1].f_code.co_filename, found[1].f_lineno))
 
 
-def library_call(libraries: Collection[str]) -> tuple[str, Any] | None:
+def library_call(libraries: Collection[str], frame: Any = None) -> tuple[str, Any] | None:
     """Return the name of the function of a library that called this package, and the user's frame, or None.
 
     Args:
         libraries: names of packages, or of modules that are not part of one.
+        frame: of the library; None for the innermost one outside this package and NumPy.
     """
     name = package = ""
-    frame = user_frame()
+    frame = user_frame() if frame is None else frame
     while frame is not None and _top(str(frame.f_globals.get("__name__", ""))) in libraries:
         # A decorator of SciPy's holds the function that it decorates.
         held = [value for value in frame.f_locals.values() if isinstance(value, types.FunctionType)]

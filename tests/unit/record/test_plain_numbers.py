@@ -145,6 +145,12 @@ DROPPING = {
     "random.lognormvariate": lambda x: random.Random(0).lognormvariate(x, 1.0) * x,
     "scipy.optimize.brentq": lambda x: optimize.brentq(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
     "scipy.optimize.bisect": lambda x: optimize.bisect(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
+    "scipy.optimize.brentq ": lambda x: optimize.brentq(lambda r: r**3 - float(x) * r - 1.0, 0.0, 10.0) * x,
+    "scipy.optimize.brentq  ": lambda x: optimize.brentq(lambda r: r**3 - x.item() * r - 1.0, 0.0, 10.0) * x,
+    "scipy.integrate.solve_ivp": lambda x: (
+        integrate.solve_ivp(lambda t, y: -math.exp(float(x)) * y, (0.0, 1.0), [1.0]).y[0, -1] * x
+    ),
+    "statistics.mean": lambda x: statistics.mean(float(v) for v in [x, 2 * x]) * x,
     "scipy.optimize.root_scalar": lambda x: (
         x * optimize.root_scalar(lambda r: r**3 - x * r, bracket=[1.0, 3.0]).root
     ),
@@ -186,6 +192,14 @@ KEEPING = {
     "a draw": (lambda x: random.Random(0).uniform(0.0, x) * x, 4.0 * random.Random(0).random()),
     "a choice by a statistic": (lambda x: x * x if statistics.fmean([x, 2 * x]) > 1.0 else x, 4.0),
     "a product": (lambda x: math.prod([x, x]), 4.0),
+    "a decision in a callback": (
+        lambda x: optimize.brentq(lambda r: r - 2.0 if float(x) > 1.0 else r, -9.0, 9.0) * x,
+        2.0,
+    ),
+    "a callback's root that decides": (
+        lambda x: x * x if optimize.brentq(lambda r: r - float(x), -9.0, 9.0) > 1.0 else x,
+        4.0,
+    ),
     "a search": (lambda x: optimize.newton(lambda r: r * r - x, 1.5), 0.5 / math.sqrt(2.0)),
     "Gauss": (lambda x: integrate.fixed_quad(lambda t: t * x, 0.0, 1.0)[0] * x, 2.0),
     "an order": (lambda x: max([x, -3.0 * x], key=math.fabs) * x, -12.0),
