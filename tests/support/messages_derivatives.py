@@ -11,7 +11,7 @@ from scipy.optimize import bisect
 import tracejit as tj
 from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError, WriteError
 
-X = tj.dlarray(np.ones((2, 3)))
+X, V = tj.dlarray(np.ones((2, 3))), tj.dlarray(np.ones(3))
 HELD = (math.erf,)  # not replaced in recordings, as the name in the module is
 OUTSIDE = np.zeros(2)
 SEQUENCE = tj.dlarray(np.ones((2, 3, 4)), "CBT")
@@ -72,20 +72,20 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "constant.",
     ),
     (
-        lambda: tj.dlfeval(lambda x: tj.dlgradient(max(map(float, x)) * x[0], x), X),
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(max(map(float, x)) * x[0], x), V),
         GradientError,
         "dlgradient: float at <place> made a plain number of a value that depends on x, and dropped its derivative. "
         "Use [float(v) for v in x], or pass tj.stop_gradient(x) to float where the value x is meant to be a constant.",
     ),
     (
-        lambda: tj.dlfeval(lambda x: tj.dlgradient(tj.tile(x, 99).tolist()[0] * x[0], x), X),
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(tj.tile(x, 99).tolist()[0] * x[0], x), V),
         GradientError,
         "dlgradient: tolist at <place> made a plain number of a value that depends on x, and dropped its derivative. "
         "Use the array, or lists of up to 100 elements, or pass tj.stop_gradient(x) to tolist where the value x is "
         "meant to be a constant.",
     ),
     (
-        lambda: tj.dlfeval(lambda x: tj.dlgradient(complex(x[0]).real * x[0], x), X),
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(complex(x[0]).real * x[0], x), V),
         GradientError,
         "dlgradient: complex at <place> made a plain number of a value that depends on x, and dropped its derivative. "
         "Use x + 1j * y, or x + 0j, or pass tj.stop_gradient(x) to complex where the value x is meant to be a "
