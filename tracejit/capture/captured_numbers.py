@@ -9,7 +9,8 @@ a Number (record/number.py) while the function is recorded, so that all that the
 replay reads the number of the day at that place. What the function puts there is stored like an array.
 
 A tuple of numbers (``x, v = self.state; self.state = (x + v, v)``) varies as a whole: the place holds a tuple of
-Numbers then.
+Numbers then. In a list or a dict that is read as a whole (``np.array(self.state)``), each number that varies is
+exchanged before.
 
 The place gets the Number when it is first looked at, which is before the code that can read it runs. When the function
 has ended it holds the number again, unless the function has put something else there.

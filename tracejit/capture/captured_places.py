@@ -12,7 +12,7 @@ from tracejit.call.signature import is_int64
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS
+from tracejit.capture.values import MAPPINGS, differs, is_hashed_by_python
 from tracejit.record.monitor import is_user_class
 from tracejit.record.state import CapturedPlace
 
@@ -54,6 +54,31 @@ def places_of_arrays(snapshot: Snapshot) -> dict[int, list[CapturedPlace]]:
                 place = CapturedPlace(type(observed.value), ItemSlot, key, True)
                 found.setdefault(id(part), []).append(place)
     return found
+
+
+def places_of_numbers(observed: Observed) -> dict[Any, CapturedPlace]:
+    """Return the places of the numbers in a list or a dict of few elements that was read as a whole, by their keys."""
+    held = [*items(observed)]
+    kind = type(observed.value)
+    if kind not in (list, dict) or len(held) > _MOST_NUMBERS:
+        return {}
+    return {
+        key: CapturedPlace(kind, ItemSlot, key)
+        for key, part in held
+        if is_captured_number(part) and is_hashed_by_python(key)
+    }
+
+
+def changed_places(observed: Observed) -> list[CapturedPlace]:
+    """Return those of these places that hold other numbers now."""
+    value = observed.value
+    now = dict(value if type(value) is dict else enumerate(value)) if places_of_numbers(observed) else {}
+    before = dict(items(observed))
+    return [
+        place
+        for key, place in places_of_numbers(observed).items()
+        if key in now and now[key] is not before[key] and differs(now[key], before[key])
+    ]
 
 
 def items(observed: Observed) -> Iterable[tuple[Any, Any]]:

@@ -240,7 +240,7 @@ class _Search:
             if key in moved:
                 slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                 was = before[key]
-                is_read = value is not was and (slot.decides or observed.held is not None)
+                is_read = value is not was and _is_read(observed, slot)
                 change = _change(observed, slot, name, was, value, is_read)
                 self._found.assignments.append(change._replace(is_moved=True))
             elif before.get(key, MISSING) is value and not _is_replaced(observed, kind, key):
@@ -250,7 +250,7 @@ class _Search:
                 assigned.append(key)
                 slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
-                is_read = slot.decides or observed.held is not None
+                is_read = _is_read(observed, slot)
                 self._found.assignments.append(
                     _change(observed, slot, name, before.get(key, MISSING), after, is_read)
                 )
@@ -380,6 +380,11 @@ def reorder(space: dict[Any, Any], keys: list[Any]) -> None:
         for key, value in items:
             put(space, ItemSlot, key, MISSING)
             put(space, ItemSlot, key, value)
+
+
+def _is_read(observed: Observed, slot: Slot) -> bool:
+    """Return whether a recording is right for what was in a slot only, and not for any number."""
+    return slot.decides or (observed.held is not None and slot.number is None)
 
 
 def _is_replaced(observed: Observed, kind: type[Slot], key: Any) -> bool:

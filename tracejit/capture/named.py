@@ -296,7 +296,9 @@ class ObservedInstance(ObservedNames):
         base = next((base for base in _BASES if issubclass(type(self.value), base)), None)
         if base is not None:
             snapshot.read_specials(type(self.value))
-            snapshot.read_whole(snapshot.read(self, BuiltinSlot, base))
+            elements = snapshot.read(self, BuiltinSlot, base)
+            snapshot.observe(elements).is_copy = True
+            snapshot.read_whole(elements)
 
     def note_used(self, snapshot: Notes) -> None:
         note_attributes(self, snapshot)

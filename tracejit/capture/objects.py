@@ -219,6 +219,8 @@ class ObservedContainer(Observed):
         return dict(value) if type(value) in MAPPINGS else tuple(value)
 
     def note_contents(self, snapshot: Notes) -> None:
+        if self.held is None and type(self.value) in (list, dict) and not self.is_copy:
+            snapshot.meet_items(self)
         self.hold(snapshot)
         for part in elements(self.value):
             snapshot.read_whole(part)

@@ -114,6 +114,9 @@ class Notes(Protocol):
     def hold(self, container: Any) -> None:
         """Note which elements a container has."""
 
+    def meet_items(self, owner: Any) -> None:
+        """Look at those elements of a list or a dict, which code is about to read as a whole, that vary."""
+
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""
 
@@ -151,6 +154,7 @@ class Observed:
         held: the elements of a container that was read as a whole.
         is_loose: whether its contents can be read in ways that are not followed.
         is_whole: whether all of it was read.
+        is_copy: whether it is a copy of what the user's object holds.
     """
 
     is_code = False
@@ -159,7 +163,7 @@ class Observed:
     has_attributes = False
     may_share_memory = False
 
-    __slots__ = ("held", "is_loose", "is_whole", "slots", "value", "where")
+    __slots__ = ("held", "is_copy", "is_loose", "is_whole", "slots", "value", "where")
 
     def __init__(self, value: Any, where: tuple[str, int] = ("", 0)) -> None:
         self.value = value
@@ -168,6 +172,7 @@ class Observed:
         self.held: tuple[Any, ...] | None = None
         self.is_loose = False
         self.is_whole = False
+        self.is_copy = False
 
     def attribute(self, name: str) -> Any:
         """Return an attribute without running the user's code, MISSING, or UNKNOWN."""

@@ -62,6 +62,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     is_atom,
     is_closed,
+    is_hashed_by_python,
     is_written_in_place,
     static,
     user_classes,
@@ -69,6 +70,7 @@ from tracejit.capture.values import (
 from tracejit.record import patches
 from tracejit.record.monitor import is_library_module, is_user_class
 from tracejit.record.side_effects import MEMORIES
+from tracejit.record.state import CapturedPlace
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
@@ -108,13 +110,15 @@ class Snapshot:
         arguments: leaves of its arguments.
         name_of: returns the name of a leaf by its number.
         met: is told of each slot when it is first looked at.
+        varying: the places of numbers that vary.
     """
 
     def __init__(
         self, function: Callable[..., Any], arguments: Iterable[Any], name_of: Callable[[int], str],
-        met: Callable[[Observed, Slot], None],
+        met: Callable[[Observed, Slot], None], varying: Container[CapturedPlace],
     ) -> None:  # fmt: skip
         self._met = met
+        self._varying = varying
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
         self.contents: dict[int, Contents] = {}
@@ -442,6 +446,13 @@ class Snapshot:
     def hold(self, container: Any) -> None:
         """Note which elements a container has."""
         self.observe(container).hold(self)
+
+    def meet_items(self, owner: Observed) -> None:
+        """Look at those elements of a list or a dict, which code is about to read as a whole, that vary."""
+        kind, value = type(owner.value), owner.value
+        for key in range(len(value)) if kind is list else tuple(value):
+            if is_hashed_by_python(key) and CapturedPlace(kind, ItemSlot, key) in self._varying:
+                self.slot(owner, ItemSlot, key)
 
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""

@@ -112,7 +112,9 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         assert self._captured_numbers is not None
-        self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met)
+        self._snapshot = Snapshot(
+            self._function, self._arguments, self._name_of, self._met, self._exchange.places
+        )
         self._exchanges = Exchanges(self._snapshot, self._exchange)
         reader = PathReader(self._snapshot, self._exchanges.started, self._captured_functions.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)

@@ -60,6 +60,13 @@ def is_atom(value: Any) -> bool:
     )
 
 
+def is_hashed_by_python(key: Any) -> bool:
+    """Return whether no code of a user runs when a key of a dict is looked for."""
+    if type(key) is tuple:
+        return all(map(is_hashed_by_python, key))
+    return is_atom(key) or static(type(key), "__hash__") is object.__hash__
+
+
 def is_member(value: Any) -> bool:
     """Return whether a value is a member of a user's enumeration, which can have attributes that change."""
     return isinstance(value, enum.Enum) and is_user_class(type(value))

@@ -16,14 +16,14 @@ from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, distance, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
 from tracejit.capture.captured_numbers import NumbersOfTuple
-from tracejit.capture.captured_places import captured_place
+from tracejit.capture.captured_places import captured_place, changed_places, places_of_numbers
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
 from tracejit.capture.library import has_state_still
 from tracejit.capture.named import ObservedMember
 from tracejit.capture.objects import ForeignArray, ObservedArray
 from tracejit.capture.observed import Observed, Slot
-from tracejit.capture.slots import DEFAULTS
+from tracejit.capture.slots import DEFAULTS, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import (
     MAPPINGS,
@@ -33,6 +33,7 @@ from tracejit.capture.values import (
     elements,
     held_by,
     is_atom,
+    is_hashed_by_python,
     plain,
     registered,
     same_elements,
@@ -163,6 +164,7 @@ class GuardWriter:
         if observed.held is not None:
             if not same_elements(observed.held, tuple(elements(observed.value))):
                 self._guards.note_change(name, observed.where)
+                self._guards.changed_places += changed_places(observed)
             self._contents(observed, observed.held, Site(owner, "", name, observed.where))
 
     def _read_slot(self, observed: Observed, slot: Slot) -> None:
@@ -173,6 +175,9 @@ class GuardWriter:
             self._guards.note_change(path, slot.where, slot.value)
             if place is not None:
                 self._guards.changed_places.append(place)
+            replaced = self._snapshot.objects.get(id(slot.value))
+            if replaced is not None:  # a list in the place of another one
+                self._guards.changed_places += places_of_numbers(replaced).values()
         if slot.number is None:
             self._slot(owner, path, slot, place)
         else:
@@ -292,16 +297,22 @@ class GuardWriter:
     def _contents(self, observed: Observed, held: tuple[Any, ...], site: Site) -> None:
         """Compare what a container holds."""
         value, owner = observed.value, site.variable
-        if all(is_atom(part) for part in held):
+        numbers = {
+            slot.name
+            for slot in observed.slots.values()
+            if type(slot) is ItemSlot and slot.number is not None
+        }
+        if not numbers and all(is_atom(part) for part in held):
             self._members_of_enumerations(held, site.name)
-            self._guards.add(
-                site, _shown(value), f"not same({owner}, {self._guards.constant(held)})", is_told=True
-            )
+            condition = f"not same({owner}, {self._guards.constant(held)})"
+            places = places_of_numbers(observed)
+            self._guards.add(site, _shown(value), condition, is_told=True, places=[*places.values()])
             return
         if type(value) in SETS:
             self._members(site, held, owner)
             return
         parts, names = held, [f"{site.name}[{i}]" for i in range(len(held))]
+        keys: Sequence[Any] = range(len(held))
         condition = f"len({owner}) != {len(held)}"
         source = owner
         if type(value) is np.ndarray:
@@ -318,8 +329,12 @@ class GuardWriter:
         self._guards.add(
             site, f"{len(parts)} elements", condition, after=f"{', '.join(variables)}, = {source}"
         )
-        for variable, part, name in zip(variables, parts, names, strict=True):
-            self._value(Site(variable, "", name, site.where), part)
+        known = places_of_numbers(observed)
+        for variable, part, name, key in zip(variables, parts, names, keys, strict=True):
+            hashed = key if is_hashed_by_python(key) else MISSING
+            if hashed not in numbers:  # those that vary have guards of their own
+                found = [known[hashed]] if hashed in known else ()
+                self._value(Site(variable, "", name, site.where), part, found)
 
     def _members_of_enumerations(self, values: Iterable[Any], name: str) -> None:
         """Go on to the attributes of members of enumerations, which are atoms."""

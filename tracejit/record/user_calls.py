@@ -42,6 +42,8 @@ def call_of_user(frame: Any, function: Any) -> UserCall | None:
     """Return the call that a user's code is at of a function's replacement, or None (Note [calls of users])."""
     if _is_of_library(frame.f_code.co_filename) or not _is_for_user(frame):
         return None
+    if frame.f_code.co_name == "__array__":  # from which NumPy takes nothing but an ndarray
+        return None
     name = function.name
     call = _call_at(frame.f_code, frame.f_lasti, name)
     if call is not None:

@@ -184,6 +184,10 @@ def _run(
         with crossings.Calls(recorder), Subscripts(recorder):
             crossings.cross(recorder, function, [args, kwargs])
             returned = patches.standing_for(function)(*args, **kwargs)
+        # In containers of its own: what is assigned in those of the user's is undone below.
+        parts, structure = tree.flatten(returned)
+        returned = tree.unflatten(structure, parts)
+        del parts
     except Exception as raised:
         error = raised if reads.is_of_exchange(raised, recorder.has_replaced) else None
         raise
