@@ -11,9 +11,9 @@ import functools
 import types
 from typing import Any
 
-from tracejit.capture.changes import look
 from tracejit.capture.exchanges import Exchanged, holder_of
 from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.places import look
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, ItemSlot
 from tracejit.capture.values import MAPPINGS
 from tracejit.record import patches, stack

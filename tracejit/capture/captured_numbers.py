@@ -25,9 +25,9 @@ from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.capture.arrays import SeenArray
 from tracejit.capture.captured_places import captured_place, note_again
-from tracejit.capture.changes import look
 from tracejit.capture.exchanges import Exchanged
 from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.places import look
 from tracejit.capture.snapshot import Snapshot
 from tracejit.record import recorder
 from tracejit.record.number import Number

@@ -16,20 +16,19 @@ was assigned, or another run would leave whatever is there. The same holds for t
 """
 
 import collections
-import types
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.capture.contents import are_same, by_key, kind_of_slots, parts_of
-from tracejit.capture.growth import GrowthSlot, Held, append, appended
+from tracejit.capture.growth import GrowthSlot, Held, appended
 from tracejit.capture.increments import increment_of, is_seen
 from tracejit.capture.named import ObservedInstance
 from tracejit.capture.objects import CHANGING
 from tracejit.capture.observed import Contents, Observed, Slot
+from tracejit.capture.places import put
 from tracejit.capture.slots import (
     AttributeSlot,
     ClosureSlot,
@@ -40,7 +39,7 @@ from tracejit.capture.slots import (
     presence_of,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom, static
+from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom
 from tracejit.record import patches
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.named_tuples import NamedTuple
@@ -371,17 +370,6 @@ def _moved(before: dict[Any, Any], now: dict[Any, Any]) -> set[Any]:
     return set()
 
 
-def reorder(space: dict[Any, Any], keys: list[Any]) -> None:
-    """Put the given keys of a dict in this order, before all others."""
-    keys = [key for key in keys if key in space]
-    if [*space][: len(keys)] != keys:
-        first = {*keys}
-        items = [(key, space[key]) for key in [*keys, *[key for key in space if key not in first]]]
-        for key, value in items:
-            put(space, ItemSlot, key, MISSING)
-            put(space, ItemSlot, key, value)
-
-
 def _is_read(observed: Observed, slot: Slot) -> bool:
     """Return whether a recording is right for what was in a slot only, and not for any number."""
     return slot.decides or (observed.held is not None and slot.number is None)
@@ -431,74 +419,3 @@ def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:
             if id(part) in snapshot.objects and id(part) not in reached:
                 reached.add(id(part))
                 waiting.append((id(part), path))
-
-
-def look(owner: Any, kind: type[Slot], name: Any) -> Any:
-    """Return what put() would replace, or MISSING."""
-    if kind is ClosureSlot:
-        try:
-            return owner.__closure__[name[0]].cell_contents
-        except ValueError:
-            return MISSING
-    if kind is GrowthSlot:
-        return Held(owner)
-    if kind is not AttributeSlot:
-        return owner.get(name, MISSING) if isinstance(owner, dict) else owner[name]
-    own = getattr(owner, "__dict__", {})
-    if name in own or isinstance(owner, type):
-        return own.get(name, MISSING)
-    is_slot = type(static(type(owner), name)) is types.MemberDescriptorType
-    return getattr(owner, name, MISSING) if is_slot else MISSING
-
-
-def present(owner: Any, kind: type[Slot], name: Any) -> Any:
-    """Return the value at a place, where the user's code finds it: an instance may have that of its class."""
-    if kind is AttributeSlot:
-        return getattr(owner, name)
-    return owner[name] if kind is ItemSlot else look(owner, kind, name)
-
-
-def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
-    """Put a value where a slot of an object is, without running the user's code; MISSING empties it."""
-    if kind is ClosureSlot:
-        cell = owner.__closure__[name[0]]
-        if value is MISSING:
-            del cell.cell_contents
-        else:
-            cell.cell_contents = value
-    elif kind is AttributeSlot:
-        _put_attribute(owner, name, value)
-    elif kind is GrowthSlot:
-        append(owner, value)
-    elif value is MISSING:
-        owner.pop(name, None)
-    elif type(owner) is collections.OrderedDict:  # which keeps its order itself
-        collections.OrderedDict.__setitem__(owner, name, value)
-    elif type(owner) in MAPPINGS:
-        dict.__setitem__(owner, name, value)
-    else:
-        owner[name] = value
-
-
-def _put_attribute(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, types.ModuleType):
-        put(vars(owner), GlobalSlot, name, value)
-        return
-    if value is MISSING:
-        with suppress(AttributeError):  # another path led to the same place
-            _written_in_c(owner, "__delattr__")(owner, name)
-        return
-    kind: Any = type(owner)
-    if kind.__setattr__ is _OF_OBJECTS:
-        _OF_OBJECTS(owner, name, value)
-    else:  # a class, or an object with attributes of its own kind, or with a method of the user's
-        _written_in_c(owner, "__setattr__")(owner, name, value)
-
-
-_OF_OBJECTS: Any = object.__setattr__
-
-
-def _written_in_c(owner: Any, method: str) -> Any:
-    """Return a method of an object that is not the user's: object has it, or type, or threading.local."""
-    found = (vars(kind).get(method) for kind in type(owner).__mro__)
-    return next(each for each in found if type(each) is types.WrapperDescriptorType)

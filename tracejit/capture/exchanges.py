@@ -26,9 +26,9 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.capture.captured_places import items, note_again, places_of_arrays
-from tracejit.capture.changes import look, put
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.places import look, put
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.takers import arrays_in, takes_dlarrays

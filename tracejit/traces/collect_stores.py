@@ -12,8 +12,8 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.capture.changes import reorder
 from tracejit.capture.increments import Increment
+from tracejit.capture.places import reorder
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
 from tracejit.errors import TraceJitError

@@ -11,7 +11,8 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import Stored
 from tracejit.call.signature import Call
-from tracejit.capture.changes import Assignment, look, present, put, reorder
+from tracejit.capture.changes import Assignment
+from tracejit.capture.places import look, present, put, reorder
 from tracejit.capture.values import MISSING
 from tracejit.ir import Where
 from tracejit.ops import Op
