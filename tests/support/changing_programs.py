@@ -95,7 +95,7 @@ REPLAYED = (
     "d['a'] += 1", "slotted.a += 1", "global ga; ga += 1",
     "o.n = o.n + 1", "o.n ^= 1", "o.n <<= 1; o.n |= 1", "o.n = (o.n + 1) % 5", "o.n, o.k = o.k, o.n",
     "o.t += o.dt; o.t += o.dt", "o.t += o.dt * 2", "o.t += o.dt / o.k", "o.t *= 1.5; o.t += 1.0",
-    "d[k] = d.get(k, 0) + 1", "o.l[k] += 1", "o.p += 1",
+    "d[k] = d.get(k, 0) + 1", "o.l[k] += 1", "o.p += 1", "table[k] += 1", "o.c[x.shape] += 1",
     "o.n += 1; x = x * o.n", "o.k += o.n; o.n += 1", "setattr(o, 'n', o.n + 1)", "globals()['g'] += 1",
     "if o.n < 3: o.n += 1",
     "np.add(o.a, 1, o.a)", "v = o.a[1:]; v += 1", "v = o.a.T; v -= 1", "for a in (o.a, ga): a += 1",
@@ -110,8 +110,7 @@ REPLAYED = (
 TOLD = (
     "o.flag = not o.flag", "o.name += 'a'", "o.shapes += (1,)", "o.z += 1",
 
-    "table[k] += 1", "o.c.update('ab')",
-    "o.c[x.shape] += 1", "o.__dict__['n'] += 1",
+    "o.c.update('ab')", "o.__dict__['n'] += 1",
     "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.appendleft(k)", "o.h.append(1); o.h.reverse()",
     "o.h.append(len(o.h))", "o.h.append(1); o.h.insert(0, 2)", "o.h += [2]; o.h[0] = 3", "o.h.append(2); o.h *= 2",
     "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",

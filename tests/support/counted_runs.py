@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mark of tests whose functions insert into a list, so that their runs are counted: replays do not insert."""
+"""The mark of tests whose functions put something into a queue, so that their runs are counted: replays do not."""
 
 import pytest
 

@@ -106,8 +106,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ),
         GradientError,
         "dlgradient: scipy.optimize.bisect at <place> made a plain number of a value that depends on x, and dropped "
-        "its derivative. Use one step from the result: r - f(r) / s has the derivative of a root r, with the slope s "
-        "of f, or pass tj.stop_gradient(x) to scipy.optimize.bisect where the value x is meant to be a constant.",
+        "its derivative. Use tj.stop_gradient(x) in the solver, and one step from its result: r - f(r) / s has the "
+        "derivative of a root r, with the slope s of f, or pass tj.stop_gradient(x) to scipy.optimize.bisect where "
+        "the value x is meant to be a constant.",
     ),
     (
         lambda: tj.dlfeval(

@@ -16,7 +16,7 @@ The place gets the Number when it is first looked at, which is before the code t
 has ended it holds the number again, unless the function has put something else there.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from tracejit.aval import Aval
 from tracejit.capture.arrays import SeenArray
 from tracejit.capture.captured_places import captured_place, note_again
 from tracejit.capture.exchanges import Exchanged
+from tracejit.capture.growth import is_appended
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.places import look
 from tracejit.capture.snapshot import Snapshot
@@ -101,19 +102,22 @@ class CapturedNumbers:
         self._seen.append(entry)
         return Number(number, dlarray._wrap(data, None, value), None), entry
 
-    def end(self, snapshot: Snapshot) -> None:
+    def end(self, snapshot: Snapshot, methods: Mapping[int, Sequence[str]]) -> None:
         """Put all numbers back, and exchange none any more.
 
         Args:
             snapshot: what was observed. What it noted of a container as a whole has the numbers from now on, too: its
                 guards compare them.
+            methods: the methods that were called of containers and change them, by the ids of these.
         """
         self._state = None
         numbers = {id(exchanged.through): exchanged.before for exchanged in self._places}
         while self._places:
             exchanged = self._places.pop()
             found = self._entries[id(exchanged.through)]
-            is_replaced = not exchanged.put_back()
+            observed = snapshot.objects.get(id(exchanged.owner))
+            has_moved = observed is not None and is_appended(observed, methods.get(id(exchanged.owner), ()))
+            is_replaced = not exchanged.put_back(has_moved)
             for entry in found.entries if isinstance(found, NumbersOfTuple) else (found,):
                 entry.is_replaced = is_replaced
         self._entries.clear()

@@ -12,7 +12,7 @@ from tracejit.call.signature import is_int64
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, differs, is_hashed_by_python
+from tracejit.capture.values import MAPPINGS, SEQUENCES, differs, is_hashed_by_python
 from tracejit.record.monitor import is_user_class
 from tracejit.record.state import CapturedPlace
 
@@ -21,7 +21,7 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
     """Return the place of a slot that holds numbers or an ndarray which can become inputs; None for any other."""
     value = slot.value
     is_of_array = type(value) is np.ndarray
-    if not is_of_array and not is_captured_number(value) and not is_tuple_of_numbers(value):
+    if not is_of_array and not _is_of_numbers(value):
         return None
     owner = _owner(observed, type(slot))
     return None if owner is None else CapturedPlace(owner, type(slot), slot.name, is_of_array)
@@ -30,6 +30,10 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
 def is_captured_number(value: Any) -> bool:
     """Return whether a value is a number that can become an input."""
     return type(value) in NUMBERS and (type(value) is not int or is_int64(value))
+
+
+def _is_of_numbers(value: Any) -> bool:
+    return is_captured_number(value) or is_tuple_of_numbers(value)
 
 
 def is_tuple_of_numbers(value: Any) -> bool:
@@ -57,36 +61,43 @@ def places_of_arrays(snapshot: Snapshot) -> dict[int, list[CapturedPlace]]:
 
 
 def places_of_numbers(observed: Observed) -> dict[Any, CapturedPlace]:
-    """Return the places of the numbers in a list or a dict of few elements that was read as a whole, by their keys."""
+    """Return the places of the numbers in a container of few elements that was read as a whole, by their keys."""
     held = [*items(observed)]
     kind = type(observed.value)
-    if kind not in (list, dict) or len(held) > _MOST_NUMBERS:
+    if kind not in (*MAPPINGS, *SEQUENCES) or len(held) > _MOST_NUMBERS:
         return {}
     return {
         key: CapturedPlace(kind, ItemSlot, key)
         for key, part in held
-        if is_captured_number(part) and is_hashed_by_python(key)
+        if _is_of_numbers(part) and is_hashed_by_python(key)
     }
 
 
 def changed_places(observed: Observed) -> list[CapturedPlace]:
-    """Return those of these places that hold other numbers now."""
-    value = observed.value
-    now = dict(value if type(value) is dict else enumerate(value)) if places_of_numbers(observed) else {}
+    """Return those of these places that hold other numbers now; all of them where elements have moved."""
+    value, places = observed.value, places_of_numbers(observed)
+    if type(value) in SEQUENCES and len(value) != len(observed.held or ()):
+        return []
+    now = dict(value if type(value) in MAPPINGS else enumerate(value)) if places else {}
     before = dict(items(observed))
-    return [
+    changed = [
         place
-        for key, place in places_of_numbers(observed).items()
-        if key in now and now[key] is not before[key] and differs(now[key], before[key])
+        for key, place in places.items()
+        if key in now
+        and now[key] is not before[key]
+        and (type(before[key]) is tuple or differs(now[key], before[key]))
     ]
+    were = {*map(id, before.values())}
+    have_moved = type(value) in SEQUENCES and any(id(now[place.name]) in were for place in changed)
+    return [*places.values()] if have_moved else changed
 
 
 def items(observed: Observed) -> Iterable[tuple[Any, Any]]:
-    """Return the keys and elements of a list or a dict that was read as a whole."""
+    """Return the keys and elements of a list, a deque or a dict that was read as a whole."""
     held = observed.held or ()
     if type(observed.value) in MAPPINGS:
         return zip(held[::2], held[1::2], strict=True)
-    return enumerate(held) if type(observed.value) is list else ()
+    return enumerate(held) if type(observed.value) in SEQUENCES else ()
 
 
 def note_again(snapshot: Snapshot, exchanged: Mapping[int, Any]) -> None:
@@ -126,7 +137,7 @@ def _owner(observed: Observed, kind: type[Slot]) -> Any:
     if kind is ItemSlot:
         return (
             type(owner)
-            if type(owner) in MAPPINGS or type(owner) is list or isinstance(owner, tuple)
+            if type(owner) in MAPPINGS or type(owner) in SEQUENCES or isinstance(owner, tuple)
             else None
         )
     if kind is not AttributeSlot:

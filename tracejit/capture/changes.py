@@ -39,7 +39,7 @@ from tracejit.capture.slots import (
     presence_of,
 )
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.values import MAPPINGS, MISSING, SETS, UNKNOWN, is_atom
+from tracejit.capture.values import MAPPINGS, MISSING, SEQUENCES, SETS, UNKNOWN, is_atom
 from tracejit.record import patches
 from tracejit.record.side_effects import MEMORIES
 from tracejit.util.named_tuples import NamedTuple
@@ -47,7 +47,7 @@ from tracejit.util.text import shown
 
 _NO_CALLS: Mapping[int, Sequence[str]] = {}
 _ARRAYS = frozenset({dlarray, np.ndarray})
-_OF_ELEMENTS = (list, collections.deque, *SETS, *MEMORIES)
+_OF_ELEMENTS = (*SEQUENCES, *SETS, *MEMORIES)
 
 
 class Assignment(NamedTuple):
@@ -206,8 +206,10 @@ class _Search:
         is_loose |= any(slot.is_assigned or slot.additions for slot in observed.slots.values())
         methods = [*self._called.get(id(container), ()), *(["extend"] if self._is_extended(observed) else ())]
         values = None if is_loose else appended(observed, was, is_now, methods)
-        if values is None:
-            self._found.resized.append(observed)
+        if (
+            values is None
+        ):  # the recording is refused, as if it read the elements: no replay could repeat this
+            observed.held = tuple(was["bytes"] if type(was) is dict else was)
             return
         slot = GrowthSlot("", Held(was), observed.where)
         self._found.assignments.append(_change(observed, slot, name, slot.value, values, is_read=False))
@@ -239,7 +241,7 @@ class _Search:
             if key in moved:
                 slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
                 was = before[key]
-                is_read = value is not was and _is_read(observed, slot)
+                is_read = value is not was and _is_read(observed, slot, key)
                 change = _change(observed, slot, name, was, value, is_read)
                 self._found.assignments.append(change._replace(is_moved=True))
             elif before.get(key, MISSING) is value and not _is_replaced(observed, kind, key):
@@ -249,7 +251,7 @@ class _Search:
                 assigned.append(key)
                 slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
-                is_read = _is_read(observed, slot)
+                is_read = _is_read(observed, slot, key)
                 self._found.assignments.append(
                     _change(observed, slot, name, before.get(key, MISSING), after, is_read)
                 )
@@ -278,7 +280,7 @@ class _Search:
         if type(observed.value) in MAPPINGS:
             is_called = id(observed.value) in self._called
             is_loose = is_called and any("clear" in code.co_names for code in self._snapshot.ran)
-        elif type(observed.value) in (list, collections.deque):
+        elif type(observed.value) in SEQUENCES:
             from_end = observed.slots.get((kind, key - length))  # a[-1]
             slots = [known for known in (slot, from_end) if known and (known.is_assigned or known.additions)]
             is_loose = len(slots) != 1 or id(observed.value) in self._snapshot.changing
@@ -350,7 +352,7 @@ def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any])
         return before != now
     if not isinstance(observed.value, _OF_ELEMENTS):  # items and attributes are assigned and deleted
         return False
-    if kind is collections.deque:  # a full one drops elements
+    if kind is collections.deque and observed.held is None:  # a full one drops elements
         moved = [key for key, value in now.items() if before.get(key) is not value]
         return len(before) != len(now) or any((ItemSlot, key) not in observed.slots for key in moved)
     return len(before) != len(now)
@@ -370,9 +372,16 @@ def _moved(before: dict[Any, Any], now: dict[Any, Any]) -> set[Any]:
     return set()
 
 
-def _is_read(observed: Observed, slot: Slot) -> bool:
-    """Return whether a recording is right for what was in a slot only, and not for any number."""
-    return slot.decides or (observed.held is not None and slot.number is None)
+def _is_read(observed: Observed, slot: Slot, key: Any) -> bool:
+    """Return whether a recording is right for what was at a key only, and not for any number.
+
+    Args:
+        observed: the container.
+        slot: by which the code assigns; that of the last element may be named from the end.
+        key: as the contents have it.
+    """
+    known = observed.slots.get((type(slot), key), slot)
+    return slot.decides or (observed.held is not None and slot.number is None and known.number is None)
 
 
 def _is_replaced(observed: Observed, kind: type[Slot], key: Any) -> bool:

@@ -32,14 +32,14 @@ from tracejit.capture.places import look, put
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.takers import arrays_in, takes_dlarrays
-from tracejit.capture.values import MAPPINGS, MISSING, is_container, values_in
+from tracejit.capture.values import MAPPINGS, MISSING, SEQUENCES, is_container, values_in
 from tracejit.record import made_arrays, ndarrays, references
 from tracejit.record.monitor import is_user_class
 from tracejit.record.state import NO_EXCHANGE, CapturedPlace, Exchange
 from tracejit.util.named_tuples import NamedTuple
 
 _KINDS = (AttributeSlot, ClosureSlot, GlobalSlot)
-_WITH_ITEMS = (list, *MAPPINGS)
+_WITH_ITEMS = (*SEQUENCES, *MAPPINGS)
 _WRITING = frozenset({"put", "flat"})  # attributes by which traced values can be written
 
 
@@ -63,19 +63,25 @@ class Exchanged(NamedTuple):
         """Put there what it is to hold."""
         put(self.owner, self.kind, self.name, self.through)
 
-    def put_back(self) -> bool:
-        """Put back what was there, unless the function has put something else there; return whether it was put back."""
-        name = self.name if type(self.owner) is not list else self._place_in_list()
+    def put_back(self, has_moved: bool = True) -> bool:
+        """Put back what was there, unless the function has put something else there; return whether it was put back.
+
+        Args:
+            has_moved: whether an element of a list or a deque is put back where it is now, if it is somewhere else.
+        """
+        name = self.name if type(self.owner) not in SEQUENCES else self._place_in_sequence(has_moved)
         is_there = name is not None and look(self.owner, self.kind, name) is self.through
         if is_there:
             put(self.owner, self.kind, name, self.before)
         return is_there
 
-    def _place_in_list(self) -> int | None:
-        """Return the place of an element of a list, which may have moved."""
-        elements: list[Any] = self.owner
+    def _place_in_sequence(self, has_moved: bool) -> int | None:
+        """Return the place of an element of a list or a deque, which may have moved."""
+        elements: Sequence[Any] = self.owner
         if 0 <= self.name < len(elements) and elements[self.name] is self.through:
             return self.name  # type: ignore[no-any-return]
+        if not has_moved:
+            return None
         return next((place for place, element in enumerate(elements) if element is self.through), None)
 
 
@@ -233,7 +239,7 @@ def holder_of(owner: Any, slot: Slot) -> Any:
 
 def _is_gone(owner: Any, slot: Slot) -> bool:
     """Return whether a list has become too short for a slot of it."""
-    return type(owner) is list and type(slot.name) is int and not -len(owner) <= slot.name < len(owner)
+    return type(owner) in SEQUENCES and type(slot.name) is int and not -len(owner) <= slot.name < len(owner)
 
 
 def _is_exchangeable(observed: Observed, kind: Any) -> bool:

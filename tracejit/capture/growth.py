@@ -7,11 +7,11 @@ each method that was called of the list appends, nothing compares its elements, 
 there: the elements that it had are still there, in their order, before the new ones.
 """
 
-import collections
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracejit.capture.observed import Contents, Observed, Slot
+from tracejit.capture.values import SEQUENCES
 
 _APPENDING = frozenset({"append", "extend"})
 
@@ -48,6 +48,17 @@ def elements_in(value: Any) -> Any:
     return [*value.elements] if type(value) is Held else value
 
 
+def is_appended(observed: Observed, methods: Sequence[str]) -> bool:
+    """Return whether nothing but elements at the end was put into a list or a deque; a full deque moves the others."""
+    return (
+        type(observed.value) in SEQUENCES
+        and observed.held is None
+        and bool(methods)
+        and _APPENDING.issuperset(methods)
+        and not any(slot.is_assigned or slot.additions for slot in observed.slots.values())
+    )
+
+
 def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence[str]) -> list[Any] | None:
     """Return the values that a run has appended to a container; None if that is not certain.
 
@@ -58,7 +69,7 @@ def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence
         methods: the names of the methods that were called of it and may change it, for each call.
     """
     container = observed.value
-    if type(container) not in (list, collections.deque) or observed.held is not None:
+    if type(container) not in SEQUENCES or observed.held is not None:
         return None
     if not methods or not _APPENDING.issuperset(methods):
         return None

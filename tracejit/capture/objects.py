@@ -5,7 +5,6 @@ A kind says what is noted when such an object is first observed, what is noted w
 can be read without running the user's code, and whether a replay may meet another object of the same class.
 """
 
-import collections
 import contextvars
 import itertools
 import operator
@@ -44,6 +43,7 @@ from tracejit.capture.slots import DrawsSlot, FixedSlot, HeldSlot, LeavesSlot
 from tracejit.capture.values import (
     MAPPINGS,
     MISSING,
+    SEQUENCES,
     UNKNOWN,
     arrays_inside,
     data_of,
@@ -64,7 +64,7 @@ TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
-CHANGING = MAPPINGS | {list, collections.deque, set}
+CHANGING = MAPPINGS | {*SEQUENCES, set}
 """Containers that are looked at again when the call is over, unless they have more items than:"""
 _MOST_KEPT = 1 << 20
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
@@ -219,7 +219,7 @@ class ObservedContainer(Observed):
         return dict(value) if type(value) in MAPPINGS else tuple(value)
 
     def note_contents(self, snapshot: Notes) -> None:
-        if self.held is None and type(self.value) in (list, dict) and not self.is_copy:
+        if self.held is None and type(self.value) in (*MAPPINGS, *SEQUENCES) and not self.is_copy:
             snapshot.meet_items(self)
         self.hold(snapshot)
         for part in elements(self.value):

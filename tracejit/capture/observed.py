@@ -115,7 +115,7 @@ class Notes(Protocol):
         """Note which elements a container has."""
 
     def meet_items(self, owner: Any) -> None:
-        """Look at those elements of a list or a dict, which code is about to read as a whole, that vary."""
+        """Look at those elements of a container, which code is about to read as a whole, that vary."""
 
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""

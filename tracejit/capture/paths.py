@@ -21,6 +21,8 @@ from tracejit.capture.observed import Observed
 from tracejit.capture.reads import (
     CHANGE,
     DELETE,
+    MOVE,
+    MOVERS,
     PROBE,
     READ,
     TOUCH,
@@ -230,6 +232,8 @@ class PathReader:
             if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and is_container):
                     self._snapshot.assign(observed, slot_kind, name)
+                elif name in MOVERS:
+                    self._snapshot.move(observed.value)
                 return
             if number == len(steps) and use.how == DELETE:
                 self._snapshot.delete(observed, slot_kind, name)
@@ -258,6 +262,8 @@ class PathReader:
                 self._snapshot.read_specials(type(value))
         elif use.how == CHANGE:
             self._snapshot.change(value, self._place_of(use))
+        elif use.how == MOVE:
+            self._snapshot.move(value)
         elif use.how == TOUCH and not is_closed(value):
             observed = self._snapshot.observe(value)
             observed.note_used(self._snapshot)

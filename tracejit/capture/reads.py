@@ -12,21 +12,21 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, UPDATE, CHANGE, PROBE, DELETE = (
+READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE = (
     "read",
     "touch",
     "write",
     "update",
     "change",
+    "move",
     "probe",
     "delete",
 )
 
 
-# Methods of builtin containers that change them and return nothing of their contents.
-WRITERS = frozenset(
-    {"append", "appendleft", "add", "extend", "extendleft", "insert", "update", "clear", "discard"}
-)
+# Methods of builtin containers that change them and return nothing of their contents; those that move elements.
+MOVERS = frozenset({"appendleft", "extendleft", "insert"})
+WRITERS = MOVERS | {"append", "add", "extend", "update", "clear", "discard"}
 
 
 class AccessPath(NamedTuple):
@@ -66,8 +66,8 @@ class Use(NamedTuple):
     """An access path and what is done with its value.
 
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
-                it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; PROBE:
-                whether its last step exists; DELETE: its last step is deleted
+                it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; MOVE:
+                they may move, as by a slice; PROBE: whether its last step exists; DELETE: its last step is deleted
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison

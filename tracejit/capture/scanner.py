@@ -19,6 +19,7 @@ from typing import Any
 from tracejit.capture.reads import (
     CHANGE,
     DELETE,
+    MOVE,
     PROBE,
     READ,
     TOUCH,
@@ -362,19 +363,25 @@ class Scanner:
             self._write(owner.then("item", key.value))
         else:
             self._use(owner, CHANGE)
+            if key is _SLICE:
+                self._use(owner, MOVE)
             if type(key) is Constant and type(owner) is not AccessPath:
                 self.stored.add(key.value)
 
     def visit_store_slice(self, instruction: dis.Instruction) -> None:
         self._pop()
         self._pop()
-        self._use(self._pop(TOUCH), CHANGE)
+        owner = self._pop(TOUCH)
+        self._use(owner, CHANGE)
+        self._use(owner, MOVE)
         self._pop()
 
     def visit_delete_subscr(self, instruction: dis.Instruction) -> None:
         key, owner = self._pop(), self._pop(TOUCH)
         if type(owner) is AccessPath and type(key) is Constant and type(key.value) in _INDEX_TYPES:
             self._delete(owner.then("item", key.value))
+        else:
+            self._use(owner, MOVE)
 
     def visit_delete_attr(self, instruction: dis.Instruction) -> None:
         owner = self._pop(TOUCH)

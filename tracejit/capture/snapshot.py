@@ -8,7 +8,6 @@ Long because each kind of read has a method, of some lines, in one class.
 """
 
 import abc
-import collections
 import functools
 import os
 import sys
@@ -59,6 +58,7 @@ from tracejit.capture.slots import (
 from tracejit.capture.values import (
     MAPPINGS,
     MISSING,
+    SEQUENCES,
     UNKNOWN,
     is_atom,
     is_closed,
@@ -369,7 +369,7 @@ class Snapshot:
             slot.additions.append(addition)
             if is_written_in_place(slot.value):
                 container = self.read(owner, kind, name)
-                if type(container) in (list, collections.deque) and addition[0] == 1:
+                if type(container) in SEQUENCES and addition[0] == 1:
                     self.extended.add(id(container))
                 else:
                     self.change(container, place)
@@ -381,6 +381,13 @@ class Snapshot:
             self.read(owner, presence_of(owner, kind, name), name)
         elif isinstance(owner, ObservedInstance):
             self.read_whole(owner.value)
+        else:
+            self.move(owner.value)
+
+    def move(self, container: Any) -> None:
+        """Note that code may move elements of a list or a deque, so that they go from one place to another."""
+        if type(container) in SEQUENCES:
+            self.read_whole(container)
 
     def change(self, value: Any, place: Any = None) -> None:
         """Note that the code at a place can assign elements of a value: the trace does, or they are what they were."""
@@ -448,9 +455,9 @@ class Snapshot:
         self.observe(container).hold(self)
 
     def meet_items(self, owner: Observed) -> None:
-        """Look at those elements of a list or a dict, which code is about to read as a whole, that vary."""
+        """Look at those elements of a container, which code is about to read as a whole, that vary."""
         kind, value = type(owner.value), owner.value
-        for key in range(len(value)) if kind is list else tuple(value):
+        for key in range(len(value)) if kind in SEQUENCES else tuple(value):
             if is_hashed_by_python(key) and CapturedPlace(kind, ItemSlot, key) in self._varying:
                 self.slot(owner, ItemSlot, key)
 

@@ -383,7 +383,7 @@ class CapturedState(State):
         if self._captured_numbers is not None:
             self.has_numbers = self._captured_numbers.has_places
             if self._snapshot is not None:
-                self._captured_numbers.end(self._snapshot)
+                self._captured_numbers.end(self._snapshot, self._effects.methods())
             self._captured_numbers = None
 
     def _stop(self) -> Snapshot | None:

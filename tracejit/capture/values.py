@@ -36,7 +36,8 @@ ATOMS = frozenset({
 })  # fmt: skip
 MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 SETS = frozenset({set, frozenset})
-CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS
+SEQUENCES = (list, collections.deque)
+CONTAINERS = frozenset({tuple, *SEQUENCES}) | MAPPINGS | SETS
 DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)  # of attributes that classes in C keep
 MOST_INSIDE = 1_000  # objects that are searched for arrays in something that is not watched
 _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
@@ -134,7 +135,7 @@ def is_written_in_place(value: Any) -> bool:
     """Return whether ``+=`` computes with what is in a value, and not only with the name or attribute that holds it."""
     kind = type(value)
     is_memory = kind is dlarray or issubclass(kind, np.ndarray) or kind in MEMORIES
-    return is_memory or kind in MAPPINGS or kind in (list, collections.deque) or is_user_class(kind)
+    return is_memory or kind in MAPPINGS or kind in SEQUENCES or is_user_class(kind)
 
 
 def static(kind: type, name: str) -> Any:

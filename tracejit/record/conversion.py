@@ -4,6 +4,7 @@
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from tracejit.util.text import brief
 from tracejit.util.uninterrupted import is_of_handler
 
 _LARGE = 1 << 50  # elements, more than any memory has
-_LISTS = (list, tuple)
+LISTS = (list, tuple, deque)
+"""Containers of which NumPy makes arrays by their elements."""
 _NUMBERS = (np.generic, bool, int, float, complex)
 
 
@@ -46,7 +48,7 @@ def register_lists(joined: Callable[[Any], Any]) -> None:
 
 def joined(x: Any) -> Any:
     """Return an array-like as a traced array where it is a list that holds traced ones; None otherwise."""
-    return _Lists.joined(x) if isinstance(x, _LISTS) and _Lists.joined is not None else None
+    return _Lists.joined(x) if isinstance(x, LISTS) and _Lists.joined is not None else None
 
 
 def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
@@ -94,13 +96,13 @@ def _lies_on_device(x: Any) -> bool:
 
 def _as_numpy_does(x: Any) -> np.ndarray:
     """Return an object as an ndarray; a method __array__ of the user's is reported."""
-    is_answered = type(x) not in _LISTS and hasattr(type(x), "__array__")
+    is_answered = type(x) not in LISTS and hasattr(type(x), "__array__")
     return monitor.watched(asarray, x) if is_answered else asarray(x)
 
 
 def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
     """Return what NumPy makes of an object that is no ndarray."""
-    listed = isinstance(x, _LISTS)
+    listed = isinstance(x, LISTS)
     if listed:
         _check_list(x, function, argument, array_class)
     try:
@@ -243,13 +245,13 @@ def check_nesting(x: Any, wanted: type | None = None, around: tuple[int, ...] = 
         RecursionError: if the list holds itself, or is nested deeper than an array. NumPy takes longer than anybody
             waits to see that where it holds itself twice.
     """
-    if not isinstance(x, _LISTS):
+    if not isinstance(x, LISTS):
         return []
     if id(x) in around or len(around) > MOST_AXES:
         raise RecursionError("the list holds itself, or is nested too deeply")
     instances = []
     for part in x:
-        if isinstance(part, _LISTS):
+        if isinstance(part, LISTS):
             instances += check_nesting(part, wanted, (*around, id(x)))
         elif type(part) is wanted:
             instances.append(part)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tracejit.record import monitor
+from tracejit.record.conversion import LISTS
 from tracejit.record.current import thread
 from tracejit.record.imports import Finder
 from tracejit.record.namespaces import Namespace, UserNamespaces
@@ -74,7 +75,7 @@ class ListTaker(Patched):
     """
 
     is_made_for_users = False
-    taken: ClassVar[set[type]] = {list, tuple}
+    taken: ClassVar[set[type]] = {*LISTS}
     written: ClassVar[dict[Any, str]] = {}  # the names of arguments that functions write
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -93,7 +94,7 @@ class ListTaker(Patched):
 class UfuncTaker(ListTaker):
     """A ufunc that gets arrays in place of lists that hold traced ones, as its methods do."""
 
-    taken: ClassVar[set[type]] = {list, tuple}
+    taken: ClassVar[set[type]] = {*LISTS}
 
     __class__ = property(lambda self: np.ufunc, vars(object)["__class__"].__set__)
 

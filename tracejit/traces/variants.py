@@ -23,6 +23,8 @@ from tracejit.util.named_tuples import NamedTuple
 
 # Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
+# Most recordings in a row that each find other places that vary, as those of a list do that grows.
+_MOST_ROUNDS = 32
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62
 
@@ -57,6 +59,7 @@ class Variants:
         # Recordings in a row because something that the function reads had changed.
         self._changes = 0
         self._varying: set[CapturedPlace] = set()  # the places that were found to vary
+        self._rounds = 0  # recordings in a row that found some
 
     def replayable(self, confirm: int) -> list[Trace]:
         """Return the variants that are confirmed, latest first."""
@@ -100,7 +103,7 @@ class Variants:
             return varying or self._give_up(recording.refusal, retry_after)
         self.audits += audit
         if self.calls != self._recorded_at + 1:  # there were replays since
-            self._changes = 0
+            self._changes = self._rounds = 0
         self._recorded_at = self.calls
         if recording.state.changed is not None:
             varying = self._new_varying(recording.state.changed_places)
@@ -138,8 +141,9 @@ class Variants:
         The recording, and all traces of the function, have the values as constants: forget() drops these.
         """
         new = {*places} - self._varying
-        if not new:
+        if not new or self._rounds >= _MOST_ROUNDS:
             return None
+        self._rounds += 1
         self._varying |= new
         return Outcome("unsettled", None, varying=tuple(new))
 

@@ -76,7 +76,8 @@ OF_SOLVERS = (
 """The remedy for a function of SciPy that calls functions of the user."""
 
 WITH_DERIVATIVES = {
-    "scipy.optimize.": "one step from the result: r - f(r) / s has the derivative of a root r, with the slope s of f",
+    "scipy.optimize.": "tj.stop_gradient(x) in the solver, and one step from its result: r - f(r) / s has the "
+    "derivative of a root r, with the slope s of f",
     "scipy.integrate.": "scipy.integrate.fixed_quad",
     "statistics.": "functions of NumPy, or of tracejit.stats",
     "random.": "operations on a number that random.random() draws, or tracejit.rand",

@@ -2,6 +2,7 @@
 """Errors in accelerated functions, and values that steer Python."""
 
 import pickle
+import queue
 import re
 
 import numpy as np
@@ -24,7 +25,8 @@ from tracejit.record import recorder
 
 def escaping(kept):
     def fun(x):
-        kept[:0] = [x * 2, x]
+        kept.put(x * 2)
+        kept.put(x)
         return x + 1
 
     return fun
@@ -125,7 +127,7 @@ class TestErrors:
     @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_kept_arrays(self):
         """They are untraced afterwards: the caller's own argument, and an array of its own."""
-        kept = []
+        kept = queue.Queue()
         fun = dlaccelerate(escaping(kept))
         uses = [
             lambda x: (x + 1).item(), lambda x: x[0].item() + 1, lambda x: x.sum().item() + 1,
@@ -138,27 +140,27 @@ class TestErrors:
         for run in (fun, lambda x: dlfeval(lambda x: fun(x), x)):
             for use in uses:
                 fun.clear_cache()
-                kept.clear()
+                kept.queue.clear()
                 run(vector(1))
-                made, argument = kept[:2]
+                made, argument = kept.queue
                 assert (use(made), use(argument)) == (3.0, 2.0)
                 assert repr(made) == "1 dlarray float64\n[2.]"
 
     @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_arrays_that_are_kept_of_a_recording_inside_an_evaluation(self):
-        kept = []
+        kept = queue.Queue()
         fun = dlaccelerate(escaping(kept))
 
         def outer(x):
             fun(x)
-            return kept[0] + x
+            return kept.queue[0] + x
 
         place = f"{re.escape(__file__)}:{escaping.__code__.co_firstlineno + 2}"
         with pytest.raises(
             TraceError, match=rf"made at {place} while escaping.*inside .*outer, where it has no"
         ):
             dlfeval(outer, vector(1))
-        assert (kept[0] + 1).item() == 3.0  # that evaluation has ended
+        assert (kept.queue[0] + 1).item() == 3.0  # that evaluation has ended
 
     def test_a_traced_array_of_the_evaluation_around(self):
         def outer(x):

@@ -41,6 +41,7 @@ from tracejit.functions.numpy_api.lists import (
 from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.functions.numpy_api.table import late_implementations
 from tracejit.record import monitor, numba_functions, patches, recorder, views
+from tracejit.record.conversion import LISTS
 
 _Function = Callable[..., Any]
 
@@ -81,7 +82,7 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
     data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
-    if isinstance(data, (list, tuple)):
+    if isinstance(data, LISTS):
         if holds_traced(data) and _has_numbers(dtype):
             return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
         made = monitor.watched(original, without_numbers(data), dtype, **kwargs)
@@ -107,7 +108,7 @@ def _seen_as(
     data = without_flat(data)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
-    if isinstance(data, (list, tuple)):
+    if isinstance(data, LISTS):
         if holds_traced(data) and _has_numbers(dtype):
             return _as_asked(stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
         data = without_numbers(data)

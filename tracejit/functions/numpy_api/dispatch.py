@@ -23,6 +23,7 @@ from tracejit.functions.numpy_api.table import (
     late_implementations,
 )
 from tracejit.record import recorder, views
+from tracejit.record.conversion import LISTS
 from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import GuardFailed
 from tracejit.record.memory import is_private, root_of
@@ -140,7 +141,7 @@ def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> b
 
 def _are_constants(x: Any, is_known: Callable[[dlarray], bool] = lambda array: False) -> bool:
     """Return whether the dlarrays in arguments are private to a recording, or traced and known."""
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, LISTS):
         return all(_are_constants(part, is_known) for part in x)
     if isinstance(x, dict):
         return all(_are_constants(part, is_known) for part in x.values())
@@ -159,7 +160,7 @@ def _is_view(result: Any, args: Any) -> bool:
 
 def _constants(x: Any, name: str) -> Any:
     """Return arguments of a function of NumPy with the ndarrays of the dlarrays in them."""
-    if type(x) in (list, tuple):
+    if type(x) in LISTS:
         return type(x)([_constants(part, name) for part in x])
     if isinstance(x, dict):
         return {key: _constants(value, name) for key, value in x.items()}

@@ -15,9 +15,9 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.joining import stack
 from tracejit.functions.numpy_api.table import FUNCTIONS, late_implementations
 from tracejit.record import conversion, patches, recorder
+from tracejit.record.conversion import LISTS
 from tracejit.record.number import Number
 
-_LISTS = (list, tuple)
 _NUMBERS = (int, float, complex, np.generic)
 
 
@@ -52,14 +52,14 @@ def _is_of_arrays(x: Any) -> bool:
 
 def without_numbers(x: Any) -> Any:
     """Return a nested list with the values of numbers that vary, for an array that has other objects in it."""
-    if type(x) in (list, tuple):
+    if type(x) in LISTS:
         return type(x)([without_numbers(part) for part in x])
     return x.needed("np.array") if recorder.is_number(x) else x
 
 
 def _parts(x: Any) -> Iterator[Any]:
     for part in x:
-        if isinstance(part, _LISTS):
+        if isinstance(part, LISTS):
             yield from _parts(part)
         else:
             yield part
@@ -80,7 +80,7 @@ def stacked(data: Any, dtype: Any = None) -> Any:
 
 def _collect(part: Any, arrays: list[dlarray]) -> Any:
     """Put the arrays and numbers of a nested list into `arrays`, and return their places there, nested alike."""
-    if isinstance(part, _LISTS):
+    if isinstance(part, LISTS):
         return [_collect(inner, arrays) for inner in part]
     arrays.append(_constant(part) if isinstance(part, _NUMBERS) else as_array(part, "np.array"))
     return len(arrays) - 1
@@ -94,7 +94,7 @@ def _joined(part: Any, arrays: list[dlarray], dtype: np.dtype) -> dlarray:
 
 def as_array_of_list(x: Any) -> Any:
     """Return an argument of a function, as an array where it is a list that holds something traced."""
-    if not isinstance(x, _LISTS) or not any(map(_is_recorded, _parts(x))) or not holds_traced(x):
+    if not isinstance(x, LISTS) or not any(map(_is_recorded, _parts(x))) or not holds_traced(x):
         return x
     return stacked(x)
 
@@ -138,7 +138,7 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
             return x
         if function not in _OF_ARRAYS:
             return as_array_of_list(x)
-        if type(x) not in _LISTS:
+        if type(x) not in LISTS:
             return x
         parts = [part._array if _is_of_array(part) else as_array_of_list(part) for part in x]
         # NumPy asks the protocols of the parts of a tuple only in np.lexsort.

@@ -28,6 +28,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import monitor, patches, recorder
+from tracejit.record.conversion import LISTS
 from tracejit.record.guards import GuardFailed
 from tracejit.util.compositions import has_counterpart
 from tracejit.util.uninterrupted import is_of_handler
@@ -147,7 +148,7 @@ def has_traced(arguments: Any, depth: int = 3) -> bool:
         if is_traced(given):
             if recorder.is_number(given) or given._value is not None:
                 return True
-        elif type(given) in (list, tuple) and depth and has_traced(given, depth - 1):
+        elif type(given) in LISTS and depth and has_traced(given, depth - 1):
             return True
     return False
 
