@@ -17,7 +17,7 @@ from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.library import WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule, ObservedSubarray
 from tracejit.capture.objects import CHANGING, TOLD_BY_SHAPE, ObservedArray, ObservedContainer
-from tracejit.capture.observed import Observed
+from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import (
     CHANGE,
     DELETE,
@@ -226,21 +226,7 @@ class PathReader:
             is_item = number == len(steps) and kind == "item" and use.how in (WRITE, UPDATE)
             if is_item and (type(observed.value) in MEMORIES or isinstance(observed, ObservedSubarray)):
                 self._snapshot.change(observed.value)
-            if number == len(steps) and use.how == UPDATE:
-                self._snapshot.update(observed, slot_kind, name, self._added(use), self._place_of(use))
-                return
-            if number == len(steps) and use.how == WRITE:
-                if not (kind == "attr" and name in WRITERS and is_container):
-                    self._snapshot.assign(observed, slot_kind, name)
-                elif name in MOVERS:
-                    self._snapshot.move(observed.value)
-                return
-            if number == len(steps) and use.how == DELETE:
-                self._snapshot.delete(observed, slot_kind, name)
-                return
-            if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
-                if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
-                    self._snapshot.read(observed, AttributeSlot, name)
+            if number == len(steps) and self._ends(use, observed, slot_kind, name):
                 return
             if kind == "attr" and is_container and name not in WRITERS:
                 self._snapshot.read_whole(observed.value)  # what a method of it returns
@@ -272,6 +258,26 @@ class PathReader:
                 self._snapshot.read_specials(value)
                 if issubclass(value, enum.Enum):  # a call of it finds a member
                     self._snapshot.read_whole(value)
+
+    def _ends(self, use: Use, observed: Observed, slot_kind: type[Slot], name: Any) -> bool:
+        """Note a use of the last step of a path that does not read the value there; return whether it is one."""
+        snapshot = self._snapshot
+        if use.how == UPDATE:
+            snapshot.update(observed, slot_kind, name, self._added(use), self._place_of(use))
+        elif use.how == WRITE:
+            is_method = slot_kind is AttributeSlot and name in WRITERS
+            if not (is_method and isinstance(observed, ObservedContainer)):
+                snapshot.assign(observed, slot_kind, name)
+            elif name in MOVERS:
+                snapshot.move(observed.value)
+        elif use.how == DELETE:
+            snapshot.delete(observed, slot_kind, name)
+        elif use.how == PROBE and slot_kind is AttributeSlot:
+            if snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
+                snapshot.read(observed, AttributeSlot, name)
+        else:
+            return False
+        return True
 
     def _place_of(self, use: Use) -> Any:
         """Return the file and the span of the code that uses something, as user_place() does."""
