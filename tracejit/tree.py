@@ -402,7 +402,7 @@ def paths(treedef: TreeDef, root: str) -> list[str]:
     names: list[str] = []
 
     def container(path: str, kind: type, keys: Any, length: int) -> list[str]:
-        return [path + step for step in _steps(kind, keys, length)]
+        return [path + step for step in steps(kind, keys, length)]
 
     walk(treedef.structure, None, root, names.append, container)
     return names
@@ -419,13 +419,14 @@ def dicts(structure: Structure, root: str) -> list[tuple[str, tuple[Any, ...]]]:
     def container(path: str, kind: type, keys: Any, length: int) -> list[str]:
         if kind in _DICTS:
             places.append((path, keys))
-        return [path + step for step in _steps(kind, keys, length)]
+        return [path + step for step in steps(kind, keys, length)]
 
     walk(structure, None, root, lambda path: None, container)
     return places
 
 
-def _steps(kind: type, names: Any, count: int) -> Sequence[str]:
+def steps(kind: type, names: Any, count: int) -> Sequence[str]:
+    """Return what Python would write after a container for each of its children."""
     if isinstance(names, Fixed):
         return names.places(kind)
     if names is None:
@@ -482,8 +483,8 @@ def _first_difference(a: Structure, b: Structure, path: str) -> tuple[str, Struc
         return None
     if a is LEAF or b is LEAF or a[:2] != b[:2] or len(a[2]) != len(b[2]):
         return path, a, b
-    steps = _steps(a[0], a[1], len(a[2]))
-    places = (_first_difference(x, y, path + step) for x, y, step in zip(a[2], b[2], steps, strict=True))
+    names = steps(a[0], a[1], len(a[2]))
+    places = (_first_difference(x, y, path + step) for x, y, step in zip(a[2], b[2], names, strict=True))
     return next(place for place in places if place is not None)
 
 

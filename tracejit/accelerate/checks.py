@@ -2,7 +2,7 @@
 """Checks: that a function can be accelerated, and that its replays agree with the underlying function (check_mode)."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,14 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.copies import copied, given
-from tracejit.call.explain import leaf_names
+from tracejit.call.explain import container_names, leaf_names
 from tracejit.call.signature import Call
 from tracejit.capture.growth import elements_in
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder
+from tracejit.record.argument_containers import containers_of, held_in
 from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
@@ -61,12 +62,14 @@ class Before(NamedTuple):
 
     objects     to which the trace stores
     values      what it replaces
+    containers  among the arguments, if it puts something into them
     """
 
     leaves: list[Any]
     captured: list[tuple[np.ndarray, np.ndarray]]
     objects: tuple[Any, ...] = ()
     values: tuple[Any, ...] = ()
+    containers: Sequence[Any] = ()
 
 
 def before(call: Call, trace: Trace, within: bool = False) -> Before | None:
@@ -92,7 +95,9 @@ def before(call: Call, trace: Trace, within: bool = False) -> Before | None:
     located = None if trace.stores is None else trace.state.fetch_located(within)
     if trace.stores is None or located is None:
         return Before(copied(given(call)), captured)
-    return Before(copied(given(call)), captured, located[1], tuple(trace.stores.values(located[1])))
+    values = tuple(trace.stores.values(located[1]))
+    containers = trace.stores.containers(call) or ()
+    return Before(copied(given(call)), captured, located[1], values, containers)
 
 
 def difference_from_function(
@@ -115,7 +120,8 @@ def difference_from_function(
         were: what the call may write, before the replay.
         write: whether what the function writes into its arguments reaches them.
     """
-    args, kwargs = tree.unflatten(call.treedef, were.leaves)
+    arguments = args, kwargs = tree.unflatten(call.treedef, were.leaves)
+    copies = containers_of(call.treedef, arguments) if were.containers else ()
     written = [array.copy() for array, _ in were.captured]
     stores = trace.stores or NO_STORES
     stored = stores.values(were.objects)
@@ -142,4 +148,10 @@ def difference_from_function(
         first_difference(elements_in(have), elements_in(want), tolerance, place)
         for have, want, place in zip(stored, assigned, stores.places, strict=True)
     ]
+    if copies:
+        places = container_names(function, call.treedef.structure)
+        differences += [
+            first_difference(held_in(have), held_in(want), tolerance, place)
+            for have, want, place in zip(were.containers, copies, places, strict=True)
+        ]
     return next(filter(None, [first_difference(result, expected, tolerance), *differences]), None)

@@ -22,6 +22,7 @@ from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, DeviceError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
+from tracejit.record.argument_containers import ContainerCopies
 from tracejit.record.number import KEPT
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import NUMPYS_OWN, Exchange
@@ -274,9 +275,7 @@ class CallDispatcher:
         if changing is not None:
             place, kind, number = changing
             warn(messages.retraces_on_each_object(name, self.leaf_name(place, call.treedef), kind, number))
-        if trace.lost_change is not None:
-            warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
-        elif variants.refusal is None:
+        if variants.refusal is None:
             lost = _lost_effect(trace, outcome, options)
             if lost is not None:
                 warn(messages.happens_once(name, lost))
@@ -302,10 +301,13 @@ class CallDispatcher:
             raise RetraceError(f"{self.explain(miss)} {messages.POLICY}")
         if logs.each_call():
             self._log_miss(miss, level=logs.DEBUG)
-        args, kwargs = tree.unflatten(call.treedef, given(call))
+        copies = ContainerCopies(call.treedef, call.arguments, tree.unflatten(call.treedef, given(call)))
+        args, kwargs = copies.arguments
         with running_uncompiled(refusal.where):
             takes = self.cache.takes_arrays
-            return evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
+            result = evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
+        copies.put_back(lambda leaf: leaf)()
+        return result
 
     def _apply_policy(self, miss: Miss) -> None:
         """Do what the policy asks for where a call has to be recorded."""

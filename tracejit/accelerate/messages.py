@@ -98,15 +98,6 @@ def compares_much(name: str, array: str, mib: int, where: Where) -> PendingWarni
     )  # fmt: skip
 
 
-def loses_change(name: str, argument: str) -> PendingWarning:
-    """Return the warning that a function changes a container in its arguments, which its caller cannot see."""
-    return PendingWarning(
-        f"{name} sets {argument} and does not return what it set. Containers in arguments are copies, so "
-        "the change is lost; return the changed value.",
-        LostChangeWarning, user_location(), argument,
-    )  # fmt: skip
-
-
 def happens_once(name: str, effect: SideEffect) -> PendingWarning:
     """Return the warning that an effect of a function happens while it is recorded only."""
     return PendingWarning(

@@ -11,6 +11,7 @@ from tracejit import tree
 from tracejit.aval import NUMBERS
 from tracejit.call.signature import Key, NumberPart, ValuePart, differences
 from tracejit.ir import Where
+from tracejit.record.argument_containers import walk
 from tracejit.record.recorder import describe_location
 from tracejit.util.text import differing_first, shown
 
@@ -27,6 +28,15 @@ def dict_names(function: Callable[..., Any], structure: Any) -> list[tuple[str, 
     """Return the name of each dict in ``(args, kwargs)``, in the order of a key's orders, and its sorted keys."""
     parameters = _parameters(function)
     return [(_in_words(path, parameters), keys) for path, keys in tree.dicts(structure, "")]
+
+
+def container_names(function: Callable[..., Any], structure: Any) -> list[str]:
+    """Return the name of each container in ``(args, kwargs)`` that a function can change."""
+    parameters = _parameters(function)
+    places = walk(
+        structure, None, "", lambda path, kind, names, _: [path + step for step in tree.steps(kind, names, _)]
+    )
+    return [_in_words(path, parameters) for path in places]
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -78,6 +78,7 @@ from tracejit.call.recycle import Recycler
 from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart, other_format
 from tracejit.call.tables import Tables
+from tracejit.record.argument_containers import walk
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
@@ -99,12 +100,14 @@ class Stored(NamedTuple):
     names       that they use
     returns     whether the second part of the result is a list of the arrays for them, `stored`
     takes       whether they take arguments of the call, by expressions of argument_places()
+    apart       the containers among the arguments, each of which has to be another one
     """
 
     lines: Sequence[str]
     names: dict[str, Any]
     returns: bool = True
     takes: bool = False
+    apart: Sequence[str] = ()
 
 
 def generate(
@@ -172,9 +175,14 @@ def argument_places(key: Key) -> list[str]:
     return places
 
 
+def container_places(key: Key) -> list[str]:
+    """Return the expressions for the containers that a function can change, as argument_places() does for arrays."""
+    return walk(key.structure, key.orders, "given", _places_in)
+
+
 def _places_in(place: str, kind: type, names: Any, length: int) -> list[str]:
     """Return the expressions of the children of a container."""
-    if not place:
+    if not place or kind is type(None):
         return [""] * length
     if kind is dict or kind is OrderedDict:
         return [f"{place}[{name!r}]" if type(name) in (str, int) else "" for name in names]
@@ -207,8 +215,18 @@ class PathGenerator:
 
     def keep_arguments(self, stores: Stored | None) -> None:
         """Emit a name for the arguments, if what is stored takes them; `args` may become the inputs."""
-        if stores is not None and stores.takes:
-            self.line("given = args")
+        if stores is None or not stores.takes:
+            return
+        self.line("given = args")
+        if len(stores.apart) > 1:
+            different = (
+                f"len({{{', '.join(f'id({place})' for place in stores.apart)}}}) != {len(stores.apart)}"
+            )
+            self.line("try:")
+            self.line(f"{_INDENT}if {different}:")
+            self.line(f"{_INDENT * 2}return MISS")
+            self.line("except (AttributeError, LookupError, TypeError):")
+            self.line(f"{_INDENT}return MISS")
 
     def flatten(self, key: Key) -> list[str]:
         """Emit code that checks and flattens the arguments; return the inputs of the program among them."""

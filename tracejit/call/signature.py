@@ -24,6 +24,7 @@ from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record import monitor
+from tracejit.record.argument_containers import containers_of
 from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
@@ -114,6 +115,7 @@ class Call(NamedTuple):
 
     originals   the caller's arrays by the number of their leaf, where the leaf is a copy: unaligned, or in foreign byte
                 order
+    arguments   as the caller gave them
     """
 
     key: Key
@@ -121,6 +123,12 @@ class Call(NamedTuple):
     arrays: list[dlarray]
     treedef: tree.TreeDef
     originals: Mapping[int, np.ndarray] = MappingProxyType({})
+    arguments: Any = None
+
+    @property
+    def containers(self) -> list[Any]:
+        """The caller's containers that the function can change (Note [containers of arguments])."""
+        return containers_of(self.treedef, self.arguments)
 
     @property
     def memory(self) -> list[np.ndarray]:
@@ -192,9 +200,8 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             data = leaf._data
         parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides, _device_of(data)))
         arrays.append(leaf)
-    return Call(
-        Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals
-    )
+    key = Key(treedef.structure, tuple(parts), tuple(treedef.orders))
+    return Call(key, leaves, arrays, treedef, originals, args)
 
 
 def _as_before(number: int, leaves: list[Any], originals: dict[int, np.ndarray]) -> dlarray:

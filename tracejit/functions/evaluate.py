@@ -13,6 +13,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
 from tracejit.record import crossings, patches, views
 from tracejit.record import recorder as recorders
+from tracejit.record.argument_containers import ContainerCopies
 from tracejit.record.memory import check_same, is_ndarray, is_private
 from tracejit.record.number import true_numbers_after
 from tracejit.record.subscripts import Subscripts
@@ -81,19 +82,10 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
     outer = recorders.recorder()
     if outer is None and getattr(fun, "evaluates_itself", False):
         return fun(*args, **kwargs)
-    leaves, treedef = tree.flatten((args, kwargs), function="dlfeval")
+    given = (args, kwargs)
+    leaves, treedef = tree.flatten(given, function="dlfeval")
     if outer is not None:
-        inputs = [_inner_input(leaf) for leaf in leaves]
-        values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
-        args, kwargs = tree.unflatten(treedef, inputs)
-        result: R = patches.standing_for(fun)(*args, **kwargs)
-        for leaf, array, value in zip(leaves, inputs, values, strict=True):
-            if write and type(array) is dlarray and array._value is not value:
-                if _is_foreign(leaf):  # whose copy shares no memory
-                    np.copyto(leaf, array._data)
-                else:
-                    views.store(_as_input(leaf), array)
-        return result
+        return _evaluated_within(fun, given, leaves, treedef, write)
     recorder = recorders.Recorder(name_of(fun))
     recorder.replaces = replaces
     recorder.names = global_names(fun)
@@ -102,10 +94,17 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
-        args, kwargs = tree.unflatten(treedef, inputs)
+        copies = ContainerCopies(treedef, given, tree.unflatten(treedef, inputs))
+        args, kwargs = copies.arguments
         with crossings.Calls(recorder):
             results, result_treedef = tree.flatten(patches.standing_for(fun)(*args, **kwargs))
         results = [_untraced(recorder.given_back(leaf)) for leaf in results]
+        passed = {id(array): leaf for array, leaf in zip(inputs, leaves, strict=True)}
+
+        def outside(leaf: Any) -> Any:
+            return passed[id(leaf)] if id(leaf) in passed else _untraced(recorder.given_back(leaf))
+
+        put_back = copies.put_back(outside) if write else None
         writes = [
             (_memory(leaf), array._data.copy())
             for leaf, array, value in zip(
@@ -120,7 +119,29 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
                     check_same(memory, other, recorder.memories.place(number), recorder.name)
         writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
     write_all([memory for memory, _ in writes], [content for _, content in writes])
+    if put_back is not None:
+        put_back()
     return tree.unflatten(result_treedef, results)  # type: ignore[no-any-return]
+
+
+def _evaluated_within(
+    fun: Callable[..., R], given: Any, leaves: list[Any], treedef: tree.TreeDef, write: bool
+) -> R:
+    """Evaluate a function inside another evaluation, on whose tape it is recorded."""
+    inputs = [_inner_input(leaf) for leaf in leaves]
+    values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
+    copies = ContainerCopies(treedef, given, tree.unflatten(treedef, inputs))
+    args, kwargs = copies.arguments
+    result: R = patches.standing_for(fun)(*args, **kwargs)
+    for leaf, array, value in zip(leaves, inputs, values, strict=True):
+        if write and type(array) is dlarray and array._value is not value:
+            if _is_foreign(leaf):  # whose copy shares no memory
+                np.copyto(leaf, array._data)
+            else:
+                views.store(_as_input(leaf), array)
+    if write:
+        copies.put_back(lambda leaf: leaf)()
+    return result
 
 
 def _arrays(leaves: list[Any]) -> list[Any]:

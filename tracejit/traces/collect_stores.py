@@ -5,6 +5,7 @@ import collections
 import sys
 import threading
 import types
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,15 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.capture.changes import Assignment
 from tracejit.capture.increments import Increment
 from tracejit.capture.places import reorder
+from tracejit.capture.slots import ItemSlot
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
+from tracejit.record.argument_containers import KEPT, ContainerCopies
 from tracejit.record.memory import root_of
 from tracejit.record.monitor import is_user_class
 from tracejit.record.ndarrays import holder_of
@@ -27,6 +31,7 @@ from tracejit.traces.stores import (
     ARGUMENT,
     ARRAY,
     CONSTANT,
+    CONTAINER,
     INCREMENT,
     MEMORY,
     OBJECT,
@@ -49,13 +54,20 @@ class Collector:
         recorder: of the function.
         reads: its state.
         arguments: the number of arrays among the arguments.
+        copies: of the containers in the arguments; None if what is put into them stays there.
+        name_of: returns the name of a container by its number.
 
     Attributes:
         undoes_all: whether all changes of places were undone.
     """
 
-    def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
+    def __init__(
+        self, recorder: recorders.Recorder, reads: CapturedState, arguments: int,
+        copies: ContainerCopies | None = None, name_of: Callable[[int], str] = str,
+    ) -> None:  # fmt: skip
         self._recorder = recorder
+        self._copies = copies
+        self._name_of = name_of
         self._changes, self._reachable, self._orders = reads.changes()
         sources = recorder.memories.sources[:arguments]
         self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
@@ -70,7 +82,7 @@ class Collector:
         kept: list[Any] = []
         for change in self._changes:
             try:
-                leaves, treedef = tree.flatten(change.after, is_leaf=lambda part: id(part) in self._reachable)
+                leaves, treedef = tree.flatten(change.after, is_leaf=self._is_leaf)
             except TraceJitError:  # a container that holds itself
                 continue
             if all(map(self._is_storable, leaves)):
@@ -85,7 +97,8 @@ class Collector:
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
             elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
                 self.stores.unmade = self.stores.unmade or (change.place, change.where)
-        for _, leaves, _ in kept:
+        passed = self._passed()
+        for leaves in [*[leaves for _, leaves, _ in kept], *[leaves for _, _, leaves, _ in passed]]:
             for leaf in leaves:
                 if type(leaf) is dlarray:
                     self._leaves_of_root.setdefault(id(root_of(leaf)), set()).add(id(leaf))
@@ -94,6 +107,9 @@ class Collector:
             sources = tuple(map(self._source, leaves))
             kept_place = change._replace(owner=None, before=None, after=None)
             self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
+        for number, change, leaves, treedef in passed:
+            sources = tuple(map(self._source, leaves))
+            self.stores.stores.append(StoredValue(change, number, treedef, sources, is_passed=True))
         self.undoes_all = len(kept) == len(self._changes)
         self.stores.returns = bool(self.stores.outputs)
         self.stores.orders = [(space, [*space]) for space, _ in self._orders]
@@ -102,6 +118,31 @@ class Collector:
         for space, keys in self._orders:
             reorder(space, keys)
         return self.stores
+
+    def _is_leaf(self, part: Any) -> bool:
+        return id(part) in self._reachable or self._number_of_copy(part) is not None
+
+    def _number_of_copy(self, part: Any) -> int | None:
+        return None if self._copies is None else self._copies.number_of(part)
+
+    def _passed(self) -> list[tuple[int, Assignment, list[Any], tree.TreeDef]]:
+        """Return what the function has put into containers of the arguments, with the leaves."""
+        found: list[tuple[int, Assignment, list[Any], tree.TreeDef]] = []
+        copies = self._copies
+        if copies is None:
+            return found
+        for number, contents in copies.changes():
+            place = self._name_of(number)
+            change = Assignment(None, ItemSlot, None, place, ("", 0), None, None, is_read=False)
+            try:
+                leaves, treedef = tree.flatten(contents, is_leaf=self._is_leaf)
+            except TraceJitError:  # it holds itself
+                self.stores.impossible = self.stores.impossible or (place, None)
+                continue
+            found.append((number, change, leaves, treedef))  # in any case, for the call that is recorded
+            if not (copies.are_apart and all(map(self._is_storable, leaves))):
+                self.stores.impossible = self.stores.impossible or (place, None)
+        return found
 
     def _is_traced(self, leaf: Any) -> bool:
         if type(leaf) is Number:
@@ -130,6 +171,8 @@ class Collector:
     def _is_storable(self, leaf: Any) -> bool:
         if (
             isinstance(leaf, (*_CONSTANTS, Increment))
+            or leaf is KEPT
+            or self._number_of_copy(leaf) is not None
             or type(leaf) is Number
             or is_atom(leaf)
             or id(leaf) in self._reachable
@@ -156,6 +199,9 @@ class Collector:
 
     def _source(self, leaf: Any) -> StoredLeaf:
         """Return where a leaf comes from."""
+        passed = self._number_of_copy(leaf)
+        if passed is not None:
+            return StoredLeaf(CONTAINER, passed)
         if type(leaf) is Number:
             return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs))
         if type(leaf) is not dlarray:

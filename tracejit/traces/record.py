@@ -12,16 +12,17 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.autodiff import forward
-from tracejit.call.explain import leaf_names
+from tracejit.call.explain import container_names, leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import data_of, differs, is_atom
+from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Value, Where
 from tracejit.record import crossings, guards, patches, views
 from tracejit.record import recorder as recorders
+from tracejit.record.argument_containers import ContainerCopies
 from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settled_by_errors
 from tracejit.record.number import end as end_numbers
@@ -136,12 +137,10 @@ def record(
         recorder.memories.place = partial(_place, function, call)
         recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
-        args, kwargs = tree.unflatten(call.treedef, inputs)
-        returned, stores = _run(function, args, kwargs, recorder, reads, len(call.arrays))
+        returned, stores, containers = _run(function, call, inputs, recorder, reads, write)
         # What is stored is the second part of the result.
         leaves, treedef = tree.flatten((returned, stores.outputs) if stores.returns else returned)
         del returned
-        lost = _lost_change((args, kwargs), call.treedef, inputs, leaves)
         results, values = _results(name, recorder, leaves)
         del leaves  # an ndarray among them was made in the call if only they refer to it
         writes = _writes(recorder, inputs, call)
@@ -155,7 +154,7 @@ def record(
         side_effect = _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
-    del inputs, args, kwargs
+    del inputs
     stores.outputs = []
     _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
@@ -167,18 +166,21 @@ def record(
     trace = Trace(
         graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
     )
-    trace.lost_change, trace.side_effect, trace.handles_errors = lost, side_effect, handles_errors
+    trace.side_effect, trace.handles_errors = side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
     kept, placed = trace if _is_kept(recorder) else None, place(result.assemble(arrays), met)
-    recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores)
+    recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores, containers)
     _write(writes, arrays[len(values) :], call)
     return recorded
 
 
 def _run(
-    function: Callable[..., Any], args: Any, kwargs: Any, recorder: recorders.Recorder, reads: CapturedState, count: int
-) -> tuple[Any, Stores]:  # fmt: skip
-    """Run a function with `count` arrays among its arguments; return its result, and what it stores."""
+    function: Callable[..., Any], call: Call, inputs: list[Any], recorder: recorders.Recorder, reads: CapturedState,
+    write: bool,
+) -> tuple[Any, Stores, list[Any]]:  # fmt: skip
+    """Run a function; return its result, what it stores, and the caller's containers among the arguments."""
+    copies = ContainerCopies(call.treedef, call.arguments, tree.unflatten(call.treedef, inputs))
+    args, kwargs = copies.arguments
     error: Exception | None = None
     try:
         with crossings.Calls(recorder), Subscripts(recorder):
@@ -194,12 +196,13 @@ def _run(
     finally:  # after an error nothing is stored
         can_repeat = error is not None and reads.can_repeat()
         reads.ran()
-        collector = Collector(recorder, reads, count)
+        name_of = partial(_container_name, function, call)
+        collector = Collector(recorder, reads, len(call.arrays), copies if write else None, name_of)
         stores = collector.collect()
         if error is not None:
             is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
             raise NotTakenError([*recorder.memories.ndarrays.values()], is_undone) from error
-    return returned, stores
+    return returned, stores, copies.originals
 
 
 def _enter(outer: recorders.Recorder | None, reads: CapturedState, on_tape: dict[Value, Value]) -> None:
@@ -209,12 +212,12 @@ def _enter(outer: recorders.Recorder | None, reads: CapturedState, on_tape: dict
             outer.captured(elements, on_tape[value])
 
 
-def _committing(recorded: Recording, stores: Stores) -> Recording:
+def _committing(recorded: Recording, stores: Stores, containers: Sequence[Any]) -> Recording:
     """Return a recording whose result is without what is stored, which its commit stores."""
     if not stores.stores:
         return recorded
     result, stored = recorded.result if stores.returns else (recorded.result, ())
-    return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored))
+    return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored, containers))
 
 
 def _plain_inputs(recorder: recorders.Recorder) -> dict[int, PlainNumber]:
@@ -416,22 +419,8 @@ def _holds_recorded(leaf: Any, depth: int = 3) -> bool:
     return depth > 0 and any(_holds_recorded(part, depth - 1) for part in parts)
 
 
-def _lost_change(
-    arguments: Any, before: tree.TreeDef, inputs: list[Any], results: list[Any]
-) -> tuple[int, tree.TreeDef] | None:
-    """Return where among the leaves of its arguments the function put a value that it did not return, or None."""
-    after, treedef = tree.flatten(arguments)
-    returned = {*map(id, results)}
-    seen = returned | {*map(id, inputs)}
-    is_alike = treedef.structure == before.structure
-    for place, leaf in enumerate(after):
-        if is_atom(leaf):
-            is_new = differs(leaf, inputs[place]) if is_alike else id(leaf) not in seen
-            if is_new and id(leaf) not in returned:
-                return place, treedef
-        elif id(leaf) not in seen and isinstance(leaf, (dlarray, np.ndarray, Number)):
-            return place, treedef
-    return None
+def _container_name(function: Callable[..., Any], call: Call, number: int) -> str:
+    return container_names(function, call.key.structure)[number]
 
 
 def _inputs(recorder: recorders.Recorder, call: Call) -> list[Any]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores])."""
+"""The stores of a trace: the values that a replay puts into attributes, items and names of objects (Note [stores]).
+
+It also puts contents into containers of the arguments (Note [containers of arguments]).
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,17 +19,18 @@ from tracejit.capture.places import look, present, put, reorder
 from tracejit.capture.values import MISSING
 from tracejit.ir import Where
 from tracejit.ops import Op
+from tracejit.record import argument_containers, views
 from tracejit.record import recorder as recorders
-from tracejit.record import views
 from tracejit.traces.bases import shown
 from tracejit.util.named_tuples import NamedTuple
 
 # The kinds of leaves of a stored value: an output of the program, an argument, an object that the state locates, an
 # array around an ndarray that it locates, a view that NumPy made of such an ndarray, an array that the function makes
-# without the trace, a number that is added to what is there, or any other constant.
-OUTPUT, ARGUMENT, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = (
+# without the trace, a number that is added to what is there, a container among the arguments, or any other constant.
+OUTPUT, ARGUMENT, CONTAINER, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = (
     "output",
     "argument",
+    "container",
     "object",
     "memory",
     "view",
@@ -34,6 +38,9 @@ OUTPUT, ARGUMENT, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = (
     "increment",
     "constant",
 )
+
+
+_NAMED = "given[1]"  # the dict of arguments by name, which each call has made
 
 
 class StoredLeaf(NamedTuple):
@@ -67,12 +74,14 @@ class StoredValue(NamedTuple):
     owner       the number of the object among those that the state locates
     treedef     of the value
     sources     of its leaves
+    is_passed   whether the value is the contents of a container among the arguments instead, which `owner` numbers
     """
 
     change: Assignment
     owner: int
     treedef: tree.TreeDef
     sources: tuple[StoredLeaf, ...]
+    is_passed: bool = False
 
 
 class Stores:
@@ -103,8 +112,27 @@ class Stores:
 
     @property
     def places(self) -> list[str]:
-        """The places, as the user's code writes them."""
-        return [store.change.place for store in self.stores]
+        """The places in objects, as the user's code writes them."""
+        return [store.change.place for store in self.of_objects]
+
+    @property
+    def of_objects(self) -> list[StoredValue]:
+        """The stores to objects that the state locates."""
+        return [store for store in self.stores if not store.is_passed]
+
+    @property
+    def takes_containers(self) -> bool:
+        """True if something is put into containers among the arguments, or these are put elsewhere."""
+        return any(
+            store.is_passed or any(leaf.kind == CONTAINER for leaf in store.sources) for store in self.stores
+        )
+
+    def containers(self, call: Call) -> Sequence[Any] | None:
+        """Return the containers among the arguments, if one is used here; None if one of them is there twice."""
+        if not self.takes_containers:
+            return ()
+        containers = call.containers
+        return containers if len({*map(id, containers)}) == len(containers) else None
 
     @property
     def constants(self) -> list[Any]:
@@ -112,18 +140,29 @@ class Stores:
         values = [s.value for store in self.stores for s in store.sources if s.kind == CONSTANT]
         return [*self.arrays, *values]
 
-    def emitted(self, objects: Sequence[str], places: Sequence[str]) -> Stored | None:
+    def emitted(
+        self, objects: Sequence[str], places: Sequence[str], containers: Sequence[str]
+    ) -> Stored | None:
         """Return the statements that store, for a call path, or None if it cannot take an argument that is stored.
 
         Args:
             objects: the variables of the objects.
             places: the expressions of the arguments.
+            containers: the expressions of the containers among them.
         """
-        names: dict[str, Any] = {"put": put, "present": present, "argument": _argument, "alias": views.alias}
-        takes = False
-        given = f"({', '.join(objects)},)"
+        names: dict[str, Any] = {
+            "put": put, "present": present, "argument": _argument, "alias": views.alias,
+            "put_contents": argument_containers.put,
+        }  # fmt: skip
+        has_containers = takes = self.takes_containers
+        if has_containers and not all(containers):
+            return None
+        given = f"({''.join(f'{variable}, ' for variable in objects)})"
         stored = "stored" if self.returns else "()"
-        lines, puts = [], []
+        lines, puts = (
+            [f"c{number} = {place}" for number, place in enumerate(containers) if has_containers],
+            [],
+        )
         for number, store in enumerate(self.stores):
             taken = {leaf.number: places[leaf.number] for leaf in store.sources if leaf.kind == ARGUMENT}
             if not all(taken.values()):
@@ -131,7 +170,12 @@ class Stores:
             takes = takes or bool(taken)
             change = store.change
             first = store.sources[0] if store.treedef.structure == tree.LEAF else None
-            owner = f"{objects[store.owner]}, kind{number}, name{number}"
+            if first is not None and first.kind == CONTAINER:
+                lines.append(f"s{number} = c{first.number}")
+                puts.append(f"put({objects[store.owner]}, kind{number}, name{number}, s{number})")
+                names |= {f"kind{number}": change.kind, f"name{number}": change.name}
+                continue
+            owner = "" if store.is_passed else f"{objects[store.owner]}, kind{number}, name{number}"
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
             if first is not None and first.kind == OUTPUT and not first.views:
                 value = f"stored[{first.number}]"
@@ -142,14 +186,19 @@ class Stores:
                 value = f"alias(argument({taken[first.number]}), {first.format!r})"
             else:
                 arguments = ", ".join(f"{n}: argument({place})" for n, place in taken.items())
-                value = f"value{number}({stored}, {given}, {{{arguments}}})"
+                passed = "".join(f"c{n}, " for n in range(len(containers)) if has_containers)
+                value = f"value{number}({stored}, {given}, {{{arguments}}}, ({passed}))"
                 names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
+            if store.is_passed:
+                puts.append(f"put_contents(c{store.owner}, s{number})")
+                continue
             if change.is_moved:
                 names["missing"] = MISSING
                 puts.append(f"put({owner}, missing)")
             puts.append(f"put({owner}, s{number})")
-        return Stored([*lines, *puts], names, self.returns, takes)
+        apart = [place for place in containers if has_containers and place != _NAMED]
+        return Stored([*lines, *puts], names, self.returns, takes, apart)
 
     def _stored_value(
         self,
@@ -157,16 +206,17 @@ class Stores:
         outputs: Sequence[Any],
         objects: Sequence[Any],
         arguments: Mapping[int, dlarray],
+        containers: Sequence[Any],
     ) -> Any:
         """Return a value that is stored."""
-        return self._values((store,), outputs, arguments, objects)[0]
+        return self._values((store,), outputs, arguments, objects, containers)[0]
 
     def _values(
         self, stores: Sequence[StoredValue], outputs: Sequence[Any], arguments: Mapping[int, dlarray],
-        objects: Sequence[Any],
+        objects: Sequence[Any], containers: Sequence[Any],
     ) -> list[Any]:  # fmt: skip
         arrays = [array.copy() for array in self.arrays]
-        given = {OUTPUT: outputs, ARGUMENT: arguments, OBJECT: objects, ARRAY: arrays}
+        given = {OUTPUT: outputs, ARGUMENT: arguments, OBJECT: objects, ARRAY: arrays, CONTAINER: containers}
         values = []
         for store in stores:
             first = store.sources[0] if store.sources else None
@@ -180,33 +230,39 @@ class Stores:
         return values
 
     def values(self, objects: Sequence[Any]) -> list[Any]:
-        """Return what is at the places now."""
-        return [look(objects[store.owner], store.change.kind, store.change.name) for store in self.stores]
+        """Return what is at the places in objects now."""
+        return [look(objects[store.owner], store.change.kind, store.change.name) for store in self.of_objects]
 
     def put_back(self, objects: Sequence[Any], values: Sequence[Any]) -> None:
         """Put what values() returned at the places again."""
-        for store, value in zip(self.stores, values, strict=True):
-            if store.change.is_moved:
-                put(objects[store.owner], store.change.kind, store.change.name, MISSING)
-            put(objects[store.owner], store.change.kind, store.change.name, value)
+        for store, value in zip(self.of_objects, values, strict=True):
+            _put(store, objects, value)
 
-    def commit(self, outputs: Sequence[Any], call: Call, objects: Sequence[Any]) -> None:
+    def commit(
+        self, outputs: Sequence[Any], call: Call, objects: Sequence[Any], containers: Sequence[Any]
+    ) -> None:
         """Put the values where they belong.
 
         Args:
             outputs: arrays and numbers that the program or the recording computed.
             call: of the function.
             objects: those of now.
+            containers: among the arguments.
         """
         is_taken = any(leaf.kind == ARGUMENT for store in self.stores for leaf in store.sources)
         arguments = _arguments(call) if is_taken else {}
-        self.put_back(objects, self._values(self.stores, outputs, arguments, objects))
+        values = self._values(self.stores, outputs, arguments, objects, containers)
+        for store, value in zip(self.stores, values, strict=True):
+            if store.is_passed:
+                argument_containers.put(containers[store.owner], value)
+            else:
+                _put(store, objects, value)
 
-    def commit_recorded(self, outputs: Sequence[Any], call: Call) -> None:
+    def commit_recorded(self, outputs: Sequence[Any], containers: Sequence[Any], call: Call) -> None:
         """Put the values of the recording where they belong, and release the objects."""
         objects, self.objects = self.objects, []
         orders, self.orders = self.orders, []
-        self.commit(outputs, call, objects)
+        self.commit(outputs, call, objects, containers)
         for space, keys in orders:
             reorder(space, keys)
 
@@ -250,11 +306,18 @@ class Stores:
             content = (array.shape, str(array.dtype), np.asarray(array).tobytes())
         return (
             source.kind,
-            source.number if source.kind in (OUTPUT, ARGUMENT) else 0,
+            source.number if source.kind in (OUTPUT, ARGUMENT, CONTAINER) else 0,
             source.format,
             views,
             content,
         )
+
+
+def _put(store: StoredValue, objects: Sequence[Any], value: Any) -> None:
+    owner, change = objects[store.owner], store.change
+    if change.is_moved:
+        put(owner, change.kind, change.name, MISSING)
+    put(owner, change.kind, change.name, value)
 
 
 def _arguments(call: Call) -> dict[int, dlarray]:

@@ -4,9 +4,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.call.path import MISS, Stored, argument_places, generate
+from tracejit.call.path import MISS, Stored, argument_places, container_places, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
@@ -75,12 +74,13 @@ class Replayable:
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
         state = self._fetched()
-        if state is None:
+        containers = () if self.stores is None else self.stores.containers(call)
+        if state is None or containers is None:
             return MISS
         read, objects = state
         effects = self.effects
         if self.key.device is not None:
-            return self._run_on_device(call, read, objects)
+            return self._run_on_device(call, read, objects, containers)
         memory = [*call.memory, *read] if effects.targets else []
         if effects.targets and not effects.fit(memory):
             return MISS
@@ -96,10 +96,12 @@ class Replayable:
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self._stored(self.result.assemble(arrays), call, objects)
+        return self._stored(self.result.assemble(arrays), call, objects, containers)
 
-    def _run_on_device(self, call: Call, read: Sequence[Any], objects: Sequence[Any]) -> Any:
-        """Return the result as run() does, given the captured arrays and the objects that are stored to."""
+    def _run_on_device(
+        self, call: Call, read: Sequence[Any], objects: Sequence[Any], containers: Sequence[Any]
+    ) -> Any:
+        """Return the result as run() does, given the captured arrays and what is stored to."""
         from tracejit.traces import device_arrays
 
         inputs = device_arrays.inputs_of([*[a._data for a in call.arrays], *read], len(call.arrays))
@@ -111,7 +113,7 @@ class Replayable:
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self._stored(self.result.assemble(arrays), call, objects)
+        return self._stored(self.result.assemble(arrays), call, objects, containers)
 
     def _launched(self, memory: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any] | None:
         """Return the outputs of the program on the device, or None if the trace does not apply.
@@ -147,12 +149,12 @@ class Replayable:
         read = self.state.fetch_within() if within else self.state.fetch_checked()
         return None if read is None else (read, ())
 
-    def _stored(self, result: Any, call: Call, objects: Sequence[Any]) -> Any:
+    def _stored(self, result: Any, call: Call, objects: Sequence[Any], containers: Sequence[Any]) -> Any:
         """Put what is stored into its place, and return what the function returns."""
         if self.stores is None:
             return result
         result, outputs = result if self.stores.returns else (result, ())
-        self.stores.commit(outputs, call, objects)
+        self.stores.commit(outputs, call, objects, containers)
         return result
 
     def call_path(self) -> Callable[[Any], Any] | None:
@@ -214,7 +216,9 @@ class Replayable:
         return (
             None
             if self.stores is None
-            else self.stores.emitted(self.state.objects, argument_places(self.key))
+            else self.stores.emitted(
+                self.state.objects, argument_places(self.key), container_places(self.key)
+            )
         )
 
     @staticmethod
@@ -266,8 +270,6 @@ class Trace(Replayable):
         guards: Sequence[ValueGuard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
         length: int | None = None, effects: Effects = NO_EFFECTS, stores: Stores | None = None,
     ) -> None:  # fmt: skip
-        # An array that the function put into an argument and did not return.
-        self.lost_change: tuple[int, tree.TreeDef] | None = None
         # Whether the function may handle an error, so that it has to see that an index is out of range.
         self.handles_errors = False
         self.side_effect: SideEffect | None = None
@@ -313,7 +315,8 @@ class Trace(Replayable):
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
         state = self._fetched(within=True)
-        if state is None:
+        containers = () if self.stores is None else self.stores.containers(call)
+        if state is None or containers is None:
             return MISS
         read, objects = state
         effects = self.effects
@@ -338,7 +341,7 @@ class Trace(Replayable):
                 value.owner.plain_numbers.setdefault(value, plain)
         for target, content in zip(effects.targets, outputs[len(self.result.formats) :], strict=False):
             views.store(targets[target], content)
-        return self._stored(self.result.assemble(outputs), call, objects)
+        return self._stored(self.result.assemble(outputs), call, objects, containers)
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What functions put into containers among their arguments is in the caller's, as in Python."""
+
+import contextlib
+import copy
+import random
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+@dataclass
+class State:
+    step: int
+    rate: float
+    w: Any
+
+
+def arguments() -> dict[str, Any]:
+    """Return arguments with containers of each kind."""
+    return {
+        "p": {"w": np.array([1.0, 2.0]), "b": 0.5, "sub": {"m": np.zeros(2), "n": 3}},
+        "h": [np.ones(2), 1.5, 2],
+        "o": OrderedDict(first=1.0, second=np.array([3.0])),
+        "s": State(0, 0.1, np.array([0.5, 0.25])),
+        "t": ({"v": np.full(2, 2.0)}, [1.0]),
+    }
+
+
+STEPS = (
+    'p["w"] = p["w"] - 0.1 * x', 'p["w"] = x * 2', 'p["new"] = x.sum()', 'p["b"] += 1', 'p["sub"]["m"] = x - p["w"]',
+    'p["sub"]["n"] += 1', 'p["old"] = p["w"]', 'p["w"] -= x', 'del p["b"]', 'p.pop("w")', 'p.update(b=x[0], c=2.5)',
+    'p["sub"] = {"m": x}', 'p["b"] = p.pop("b")', "p.clear()", 'p["text"] = "a"', 'p["sub"].clear()', 'p["h"] = h',
+    'p["sub"], p["other"] = {"z": x}, p["sub"]', 'p.setdefault("q", []).append(x[1])', 'p["none"] = None',
+    "h.append(x.mean())", "h[0] = h[0] + x", "h[1] = 7.5", "h.pop()", "h.insert(0, x)", "h.reverse()", "del h[:2]",
+    "h[0], h[1] = h[1], h[0]", "h.extend([x, 1])", "h += [x[0]]", "h.clear()", "h.append(list(h))",
+    'h.append(p["sub"])',
+    'o["first"] = o["first"] * 2', 'o.move_to_end("first")', 'o["third"] = x', 'o.popitem()', 's.step += 1',
+    "s.rate *= 0.5", "s.w = s.w - s.rate * x", "s.w[0] = 5.0", 's.w = p.get("w", x)', 't[0]["v"] = t[0]["v"] + x',
+    "t[1].append(x[0])", 't[0]["deep"] = {"list": [x, {"y": 1.0}]}', "h[0] = p", 'p["w"] = x; p["w"] = p["w"] * 2',
+    'for k in list(p): p[k] = p[k]', 'p["w"][0] = x[1]', "h.append(float(x[0]))", 'p["i"] = int(p["sub"].get("n", 1))',
+)  # fmt: skip
+
+
+def function_of(body: str) -> Any:
+    names: dict[str, Any] = {"np": np}
+    lines = "".join(f"    {line}\n" for line in body.split("; "))
+    exec(f"def function(x, p, h, o, s, t):\n{lines}    return x.sum()\n", names)
+    return names["function"]
+
+
+def frozen(value: Any) -> Any:
+    """Return a container as something to compare, with the types of containers and of numbers of Python."""
+    if isinstance(value, dict):
+        return [type(value).__name__, [(key, frozen(part)) for key, part in value.items()]]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, [frozen(part) for part in value]]
+    if isinstance(value, State):
+        return ["State", frozen(vars(value))]
+    if isinstance(value, (tj.dlarray, np.ndarray, np.generic)):
+        return [str(value.dtype), np.asarray(value).round(9).tolist()]
+    return type(value).__name__, value
+
+
+def ran(function: Any, calls: int, vary: bool) -> list[Any]:
+    """Call a function with arguments that stay, or are new in each call; return what they hold after each."""
+    found: list[Any] = []
+    given = arguments()
+    for call in range(calls):
+        given = arguments() if vary else given
+        x = np.array([0.5 + call, -1.0])
+        try:
+            found.append(frozen(function(x, **given)))
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+            found.append(type(error).__name__)
+            if not vary:
+                break
+        else:
+            found.append(frozen(given))
+    return found
+
+
+WAYS = {
+    "accelerated": lambda function: tj.dlaccelerate(function, audit=False),
+    "confirmed at once": lambda function: tj.dlaccelerate(function, confirm=0),
+    "uncompiled": lambda function: tj.dlaccelerate(function, enabled=False),
+    "dlfeval": lambda function: lambda *args, **kwargs: tj.dlfeval(function, *args, **kwargs),
+    "in dlfeval": lambda function: in_an_evaluation(tj.dlaccelerate(function, audit=False)),
+    "in a recording": lambda function: in_a_recording(function),
+}
+
+
+def in_an_evaluation(accelerated: Any) -> Any:
+    return lambda *args, **kwargs: tj.dlfeval(lambda: accelerated(*args, **kwargs))
+
+
+def in_a_recording(function: Any) -> Any:
+    inner = tj.dlaccelerate(function)
+
+    def outer(x: Any, p: Any, h: Any, o: Any, s: Any, t: Any) -> Any:
+        return inner(x, p, h, o, s, t) * 1.0
+
+    return tj.dlaccelerate(outer, audit=False)
+
+
+@pytest.mark.sampled
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("body", STEPS)
+def test_a_step(body: str, way: str) -> None:
+    function = function_of(body)
+    for vary in (True, False):
+        assert ran(WAYS[way](function), 7, vary) == ran(function, 7, vary)
+
+
+@pytest.mark.sampled
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(120))
+def test_random_programs(seed: int) -> None:
+    draw = random.Random(seed)
+    body = "; ".join(draw.sample(STEPS, draw.choice([2, 3, 4])))
+    function, way = function_of(body), draw.choice([*WAYS])
+    for vary in (True, False):
+        assert ran(WAYS[way](function), 6, vary) == ran(function, 6, vary), (body, way)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'p["w"] = p["w"] - 0.1 * x', 's.w = s.w - s.rate * x', 'p["new"] = x.sum()', 'p["sub"]["m"] = x',
+        "h[0] = h[0] + x", 't[0]["v"] = x', "h.append(x.mean())", 'del p["b"]; p["c"] = x', 'p["old"] = p["w"]',
+        'p["sub"], p["other"] = {"z": x}, p["sub"]', 'p["b"] += 1', "s.step += 1",
+    ],
+)  # fmt: skip
+def test_containers_are_filled_by_replays(body: str) -> None:
+    accelerated = tj.dlaccelerate(function_of(body), audit=False)
+    ran(accelerated, 8, vary=True)
+    assert accelerated.stats.hits == 6
+
+
+def test_what_stays_is_the_callers() -> None:
+    @tj.dlaccelerate
+    def step(x: Any, p: Any) -> Any:
+        p["w"] = p["w"] + x
+        p["sub"]["n"] = x.sum()
+
+    kept, sub = np.zeros(2), {"n": 0.0, "other": [1]}
+    p = {"w": np.ones(2), "kept": kept, "sub": sub}
+    for _ in range(5):
+        step(np.ones(2), p)
+    assert p["kept"] is kept and p["sub"] is sub and type(kept) is np.ndarray
+    np.testing.assert_allclose(p["w"], [6.0, 6.0])
+    assert sub["n"].item() == 2.0
+
+
+def test_a_training_step_with_gradients() -> None:
+    def loss(p: Any, x: Any) -> Any:
+        return ((x @ p["w"] + p["b"] - 1.0) ** 2).mean()
+
+    def step(p: Any, v: Any, history: Any, x: Any) -> None:
+        value = loss(p, x)
+        gradient = tj.dlgradient(value, p)
+        for name in p:
+            v[name] = 0.9 * v[name] + gradient[name]
+            p[name] = p[name] - 0.1 * v[name]
+        history["last"] = value
+
+    x = np.linspace(-1, 1, 12).reshape(4, 3)
+    found = []
+    for run in (tj.dlaccelerate(step), lambda *args: tj.dlfeval(step, *args)):
+        p: Any = {"w": tj.dlarray(np.ones(3)), "b": tj.dlarray(0.5)}
+        v: Any = {"w": tj.dlarray(np.zeros(3)), "b": tj.dlarray(0.0)}
+        history: Any = {"last": 0.0}
+        for _ in range(20):
+            run(p, v, history, x)
+        found.append([*p["w"].tolist(), p["b"].item(), history["last"].item()])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+    assert found[0][-1] < 0.6
+
+
+def test_a_container_that_is_there_twice() -> None:
+    def step(x: Any, p: Any, q: Any) -> Any:
+        p["w"] = p["w"] + x
+        return q["w"] * 1
+
+    accelerated = tj.dlaccelerate(step)
+    with contextlib.suppress(tj.NotAcceleratedWarning):
+        for shared in (False, False, False, True, False, True, True, True):
+            given, plain = {"w": np.ones(2)}, {"w": np.ones(2)}
+            others = (given, plain) if shared else ({"w": np.zeros(2)}, {"w": np.zeros(2)})
+            have = accelerated(np.ones(2), given, others[0])
+            want = step(np.ones(2), plain, others[1])
+            np.testing.assert_allclose(have, want)
+            np.testing.assert_allclose(given["w"], plain["w"])
+
+
+def test_an_error_leaves_containers_as_they_were() -> None:
+    @tj.dlaccelerate
+    def step(x: Any, p: Any) -> Any:
+        p["w"] = p["w"] + x
+        if x.sum() > 10:
+            raise ValueError("large")
+
+    p = {"w": np.ones(2)}
+    for _ in range(3):
+        step(np.ones(2), p)
+    with pytest.raises(ValueError, match="large"):
+        step(np.full(2, 9.0), p)
+    assert np.asarray(p["w"]).tolist() == [4.0, 4.0]
+
+
+def test_arguments_that_are_not_to_be_written() -> None:
+    @tj.dlaccelerate(write_arguments=False)
+    def step(x: Any, p: Any) -> Any:
+        p["w"] = p["w"] + x
+        return p
+
+    p = {"w": np.ones(2)}
+    for _ in range(5):
+        assert step(np.ones(2), p)["w"].tolist() == [2.0, 2.0]
+    assert p["w"].tolist() == [1.0, 1.0]
+
+
+def test_checks_compare_what_is_put_into_containers() -> None:
+    scale = [1.0, 1.0, 1.0, 3.0]
+    values = iter(scale)
+
+    def step(x: Any, p: Any) -> Any:
+        p["w"] = x * np.array([next(values)])
+
+    accelerated = tj.dlaccelerate(step, check_mode="tolerance", audit=False)
+    p = {"w": np.ones(1)}
+    for _ in range(3):
+        accelerated(np.ones(1), p)
+    with pytest.warns(tj.OutputsDifferWarning, match=r"p\['w'\]"):
+        accelerated(np.ones(1), p)
+
+
+def test_views_of_the_arguments_in_containers() -> None:
+    @tj.dlaccelerate
+    def step(x: Any, p: Any) -> None:
+        p["head"] = x[:2]
+
+    x, p = np.arange(3.0), {}
+    for call in range(5):
+        step(x, p)
+        x[0] += 1.0
+        assert p["head"].tolist() == [call + 1.0, 1.0] or not call
+
+
+def test_deep_copies_of_what_was_passed_compare_equal() -> None:
+    given = arguments()
+    before = copy.deepcopy(given)
+    accelerated = tj.dlaccelerate(function_of("y = p['w'] * h[1]"))
+    for _ in range(4):
+        accelerated(np.ones(2), **given)
+    assert frozen(given) == frozen(before)
