@@ -24,7 +24,7 @@
     ├── OutputsDifferWarning         a check found that a replay and the function give different results
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
     ├── RetraceWarning               a call is recorded, and the policy asks for a warning; or nearly every call is
-    ├── LostChangeWarning            what a function changes or prints is lost: in a copy, or in calls that are replayed
+    ├── LostChangeWarning            what a function prints, or puts into a queue, is lost in calls that are replayed
     ├── ChangedTraceWarning          an audit found that the function no longer does what its trace does
     └── CacheWarning                 compiled kernels cannot be kept on disk
 
@@ -145,7 +145,7 @@ class RetraceWarning(TraceJitWarning):
 
 
 class LostChangeWarning(TraceJitWarning):
-    """A change or an output of a function is lost: in an argument that is a copy, or in calls that are replayed."""
+    """An output of a function is lost in calls that are replayed: what it prints, or puts into a queue."""
 
 
 class ChangedTraceWarning(TraceJitWarning):

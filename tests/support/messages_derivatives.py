@@ -33,6 +33,17 @@ def put_outside(x: tj.dlarray) -> object:
     return tj.dlgradient(OUTSIDE.sum() * x, x)
 
 
+def fills(p: dict[str, tj.dlarray], q: dict[str, tj.dlarray]) -> None:
+    """Put something into a dict."""
+    q["w"] = p["w"] * 2
+
+
+def twice(function: Callable[..., object]) -> object:
+    """Call a function with a dict as two of its arguments."""
+    given = {"w": tj.dlarray(2.0)}
+    return function(given, q=given)
+
+
 def written(x: tj.dlarray) -> tj.dlarray:
     """Write into an argument."""
     x += 1
@@ -56,6 +67,18 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlmap(lambda x: math.exp(x[0]) ** 3, over=0)(np.array([[1.0], [500.0]])),
         OverflowError,
         "(34, 'Numerical result out of range')",
+    ),
+    (
+        lambda: twice(tj.dlaccelerate(fills)),
+        WriteError,
+        "fills: p and q are the same dict, and the function puts something into one of them, which the other one would "
+        "not show. Pass a copy of it as q, or pass it once.",
+    ),
+    (
+        lambda: twice(lambda *args, **kwargs: tj.dlfeval(fills, *args, **kwargs)),
+        WriteError,
+        "fills: args[0] and kwargs['q'] are the same dict, and the function puts something into one of them, which the "
+        "other one would not show. Pass a copy of it as kwargs['q'], or pass it once.",
     ),
     (
         lambda: tj.dlfeval(put_outside, tj.dlarray(2.0)),

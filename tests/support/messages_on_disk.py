@@ -121,6 +121,19 @@ def assigning() -> tj.AcceleratedFunction:
     return step
 
 
+def filling() -> tj.AcceleratedFunction:
+    """Return a function that puts an array into a dict among its arguments, confirmed."""
+
+    @tj.dlaccelerate
+    def step(p: Any, x: Any) -> Any:
+        p["w"] = x * 2
+        return x + 1
+
+    for _ in range(3):
+        step({}, V)
+    return step
+
+
 def adds_to(data: Any) -> tj.AcceleratedFunction:
     """Return a function that writes into an array that it captures."""
     array = tj.dlarray(np.array(data))
@@ -458,6 +471,12 @@ ROWS: tuple[FolderRow, ...] = (
         ExportError,
         "export: assigning.<locals>.step, for x: 3 float64: it assigns closure kept.u, which a loaded function does "
         "not have. Return the new value.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(filling(), folder / "f", args=({}, V)),
+        ExportError,
+        "export: filling.<locals>.step, for x: 3 float64: it assigns p['w'], which a loaded function does not do. "
+        "Assign it in a copy, and return that.",
     ),
     FolderRow(
         lambda folder: tj.export(adds_to(V), folder / "f", args=(V,), captured="constants"),

@@ -16,7 +16,7 @@ from tracejit.accelerate.checks import Before, before, difference_from_function,
 from tracejit.accelerate.options import Options
 from tracejit.accelerate.reporter import Reporter, running_uncompiled
 from tracejit.call.copies import given
-from tracejit.call.explain import leaf_names
+from tracejit.call.explain import container_names, leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, DeviceError, GradientError, RetraceError
@@ -301,11 +301,13 @@ class CallDispatcher:
             raise RetraceError(f"{self.explain(miss)} {messages.POLICY}")
         if logs.each_call():
             self._log_miss(miss, level=logs.DEBUG)
-        copies = ContainerCopies(call.treedef, call.arguments, tree.unflatten(call.treedef, given(call)))
-        args, kwargs = copies.arguments
+        copy = tree.unflatten(call.treedef, given(call))
+        copies = ContainerCopies(call.treedef, call.arguments, copy)
+        args, kwargs = copy
         with running_uncompiled(refusal.where):
             takes = self.cache.takes_arrays
             result = evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
+        copies.check(self._name, partial(container_names, self._function, call.key.structure))
         copies.put_back(lambda leaf: leaf)()
         return result
 

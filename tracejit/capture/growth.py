@@ -25,6 +25,12 @@ class GrowthSlot(Slot):
         return f"{owner}.append()"
 
 
+class ElementsSlot(Slot):
+    """All that a list or a dict among the arguments holds."""
+
+    __slots__ = ()
+
+
 class Held:
     """The elements that append() has a list or a deque hold again."""
 

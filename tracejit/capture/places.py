@@ -6,10 +6,11 @@ import types
 from contextlib import suppress
 from typing import Any
 
-from tracejit.capture.growth import GrowthSlot, Held, append
+from tracejit.capture.growth import ElementsSlot, GrowthSlot, Held, append
 from tracejit.capture.observed import Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.values import MAPPINGS, MISSING, static
+from tracejit.record.argument_containers import put_contents
 
 
 def look(owner: Any, kind: type[Slot], name: Any) -> Any:
@@ -49,6 +50,8 @@ def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
         _put_attribute(owner, name, value)
     elif kind is GrowthSlot:
         append(owner, value)
+    elif kind is ElementsSlot:
+        put_contents(owner, value)
     elif value is MISSING:
         owner.pop(name, None)
     elif type(owner) is collections.OrderedDict:  # which keeps its order itself

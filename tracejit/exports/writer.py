@@ -334,10 +334,12 @@ class _Writer:
     def _written(self, trace: Trace, names: Sequence[str]) -> list[str]:
         """Return the names of the arguments that a trace writes."""
         if trace.stores is not None:
-            raise self._refusal(
-                trace,
-                f"it assigns {trace.stores.places[0]}, which a loaded function does not have. Return the new value.",
-            )
+            first = trace.stores.stores[0]
+            place = first.change.place
+            why = f"it assigns {place}, which a loaded function does not have. Return the new value."
+            if first.is_passed:
+                why = f"it assigns {place}, which a loaded function does not do. Assign it in a copy, and return that."
+            raise self._refusal(trace, why)
         targets = trace.effects.targets
         arrays = [
             name

@@ -2,6 +2,7 @@
 """dlfeval and dlgradient: evaluation of a function on a trace, and gradients within it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -13,7 +14,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
 from tracejit.record import crossings, patches, views
 from tracejit.record import recorder as recorders
-from tracejit.record.argument_containers import ContainerCopies
+from tracejit.record.argument_containers import ContainerCopies, places_of
 from tracejit.record.memory import check_same, is_ndarray, is_private
 from tracejit.record.number import true_numbers_after
 from tracejit.record.subscripts import Subscripts
@@ -94,8 +95,9 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
-        copies = ContainerCopies(treedef, given, tree.unflatten(treedef, inputs))
-        args, kwargs = copies.arguments
+        copy = tree.unflatten(treedef, inputs)
+        copies = ContainerCopies(treedef, given, copy)
+        args, kwargs = copy
         with crossings.Calls(recorder):
             results, result_treedef = tree.flatten(patches.standing_for(fun)(*args, **kwargs))
         results = [_untraced(recorder.given_back(leaf)) for leaf in results]
@@ -104,6 +106,8 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         def outside(leaf: Any) -> Any:
             return passed[id(leaf)] if id(leaf) in passed else _untraced(recorder.given_back(leaf))
 
+        if write:
+            copies.check(name_of(fun), partial(places_of, treedef))
         put_back = copies.put_back(outside) if write else None
         writes = [
             (_memory(leaf), array._data.copy())
@@ -130,8 +134,9 @@ def _evaluated_within(
     """Evaluate a function inside another evaluation, on whose tape it is recorded."""
     inputs = [_inner_input(leaf) for leaf in leaves]
     values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
-    copies = ContainerCopies(treedef, given, tree.unflatten(treedef, inputs))
-    args, kwargs = copies.arguments
+    copy = tree.unflatten(treedef, inputs)
+    copies = ContainerCopies(treedef, given, copy)
+    args, kwargs = copy
     result: R = patches.standing_for(fun)(*args, **kwargs)
     for leaf, array, value in zip(leaves, inputs, values, strict=True):
         if write and type(array) is dlarray and array._value is not value:
@@ -140,6 +145,7 @@ def _evaluated_within(
             else:
                 views.store(_as_input(leaf), array)
     if write:
+        copies.check(name_of(fun), partial(places_of, treedef))
         copies.put_back(lambda leaf: leaf)()
     return result
 

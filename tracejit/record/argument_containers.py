@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from tracejit import tree
+from tracejit.errors import WriteError
+from tracejit.util.named_tuples import NamedTuple
 
 _DICTS = (dict, OrderedDict)
 
@@ -29,6 +31,21 @@ class _Staying:
 
 
 KEPT: Final = _Staying()
+
+
+class ContainerChange(NamedTuple):
+    """A change of a container among the arguments of a function.
+
+    number    of the container
+    name      the key, the index or the field that has another value; None where others went, or moved
+    value     the value, or all contents with KEPT in the places of what stays
+    is_whole  whether it is the contents
+    """
+
+    number: int
+    name: Any
+    value: Any
+    is_whole: bool
 
 
 def is_changeable(kind: type) -> bool:
@@ -66,6 +83,17 @@ def containers_of(treedef: tree.TreeDef, arguments: Any) -> list[Any]:
     return walk(treedef.structure, treedef.orders, arguments, _children)
 
 
+def places_of(treedef: tree.TreeDef) -> list[str]:
+    """Return the place of each container in ``(args, kwargs)`` that a function can change."""
+
+    def children(path: str, kind: type, names: Any, length: int) -> list[str]:
+        if not path:
+            return ["args", "kwargs"]
+        return [path + step for step in tree.steps(kind, names, length)]
+
+    return walk(treedef.structure, None, "", children)
+
+
 def _children(container: Any, kind: type, names: Any, length: int) -> Sequence[Any]:
     if kind is type(None):
         return ()
@@ -84,46 +112,51 @@ class ContainerCopies:
     Args:
         treedef: of the arguments.
         arguments: as the caller gave them.
-        copy: those that the function gets. A container that is there twice becomes one.
+        copy: those that the function gets.
 
     Attributes:
-        arguments: those that the function gets.
         originals: the caller's containers.
-        are_apart: whether no container is there twice.
     """
 
     def __init__(self, treedef: tree.TreeDef, arguments: Any, copy: Any) -> None:
-        originals, copies = containers_of(treedef, arguments), containers_of(treedef, copy)
-        self.arguments = copy
-        self.are_apart = len({*map(id, originals)}) == len(originals)
-        if not self.are_apart:
-            first: dict[int, Any] = {}
-            again = {
-                id(mine): first.setdefault(id(theirs), mine)
-                for theirs, mine in zip(originals, copies, strict=True)
-            }
-            self.arguments = _shared(copy, again)
-            copies = [again[id(mine)] for mine in copies]
-        self.originals = originals
-        self._copies = copies
-        self._before = [held_in(mine) for mine in copies]
-        self._numbers = {id(mine): number for number, mine in reversed([*enumerate(copies)])}
+        self.originals = containers_of(treedef, arguments)
+        self._copies = containers_of(treedef, copy)
+        self._before = [held_in(mine) for mine in self._copies]
+        self._numbers = {id(mine): number for number, mine in enumerate(self._copies)}
+
+    def check(self, function: str, names: Callable[[], Sequence[str]]) -> None:
+        """Check that the function has put nothing into a container that the arguments hold twice.
+
+        Args:
+            function: its name.
+            names: returns the names of the containers.
+
+        Raises:
+            WriteError: if it has; the other copy would not show it.
+        """
+        idents = [*map(id, self.originals)]
+        if len({*idents}) == len(idents):
+            return
+        for number in {change.number: None for change in self.changes()}:
+            first, *more = [other for other, ident in enumerate(idents) if ident == idents[number]]
+            if more:
+                one, two = names()[first], names()[more[0]]
+                kind = type(self.originals[number]).__name__
+                raise WriteError(
+                    f"{function}: {one} and {two} are the same {kind}, and the function puts something into one of "
+                    f"them, which the other one would not show. Pass a copy of it as {two}, or pass it once."
+                )
 
     def number_of(self, value: Any) -> int | None:
         """Return the number of a container among those that the function got; None of anything else."""
         return self._numbers.get(id(value))
 
-    def original(self, value: Any) -> Any:
-        """Return the caller's container in place of its copy, and anything else as it is."""
-        number = self._numbers.get(id(value))
-        return value if number is None else self.originals[number]
-
-    def changes(self) -> Iterator[tuple[int, Any]]:
-        """Return the numbers of the containers that the function has changed, and their contents."""
+    def changes(self) -> Iterator[ContainerChange]:
+        """Return what the function has changed."""
         for number, (copy, before) in enumerate(zip(self._copies, self._before, strict=True)):
             now = held_in(copy)
-            if self._numbers[id(copy)] == number and not _are_same(before, now):
-                yield number, _contents(before, now)
+            if not _are_same(before, now):
+                yield from _changes(number, before, now)
 
     def put_back(self, value_of: Callable[[Any], Any]) -> Callable[[], None]:
         """Return a function that puts into the caller's containers what the function has put into their copies.
@@ -132,31 +165,37 @@ class ContainerCopies:
             value_of: returns what stands for a leaf outside of the function.
         """
         puts = []
-        for number, contents in self.changes():
-            leaves, treedef = tree.flatten(contents, is_leaf=lambda part: id(part) in self._numbers)
+        for change in self.changes():
+            leaves, treedef = tree.flatten(change.value, is_leaf=lambda part: id(part) in self._numbers)
             made = [
-                leaf if leaf is KEPT else self.original(leaf) if id(leaf) in self._numbers else value_of(leaf)
+                leaf if leaf is KEPT
+                else self.originals[self._numbers[id(leaf)]] if id(leaf) in self._numbers
+                else value_of(leaf)
                 for leaf in leaves
-            ]
-            puts.append((self.originals[number], tree.unflatten(treedef, made)))
-        return lambda: put_all(puts)
+            ]  # fmt: skip
+            puts.append((self.originals[change.number], change, tree.unflatten(treedef, made)))
+
+        def put_all() -> None:
+            for container, change, value in puts:
+                put(container, change, value)
+
+        return put_all
 
 
-def put_all(puts: Sequence[tuple[Any, Any]]) -> None:
-    """Put contents into containers."""
-    for container, contents in puts:
-        put(container, contents)
+def put(container: Any, change: ContainerChange, value: Any) -> None:
+    """Put a value into a container, or all of its contents."""
+    if change.is_whole:
+        put_contents(container, value)
+    elif type(container) is list or type(container) in _DICTS:
+        container[change.name] = value
+    else:
+        setattr(container, change.name, value)
 
 
-def put(container: Any, contents: Any) -> None:
-    """Put contents into a container."""
+def put_contents(container: Any, contents: Any) -> None:
+    """Put contents into a list or a dict."""
     if type(container) is list:
         container[:] = [container[at] if part is KEPT else part for at, part in enumerate(contents)]
-        return
-    if type(container) not in _DICTS:
-        for name, part in contents.items():
-            if part is not KEPT:
-                setattr(container, name, part)
         return
     for key in [key for key in container if key not in contents]:
         del container[key]
@@ -184,27 +223,16 @@ def _are_same(before: Any, now: Any) -> bool:
     return all(map(lambda one, other: one is other, before, now))
 
 
-def _contents(before: Any, now: Any) -> Any:
-    """Return what a container holds, with the sign for each part that it held before at the same key."""
-    if type(now) is dict:
-        return {key: KEPT if key in before and before[key] is part else part for key, part in now.items()}
-    return [KEPT if at < len(before) and before[at] is part else part for at, part in enumerate(now)]
-
-
-def _shared(part: Any, again: dict[int, Any]) -> Any:
-    """Return a part of the arguments in which one copy stands for a container that is there several times."""
-    known = again.get(id(part), part)
-    if known is not part:
-        return known
-    if type(part) is list:
-        part[:] = [_shared(child, again) for child in part]
-    elif type(part) in _DICTS:
-        part.update({key: _shared(child, again) for key, child in part.items()})
-    elif type(part) is tuple:
-        return tuple([_shared(child, again) for child in part])
-    elif isinstance(part, tuple) and hasattr(part, "_make"):
-        return part._make([_shared(child, again) for child in part])
-    elif is_changeable(type(part)):
-        for name, child in held_in(part).items():
-            object.__setattr__(part, name, _shared(child, again))
-    return part
+def _changes(number: int, before: Any, now: Any) -> Iterator[ContainerChange]:
+    """Return the changes of a container, given what it held and what it holds."""
+    is_dict = type(now) is dict
+    stays = [*now][: len(before)] == [*before] if is_dict else len(now) == len(before)
+    known: Any = before if is_dict else dict(enumerate(before))
+    parts = [*(now.items() if is_dict else enumerate(now))]
+    if stays:
+        for name, part in parts:
+            if name not in known or known[name] is not part:
+                yield ContainerChange(number, name, part, False)
+        return
+    kept = [KEPT if name in known and known[name] is part else part for name, part in parts]
+    yield ContainerChange(number, None, dict(zip(now, kept, strict=True)) if is_dict else kept, True)

@@ -5,7 +5,7 @@ import collections
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.capture.changes import Assignment
+from tracejit.capture.growth import ElementsSlot
 from tracejit.capture.increments import Increment
+from tracejit.capture.observed import Slot
 from tracejit.capture.places import reorder
-from tracejit.capture.slots import ItemSlot
+from tracejit.capture.slots import AttributeSlot, ItemSlot
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
 from tracejit.errors import TraceJitError
@@ -42,6 +44,7 @@ from tracejit.traces.stores import (
     StoredValue,
     Stores,
 )  # fmt: skip
+from tracejit.util.text import shown
 
 _NAMESPACES = (types.FunctionType, types.ModuleType, types.SimpleNamespace, partial, threading.local)
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
@@ -55,7 +58,7 @@ class Collector:
         reads: its state.
         arguments: the number of arrays among the arguments.
         copies: of the containers in the arguments; None if what is put into them stays there.
-        name_of: returns the name of a container by its number.
+        names: returns the names of these containers.
 
     Attributes:
         undoes_all: whether all changes of places were undone.
@@ -63,11 +66,11 @@ class Collector:
 
     def __init__(
         self, recorder: recorders.Recorder, reads: CapturedState, arguments: int,
-        copies: ContainerCopies | None = None, name_of: Callable[[int], str] = str,
+        copies: ContainerCopies | None = None, names: Callable[[], Sequence[str]] = list,
     ) -> None:  # fmt: skip
         self._recorder = recorder
         self._copies = copies
-        self._name_of = name_of
+        self._names = names
         self._changes, self._reachable, self._orders = reads.changes()
         sources = recorder.memories.sources[:arguments]
         self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
@@ -125,23 +128,36 @@ class Collector:
     def _number_of_copy(self, part: Any) -> int | None:
         return None if self._copies is None else self._copies.number_of(part)
 
+    @staticmethod
+    def _step(container: Any, name: Any) -> tuple[type[Slot], str]:
+        """Return the kind of the slot of a part of a container, and how Python writes it."""
+        is_item = type(container) in (list, *MAPPINGS)
+        return (ItemSlot, f"[{shown(name)}]") if is_item else (AttributeSlot, f".{name}")
+
     def _passed(self) -> list[tuple[int, Assignment, list[Any], tree.TreeDef]]:
         """Return what the function has put into containers of the arguments, with the leaves."""
         found: list[tuple[int, Assignment, list[Any], tree.TreeDef]] = []
         copies = self._copies
         if copies is None:
             return found
-        for number, contents in copies.changes():
-            place = self._name_of(number)
-            change = Assignment(None, ItemSlot, None, place, ("", 0), None, None, is_read=False)
+        for number, name, value, is_whole in copies.changes():
+            kind, step = self._step(copies.originals[number], name)
+            place = self._names()[number] + ("" if is_whole else step)
+            change = Assignment(
+                None, ElementsSlot if is_whole else kind, name, place, ("", 0), None, None, is_read=False
+            )
             try:
-                leaves, treedef = tree.flatten(contents, is_leaf=self._is_leaf)
+                leaves, treedef = tree.flatten(value, is_leaf=self._is_leaf)
             except TraceJitError:  # it holds itself
                 self.stores.impossible = self.stores.impossible or (place, None)
                 continue
             found.append((number, change, leaves, treedef))  # in any case, for the call that is recorded
-            if not (copies.are_apart and all(map(self._is_storable, leaves))):
+            if all(map(self._is_storable, leaves)):
+                continue
+            if any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
                 self.stores.impossible = self.stores.impossible or (place, None)
+            else:
+                self.stores.unmade = self.stores.unmade or (place, None)
         return found
 
     def _is_traced(self, leaf: Any) -> bool:

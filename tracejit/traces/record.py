@@ -179,13 +179,16 @@ def _run(
     write: bool,
 ) -> tuple[Any, Stores, list[Any]]:  # fmt: skip
     """Run a function; return its result, what it stores, and the caller's containers among the arguments."""
-    copies = ContainerCopies(call.treedef, call.arguments, tree.unflatten(call.treedef, inputs))
-    args, kwargs = copies.arguments
+    args, kwargs = arguments = tree.unflatten(call.treedef, inputs)
+    copies = ContainerCopies(call.treedef, call.arguments, arguments)
+    names = partial(container_names, function, call.key.structure)
     error: Exception | None = None
     try:
         with crossings.Calls(recorder), Subscripts(recorder):
             crossings.cross(recorder, function, [args, kwargs])
             returned = patches.standing_for(function)(*args, **kwargs)
+        if write:
+            copies.check(recorder.name, names)
         # In containers of its own: what is assigned in those of the user's is undone below.
         parts, structure = tree.flatten(returned)
         returned = tree.unflatten(structure, parts)
@@ -196,8 +199,7 @@ def _run(
     finally:  # after an error nothing is stored
         can_repeat = error is not None and reads.can_repeat()
         reads.ran()
-        name_of = partial(_container_name, function, call)
-        collector = Collector(recorder, reads, len(call.arrays), copies if write else None, name_of)
+        collector = Collector(recorder, reads, len(call.arrays), copies if write else None, names)
         stores = collector.collect()
         if error is not None:
             is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
@@ -417,10 +419,6 @@ def _holds_recorded(leaf: Any, depth: int = 3) -> bool:
     elif isinstance(leaf, (tuple, list, set, frozenset, deque)):
         parts += leaf
     return depth > 0 and any(_holds_recorded(part, depth - 1) for part in parts)
-
-
-def _container_name(function: Callable[..., Any], call: Call, number: int) -> str:
-    return container_names(function, call.key.structure)[number]
 
 
 def _inputs(recorder: recorders.Recorder, call: Call) -> list[Any]:

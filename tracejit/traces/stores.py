@@ -19,8 +19,8 @@ from tracejit.capture.places import look, present, put, reorder
 from tracejit.capture.values import MISSING
 from tracejit.ir import Where
 from tracejit.ops import Op
-from tracejit.record import argument_containers, views
 from tracejit.record import recorder as recorders
+from tracejit.record import views
 from tracejit.traces.bases import shown
 from tracejit.util.named_tuples import NamedTuple
 
@@ -74,7 +74,7 @@ class StoredValue(NamedTuple):
     owner       the number of the object among those that the state locates
     treedef     of the value
     sources     of its leaves
-    is_passed   whether the value is the contents of a container among the arguments instead, which `owner` numbers
+    is_passed   whether the owner is a container among the arguments instead, and its number one of these
     """
 
     change: Assignment
@@ -150,19 +150,15 @@ class Stores:
             places: the expressions of the arguments.
             containers: the expressions of the containers among them.
         """
-        names: dict[str, Any] = {
-            "put": put, "present": present, "argument": _argument, "alias": views.alias,
-            "put_contents": argument_containers.put,
-        }  # fmt: skip
+        names: dict[str, Any] = {"put": put, "present": present, "argument": _argument, "alias": views.alias}
         has_containers = takes = self.takes_containers
         if has_containers and not all(containers):
             return None
         given = f"({''.join(f'{variable}, ' for variable in objects)})"
         stored = "stored" if self.returns else "()"
-        lines, puts = (
-            [f"c{number} = {place}" for number, place in enumerate(containers) if has_containers],
-            [],
-        )
+        passed = [f"c{number}" for number, _ in enumerate(containers) if has_containers]
+        lines = [f"{variable} = {place}" for variable, place in zip(passed, containers, strict=False)]
+        puts = []
         for number, store in enumerate(self.stores):
             taken = {leaf.number: places[leaf.number] for leaf in store.sources if leaf.kind == ARGUMENT}
             if not all(taken.values()):
@@ -170,15 +166,13 @@ class Stores:
             takes = takes or bool(taken)
             change = store.change
             first = store.sources[0] if store.treedef.structure == tree.LEAF else None
-            if first is not None and first.kind == CONTAINER:
-                lines.append(f"s{number} = c{first.number}")
-                puts.append(f"put({objects[store.owner]}, kind{number}, name{number}, s{number})")
-                names |= {f"kind{number}": change.kind, f"name{number}": change.name}
-                continue
-            owner = "" if store.is_passed else f"{objects[store.owner]}, kind{number}, name{number}"
+            holder = f"c{store.owner}" if store.is_passed else objects[store.owner]
+            owner = f"{holder}, kind{number}, name{number}"
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
             if first is not None and first.kind == OUTPUT and not first.views:
                 value = f"stored[{first.number}]"
+            elif first is not None and first.kind == CONTAINER:
+                value = f"c{first.number}"
             elif first is not None and first.kind in (CONSTANT, INCREMENT):
                 value = f"value{number}" if first.kind == CONSTANT else f"present({owner}) + value{number}"
                 names[f"value{number}"] = first.value
@@ -186,13 +180,9 @@ class Stores:
                 value = f"alias(argument({taken[first.number]}), {first.format!r})"
             else:
                 arguments = ", ".join(f"{n}: argument({place})" for n, place in taken.items())
-                passed = "".join(f"c{n}, " for n in range(len(containers)) if has_containers)
-                value = f"value{number}({stored}, {given}, {{{arguments}}}, ({passed}))"
+                value = f"value{number}({stored}, {given}, {{{arguments}}}, ({''.join(f'{c}, ' for c in passed)}))"
                 names[f"value{number}"] = partial(self._stored_value, store)
             lines.append(f"s{number} = {value}")
-            if store.is_passed:
-                puts.append(f"put_contents(c{store.owner}, s{number})")
-                continue
             if change.is_moved:
                 names["missing"] = MISSING
                 puts.append(f"put({owner}, missing)")
@@ -253,10 +243,7 @@ class Stores:
         arguments = _arguments(call) if is_taken else {}
         values = self._values(self.stores, outputs, arguments, objects, containers)
         for store, value in zip(self.stores, values, strict=True):
-            if store.is_passed:
-                argument_containers.put(containers[store.owner], value)
-            else:
-                _put(store, objects, value)
+            _put(store, containers if store.is_passed else objects, value)
 
     def commit_recorded(self, outputs: Sequence[Any], containers: Sequence[Any], call: Call) -> None:
         """Put the values of the recording where they belong, and release the objects."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What functions put into containers among their arguments is in the caller's, as in Python."""
 
-import contextlib
 import copy
 import random
 from collections import OrderedDict
@@ -76,6 +75,9 @@ def ran(function: Any, calls: int, vary: bool) -> list[Any]:
         x = np.array([0.5 + call, -1.0])
         try:
             found.append(frozen(function(x, **given)))
+        except tj.WriteError:  # a container is there twice by now, and changes
+            assert not vary
+            break
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             found.append(type(error).__name__)
             if not vary:
@@ -115,7 +117,8 @@ def in_a_recording(function: Any) -> Any:
 def test_a_step(body: str, way: str) -> None:
     function = function_of(body)
     for vary in (True, False):
-        assert ran(WAYS[way](function), 7, vary) == ran(function, 7, vary)
+        have, want = ran(WAYS[way](function), 7, vary), ran(function, 7, vary)
+        assert have == want[: len(have)] and (len(have) == len(want) or 'p["sub"]' in body)
 
 
 @pytest.mark.sampled
@@ -126,7 +129,9 @@ def test_random_programs(seed: int) -> None:
     body = "; ".join(draw.sample(STEPS, draw.choice([2, 3, 4])))
     function, way = function_of(body), draw.choice([*WAYS])
     for vary in (True, False):
-        assert ran(WAYS[way](function), 6, vary) == ran(function, 6, vary), (body, way)
+        have, want = ran(WAYS[way](function), 6, vary), ran(function, 6, vary)
+        assert have == want[: len(have)], (body, way)
+        assert len(have) == len(want) or not vary, (body, way)
 
 
 @pytest.mark.parametrize(
@@ -183,20 +188,26 @@ def test_a_training_step_with_gradients() -> None:
     assert found[0][-1] < 0.6
 
 
-def test_a_container_that_is_there_twice() -> None:
-    def step(x: Any, p: Any, q: Any) -> Any:
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "in a recording"])
+def test_a_container_that_is_there_twice(way: str) -> None:
+    def reads(x: Any, p: Any, q: Any) -> Any:
+        return p["w"] * x + q["w"]
+
+    def writes(x: Any, p: Any, q: Any) -> Any:
         p["w"] = p["w"] + x
         return q["w"] * 1
 
-    accelerated = tj.dlaccelerate(step)
-    with contextlib.suppress(tj.NotAcceleratedWarning):
-        for shared in (False, False, False, True, False, True, True, True):
-            given, plain = {"w": np.ones(2)}, {"w": np.ones(2)}
-            others = (given, plain) if shared else ({"w": np.zeros(2)}, {"w": np.zeros(2)})
-            have = accelerated(np.ones(2), given, others[0])
-            want = step(np.ones(2), plain, others[1])
-            np.testing.assert_allclose(have, want)
-            np.testing.assert_allclose(given["w"], plain["w"])
+    reading, writing = WAYS[way](reads), WAYS[way](writes)
+    for call in range(6):
+        shared, p, q = {"w": np.full(2, 3.0)}, {"w": np.ones(2)}, {"w": np.zeros(2)}
+        x = np.full(2, float(call))
+        assert reading(x, shared, shared).tolist() == [3.0 * call + 3.0] * 2
+        assert writing(x, p, q).tolist() == [0.0, 0.0] and np.asarray(p["w"]).tolist() == [call + 1.0] * 2
+        with pytest.raises(
+            tj.WriteError, match="are the same dict, and the function puts something into one"
+        ):
+            writing(x, shared, shared)
+        assert shared["w"].tolist() == [3.0, 3.0]
 
 
 def test_an_error_leaves_containers_as_they_were() -> None:
