@@ -27,8 +27,8 @@ class Settings:
     verify      TRACEJIT_VERIFY: "1" checks every graph before and after each pass
     flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs; steps whose
                 gradients become that small are then slow
-    write_arguments     TRACEJIT_WRITE_ARGUMENTS: "0" keeps arrays unwritten that are passed to dlfeval and to
-                accelerated functions (whose option write_arguments has this default), as in MATLAB
+    write_arguments     TRACEJIT_WRITE_ARGUMENTS: "0" keeps arrays and containers as they are that are passed to
+                dlfeval and to accelerated functions (whose option write_arguments has this default), as in MATLAB
     precision   TRACEJIT_PRECISION: "highest" computes convolutions of float32 as direct sums, "default" also by
                 Winograd's method; accelerated functions, whose option precision has this default
     threads     TRACEJIT_THREADS: how many threads run a program, up to 32; by default OMP_NUM_THREADS, or one for each

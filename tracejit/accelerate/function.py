@@ -59,8 +59,9 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         check_mode: "none"; "tolerance": each replay also runs the underlying function and warns
             (OutputsDifferWarning) where outputs differ; "sample": one of check_every calls of a key does.
         check_every: with check_mode="sample" (100).
-        write_arguments: whether what the function writes into an array that was passed (x += 1, x[0] = y) is in the
-            caller's array afterwards, as in NumPy (True, or the setting); a change drops the traces.
+        write_arguments: whether what the function writes into an array that was passed (x += 1, x[0] = y), or puts
+            into a dict, a list or a dataclass (p["w"] = y), is in the caller's afterwards, as in Python (True, or the
+            setting); a change drops the traces.
         check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
         precision: "highest" computes convolutions of float32 as direct sums, so that a huge number, a NaN or an
             infinity reaches only the windows that see it; "default" also by Winograd's method, which is up to twice as

@@ -43,8 +43,8 @@ def dlfeval(fun: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         args: its arguments. dlarrays, ndarrays (as unformatted dlarrays) and anything with ``__dlpack__``
             are traced, also within dicts, lists, tuples, named tuples and dataclasses; integer and bool
             arrays are dlarrays inside but have no gradient. Anything else is passed on as it is. What `fun`
-            writes into an array (x += 1, x[0] = y) is in the caller's array afterwards, unless the setting
-            write_arguments is off.
+            writes into an array (x += 1, x[0] = y), or puts into a dict, a list or a dataclass, is in the
+            caller's afterwards, unless the setting write_arguments is off.
         kwargs: likewise.
 
     Returns:

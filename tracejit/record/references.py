@@ -13,14 +13,12 @@ from tracejit.record import stack
 from tracejit.record.current import thread
 from tracejit.util.frames import is_internal
 
-_HAS_SNAPSHOTS = sys.version_info < (
-    3,
-    13,
-)  # a frame keeps a dict of its local variables, once it was asked for them
+_SNAPSHOTS_END = (3, 13)
+# Before, a frame keeps a dict of its local variables, once it was asked for them.
+_HAS_SNAPSHOTS = sys.version_info < _SNAPSHOTS_END
 UNKNOWN = -1000  # number of references, less than any that is computed from it
 OF_VARIABLE = 2 if _HAS_SNAPSHOTS else 1
 """References to what a local variable of a frame holds that was asked."""
-
 
 # Names in code that asks an array for what dlarrays lack, or finds by its id what belongs to it.
 _ASKING = frozenset({
