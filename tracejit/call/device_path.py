@@ -62,7 +62,7 @@ def generate_for_device(
     except UncheckableError:
         return None
     generator.launch(outputs, arrays)
-    generator.assemble(result)
+    generator.assemble(result, stores)
     if stores is not None:
         generator.store(stores)
     return generator.function()

@@ -78,7 +78,7 @@ from tracejit.call.recycle import Recycler
 from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart, other_format
 from tracejit.call.tables import Tables
-from tracejit.record.argument_containers import walk
+from tracejit.record.argument_containers import PassedContainer, walk
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
@@ -101,6 +101,7 @@ class Stored(NamedTuple):
     returns     whether the second part of the result is a list of the arrays for them, `stored`
     takes       whether they take arguments of the call, by expressions of argument_places()
     apart       the containers among the arguments, each of which has to be another one
+    containers  all of these
     """
 
     lines: Sequence[str]
@@ -108,6 +109,7 @@ class Stored(NamedTuple):
     returns: bool = True
     takes: bool = False
     apart: Sequence[str] = ()
+    containers: Sequence[str] = ()
 
 
 def generate(
@@ -152,7 +154,7 @@ def generate(
             generator.line(f"args = {_tuple(arrays)}")
             generator.fill_again(len(outputs), recycler, (), by_recipe)
     if not by_recipe:
-        generator.assemble(result)
+        generator.assemble(result, stores)
     if stores is not None:
         generator.store(stores)
     return generator.function()
@@ -283,14 +285,18 @@ class PathGenerator:
         if is_result:
             self.line("return result")
 
-    def assemble(self, result: ResultLayout) -> None:
+    def assemble(self, result: ResultLayout, stores: Stored | None) -> None:
         """Emit the expression of the result."""
+        containers = () if stores is None else stores.containers
         for i, leaf in enumerate(filter(is_output, result.leaves)):
             if type(leaf) is NumberLeaf:
                 self.line(f"r{i} = {self.constant(leaf.kind)}(r{i}._data.item())")
         numbers = count()
         leaves = iter([
-            f"r{next(numbers)}" if is_output(leaf) else self.constant_leaf(leaf) for leaf in result.leaves
+            f"r{next(numbers)}" if is_output(leaf)
+            else containers[leaf.number] if type(leaf) is PassedContainer
+            else self.constant_leaf(leaf)
+            for leaf in result.leaves
         ])  # fmt: skip
         treedef = result.treedef
         self.line(

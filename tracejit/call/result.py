@@ -10,6 +10,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.program import Program
+from tracejit.record.argument_containers import PassedContainer
 from tracejit.record.number import as_result
 from tracejit.util.named_tuples import NamedTuple
 
@@ -42,7 +43,8 @@ class ResultArray(NamedTuple):
 class ResultLayout(NamedTuple):
     """The structure of a result.
 
-    leaves      for each leaf an ArrayLeaf or NumberLeaf (the next output of the program), or the constant itself
+    leaves      for each leaf an ArrayLeaf or NumberLeaf (the next output of the program), a PassedContainer, or the
+                constant itself
     treedef     of the result
     """
 
@@ -61,16 +63,32 @@ class ResultLayout(NamedTuple):
             for number, (aval, format) in enumerate(zip(program.outputs, self.formats, strict=False))
         ]
 
-    def assemble(self, arrays: Iterable[dlarray]) -> Any:
-        """Return the result, given its outputs; arrays among its constants are copied."""
+    def assemble(self, arrays: Iterable[dlarray], containers: Sequence[Any] | None = None) -> Any:
+        """Return the result, given its outputs; arrays among its constants are copied.
+
+        Args:
+            arrays: the outputs.
+            containers: among the arguments of the call; None leaves what stands for them.
+        """
         outputs = iter(arrays)
         leaves = [
             next(outputs) if type(leaf) is ArrayLeaf
             else as_result(leaf.kind, next(outputs)) if type(leaf) is NumberLeaf
+            else containers[leaf.number] if type(leaf) is PassedContainer and containers is not None
             else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
             for leaf in self.leaves
         ]  # fmt: skip
         return tree.unflatten(self.treedef, leaves)
+
+
+def with_containers(result: Any, containers: Sequence[Any]) -> Any:
+    """Return a result with the containers of the arguments that something stands for in it."""
+    leaves, treedef = tree.flatten(result)
+    if not any(type(leaf) is PassedContainer for leaf in leaves):
+        return result
+    return tree.unflatten(
+        treedef, [containers[leaf.number] if type(leaf) is PassedContainer else leaf for leaf in leaves]
+    )
 
 
 def is_output(leaf: Any) -> bool:

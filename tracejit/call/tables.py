@@ -44,6 +44,7 @@ from tracejit.kernels.executor.state import (
     PUT_TUPLE,
     PUT_WORDS,
 )
+from tracejit.record.argument_containers import PassedContainer
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -242,7 +243,7 @@ class _RecipeWriter(_TableWriter):
         if type(leaf) is ArrayLeaf:
             self.add(PUT_WORDS, PUT_RESULT, self._outputs)
             self._outputs += 1
-        elif type(leaf) is NumberLeaf or isinstance(leaf, np.ndarray):
+        elif type(leaf) in (NumberLeaf, PassedContainer) or isinstance(leaf, np.ndarray):
             raise _NoEntryError  # a number is made of an output, and each call returns a copy of an ndarray
         else:
             self.add(PUT_WORDS, PUT_OBJECT, self.address(leaf))

@@ -14,7 +14,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.variables import Variables, along, is_array, recording, target, value_of
 from tracejit.record import crossings, patches, views
 from tracejit.record import recorder as recorders
-from tracejit.record.argument_containers import ContainerCopies, places_of
+from tracejit.record.argument_containers import ContainerCopies, PassedContainer, places_of
 from tracejit.record.memory import check_same, is_ndarray, is_private
 from tracejit.record.number import true_numbers_after
 from tracejit.record.subscripts import Subscripts
@@ -99,15 +99,18 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         copies = ContainerCopies(treedef, given, copy)
         args, kwargs = copy
         with crossings.Calls(recorder):
-            results, result_treedef = tree.flatten(patches.standing_for(fun)(*args, **kwargs))
+            returned = patches.standing_for(fun)(*args, **kwargs)
+        if write:
+            copies.check(name_of(fun), partial(places_of, treedef))
+            returned = copies.with_passed(returned, PassedContainer)
+        results, result_treedef = tree.flatten(returned)
+        del returned
         results = [_untraced(recorder.given_back(leaf)) for leaf in results]
         passed = {id(array): leaf for array, leaf in zip(inputs, leaves, strict=True)}
 
         def outside(leaf: Any) -> Any:
             return passed[id(leaf)] if id(leaf) in passed else _untraced(recorder.given_back(leaf))
 
-        if write:
-            copies.check(name_of(fun), partial(places_of, treedef))
         put_back = copies.put_back(outside) if write else None
         writes = [
             (_memory(leaf), array._data.copy())
@@ -125,7 +128,8 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
     write_all([memory for memory, _ in writes], [content for _, content in writes])
     if put_back is not None:
         put_back()
-    return tree.unflatten(result_treedef, results)  # type: ignore[no-any-return]
+    originals = [copies.originals[leaf.number] if type(leaf) is PassedContainer else leaf for leaf in results]
+    return tree.unflatten(result_treedef, originals)  # type: ignore[no-any-return]
 
 
 def _evaluated_within(
@@ -146,6 +150,7 @@ def _evaluated_within(
                 views.store(_as_input(leaf), array)
     if write:
         copies.check(name_of(fun), partial(places_of, treedef))
+        result = copies.with_passed(result, copies.original)
         copies.put_back(lambda leaf: leaf)()
     return result
 

@@ -7,6 +7,8 @@ function has ended, each copy is compared with what it held, object by object. W
 container (``params["w"] = params["w"] - rate * g``, ``history.append(loss)``, ``state.step += 1``), as the function
 would have done itself, and what the function left alone stays the caller's own object. The contents of a container are
 a dict or a list of the same keys, or a dict of the fields of a dataclass, with KEPT in the places of what stays.
+
+What the function returns of containers that it has changed is the caller's own, too (``return params``).
 """
 
 from collections import OrderedDict
@@ -46,6 +48,24 @@ class ContainerChange(NamedTuple):
     name: Any
     value: Any
     is_whole: bool
+
+
+class PassedContainer:
+    """A stand-in for a container among the arguments in a result."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is PassedContainer and other.number == self.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __repr__(self) -> str:
+        return f"argument container {self.number}"
 
 
 def is_changeable(kind: type) -> bool:
@@ -157,6 +177,37 @@ class ContainerCopies:
             now = held_in(copy)
             if not _are_same(before, now):
                 yield from _changes(number, before, now)
+
+    def with_passed(self, result: Any, passed: Callable[[int], Any]) -> Any:
+        """Return a result with something else in place of each container that the function has changed."""
+        changed = self._changed()
+        if not changed:
+            return result
+        leaves, treedef = tree.flatten(result, is_leaf=lambda part: self._numbers.get(id(part)) in changed)
+        numbers = [self._numbers.get(id(leaf)) for leaf in leaves]
+        return tree.unflatten(
+            treedef,
+            [
+                leaf if number is None else passed(number)
+                for leaf, number in zip(leaves, numbers, strict=True)
+            ],
+        )
+
+    def original(self, number: int) -> Any:
+        """Return the caller's container of a number."""
+        return self.originals[number]
+
+    def _changed(self) -> set[int]:
+        """Return the numbers of the containers that the function has changed, or containers in them."""
+        changed = {change.number for change in self.changes()}
+        if not changed:
+            return changed
+        for number, copy in reversed([*enumerate(self._copies)]):  # from the leaves to the root
+            held = held_in(copy)
+            parts = held.values() if type(held) is dict else held
+            if any(self._numbers.get(id(part)) in changed for part in parts):
+                changed.add(number)
+        return changed
 
     def put_back(self, value_of: Callable[[Any], Any]) -> Callable[[], None]:
         """Return a function that puts into the caller's containers what the function has put into their copies.

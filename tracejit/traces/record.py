@@ -13,7 +13,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.autodiff import forward
 from tracejit.call.explain import container_names, leaf_names
-from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output, with_containers
 from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import data_of
@@ -22,7 +22,7 @@ from tracejit.functions import rng
 from tracejit.ir import Graph, Value, Where
 from tracejit.record import crossings, guards, patches, views
 from tracejit.record import recorder as recorders
-from tracejit.record.argument_containers import ContainerCopies
+from tracejit.record.argument_containers import ContainerCopies, PassedContainer
 from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settled_by_errors
 from tracejit.record.number import end as end_numbers
@@ -168,7 +168,8 @@ def record(
     )
     trace.side_effect, trace.handles_errors = side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
-    kept, placed = trace if _is_kept(recorder) else None, place(result.assemble(arrays), met)
+    placed = with_containers(place(result.assemble(arrays), met), containers)
+    kept = trace if _is_kept(recorder) else None
     recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores, containers)
     _write(writes, arrays[len(values) :], call)
     return recorded
@@ -189,6 +190,7 @@ def _run(
             returned = patches.standing_for(function)(*args, **kwargs)
         if write:
             copies.check(recorder.name, names)
+        returned = copies.with_passed(returned, PassedContainer) if write else returned
         # In containers of its own: what is assigned in those of the user's is undone below.
         parts, structure = tree.flatten(returned)
         returned = tree.unflatten(structure, parts)

@@ -188,7 +188,7 @@ class Stores:
                 puts.append(f"put({owner}, missing)")
             puts.append(f"put({owner}, s{number})")
         apart = [place for place in containers if has_containers and place != _NAMED]
-        return Stored([*lines, *puts], names, self.returns, takes, apart)
+        return Stored([*lines, *puts], names, self.returns, takes, apart, containers)
 
     def _stored_value(
         self,

@@ -96,7 +96,7 @@ class Replayable:
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self._stored(self.result.assemble(arrays), call, objects, containers)
+        return self._stored(self.result.assemble(arrays, containers), call, objects, containers)
 
     def _run_on_device(
         self, call: Call, read: Sequence[Any], objects: Sequence[Any], containers: Sequence[Any]
@@ -113,7 +113,7 @@ class Replayable:
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self._stored(self.result.assemble(arrays), call, objects, containers)
+        return self._stored(self.result.assemble(arrays, containers), call, objects, containers)
 
     def _launched(self, memory: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any] | None:
         """Return the outputs of the program on the device, or None if the trace does not apply.
@@ -341,7 +341,7 @@ class Trace(Replayable):
                 value.owner.plain_numbers.setdefault(value, plain)
         for target, content in zip(effects.targets, outputs[len(self.result.formats) :], strict=False):
             views.store(targets[target], content)
-        return self._stored(self.result.assemble(outputs), call, objects, containers)
+        return self._stored(self.result.assemble(outputs, containers), call, objects, containers)
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""
