@@ -167,7 +167,7 @@ class TestArguments:
                 return d["a"], d
 
             given = {"a": X}
-            return lambda n: (fun(given), sorted(given), given["a"])
+            return lambda n: copy.deepcopy((fun(given), sorted(given), given["a"]))
 
         follow(world)
 
