@@ -193,10 +193,19 @@ class _Search:
             if not _is_resized(observed, before, now):
                 if has_items:
                     self._items(observed, name, before, now)
-            elif observed.held is None:  # otherwise the recording is refused: it changes what it reads
+            elif observed.held is None or self._is_left(observed):
                 self._resized(observed, name, was, is_now)
+            # Otherwise the recording is refused: it changes what it reads.
         if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
+
+    def _is_left(self, observed: Observed) -> bool:
+        """Return whether a container that was read as a whole has another one in its place by now."""
+        value, objects = observed.value, [*self._snapshot.objects.values()]
+        if any(value is part for other in objects for part in other.held or ()):
+            return False
+        slots = [(other, slot) for other in objects for slot in other.slots.values() if slot.value is value]
+        return bool(slots) and all(slot.look(other, slot.name) is not value for other, slot in slots)
 
     def _resized(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Note what was appended to a container, or that it was changed in another way."""
@@ -206,9 +215,7 @@ class _Search:
         is_loose |= any(slot.is_assigned or slot.additions for slot in observed.slots.values())
         methods = [*self._called.get(id(container), ()), *(["extend"] if self._is_extended(observed) else ())]
         values = None if is_loose else appended(observed, was, is_now, methods)
-        if (
-            values is None
-        ):  # the recording is refused, as if it read the elements: no replay could repeat this
+        if values is None:  # it is refused, as if it read the elements: no replay could repeat this
             observed.held = tuple(was["bytes"] if type(was) is dict else was)
             return
         slot = GrowthSlot("", Held(was), observed.where)

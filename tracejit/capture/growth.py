@@ -75,7 +75,7 @@ def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence
         methods: the names of the methods that were called of it and may change it, for each call.
     """
     container = observed.value
-    if type(container) not in SEQUENCES or observed.held is not None:
+    if type(container) not in SEQUENCES:
         return None
     if not methods or not _APPENDING.issuperset(methods):
         return None

@@ -24,6 +24,7 @@ _MOVES = {
         *_OF_BOTH, "W[:-1] = W[1:]; W[-1] = V", "W = W[1:] + [V]", "W = [V] + W[:-1]", "W.sort()", "W[:] = W[::-1]",
         "W = sorted(W)", "W = list(W)", "W[1:] = W[:-1]", "W = [v * 0.5 for v in W]", "W.extend([V, V]); del W[:2]",
         "W += [V]; del W[0]",
+        "W.append(V); W = W[-4:]", "W.append(V); W = W[1:]", "W.extend([V, V]); W = W[2:]",
     ),
     deque: (
         *_OF_BOTH, "W.rotate(1)", "W.rotate(-2)", "W.appendleft(V); W.pop()", "W.extendleft([V, V]); W.pop(); W.pop()",
@@ -60,7 +61,10 @@ def run(body: str, kind: Any, calls: list[tuple[float, int, list[float], str]], 
         with contextlib.suppress(IndexError):  # by now it may be too short
             exec(change.replace("W", "o.w").replace("KIND", "kind"), names)
         try:
-            result: Any = [*np.asarray(function(a, n, np.array(x))).tolist(), *map(float, o.w)]
+            result: Any = [
+                *np.asarray(function(a, n, np.array(x))).tolist(),
+                *map(float, [*o.w, *(o.other or ())]),
+            ]
         except (IndexError, ValueError) as error:
             result = type(error)
         found.append((result, *held(o)))
@@ -125,6 +129,7 @@ def test_random_programs_do_what_plain_ones_do(seed: int) -> None:
         (list, "W.insert(0, a); W.pop(); return np.dot(W, W) * x"),
         (list, "W[:-1] = W[1:]; W[-1] = float(x[0]); return sum(W) * x"),
         (list, "W.append(a); del W[0]; return sum(W) * x"),
+        (list, "W.append(a); W = W[-4:]; return sum(W) * x"),
         (list, "W.reverse(); W[0] += a; return W[0] * x"),
         (list, "e = 1.0 - x[0]; d = e - W[-1]; W.append(e); W.pop(0); return (e + d) * x"),
     ],
