@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.optimize import bisect
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError, WriteError
+from tracejit.errors import ArgumentError, DimsError, GradientError, LostChangeWarning, TraceError, WriteError
 
 X, V = tj.dlarray(np.ones((2, 3))), tj.dlarray(np.ones(3))
 HELD = (math.erf,)  # not replaced in recordings, as the name in the module is
@@ -44,6 +44,28 @@ def twice(function: Callable[..., object]) -> object:
     return function(given, q=given)
 
 
+SHARED = {"w": tj.dlarray(2.0)}
+SHARED_ARRAY = np.ones(3)
+
+
+def fills_what_it_reads(p: dict[str, tj.dlarray]) -> object:
+    """Put something into a dict that is a global, too."""
+    p["w"] = p["w"] * 2
+    return SHARED["w"] * 1
+
+
+def writes_what_it_reads(x: tj.dlarray) -> object:
+    """Write into an array that is a global, too."""
+    x += 1
+    return np.sin(SHARED_ARRAY)
+
+
+def changes_by_another_name(p: dict[str, tj.dlarray]) -> object:
+    """Change a dict that is an argument, too, by its global name."""
+    SHARED["w"] = SHARED["w"] * 1.5
+    return p["w"] * 2
+
+
 def written(x: tj.dlarray) -> tj.dlarray:
     """Write into an argument."""
     x += 1
@@ -67,6 +89,24 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlmap(lambda x: math.exp(x[0]) ** 3, over=0)(np.array([[1.0], [500.0]])),
         OverflowError,
         "(34, 'Numerical result out of range')",
+    ),
+    (
+        lambda: tj.dlaccelerate(fills_what_it_reads)(SHARED),
+        WriteError,
+        "fills_what_it_reads: it puts something into p, a dict that it also reads by another name than that of the "
+        "argument, which does not show this before the call has ended. Use one of the two names.",
+    ),
+    (
+        lambda: tj.dlaccelerate(writes_what_it_reads)(SHARED_ARRAY),
+        WriteError,
+        "writes_what_it_reads: it writes x, whose memory it also reads by another name than that of the argument, "
+        "which does not show the write before the call has ended. Use one of the two names.",
+    ),
+    (
+        lambda: tj.dlaccelerate(changes_by_another_name)(SHARED),
+        LostChangeWarning,
+        "changes_by_another_name changes what it was given as p by another name. Inside the function p is a copy, "
+        "which does not show the change. Use one of the two names.",
     ),
     (
         lambda: twice(tj.dlaccelerate(fills)),

@@ -275,6 +275,8 @@ class CallDispatcher:
         if changing is not None:
             place, kind, number = changing
             warn(messages.retraces_on_each_object(name, self.leaf_name(place, call.treedef), kind, number))
+        if trace.shared is not None:
+            warn(messages.changes_by_another_name(name, trace.shared))
         if variants.refusal is None:
             lost = _lost_effect(trace, outcome, options)
             if lost is not None:

@@ -98,6 +98,15 @@ def compares_much(name: str, array: str, mib: int, where: Where) -> PendingWarni
     )  # fmt: skip
 
 
+def changes_by_another_name(name: str, argument: str) -> PendingWarning:
+    """Return the warning that a function changes a container, which is an argument too, by another name."""
+    return PendingWarning(
+        f"{name} changes what it was given as {argument} by another name. Inside the function {argument} is a copy, "
+        "which does not show the change. Use one of the two names.",
+        LostChangeWarning, user_location(), argument,
+    )  # fmt: skip
+
+
 def happens_once(name: str, effect: SideEffect) -> PendingWarning:
     """Return the warning that an effect of a function happens while it is recorded only."""
     return PendingWarning(

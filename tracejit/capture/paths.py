@@ -7,6 +7,7 @@ import gc
 import inspect
 import sys
 import types
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -228,6 +229,8 @@ class PathReader:
                 self._snapshot.change(observed.value)
             if number == len(steps) and self._ends(use, observed, slot_kind, name):
                 return
+            if kind == "item" and type(observed.value) is deque and observed.value.maxlen is not None:
+                self._snapshot.move(observed.value)  # append() moves its elements
             if kind == "attr" and is_container and name not in WRITERS:
                 self._snapshot.read_whole(observed.value)  # what a method of it returns
             owner, value = value, self._snapshot.read(observed, slot_kind, name)

@@ -24,6 +24,7 @@ from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
+from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
@@ -284,6 +285,18 @@ class CapturedState(State):
             return []
         values = [self._snapshot.objects[ident].value for ident in self._reachable]
         return [value for value in values if type(value) is np.ndarray]
+
+    def has_noted(self, value: Any) -> bool:
+        """Return whether an object was met that a replay finds besides the arguments."""
+        return self._snapshot is not None and id(value) in self._reachable
+
+    def shares_memory(self, memory: Any) -> bool:
+        """Return whether an array that a replay finds besides the arguments has elements in some memory."""
+        if self._snapshot is None or not isinstance(memory, np.ndarray):
+            return False
+        observed = [self._snapshot.objects[ident] for ident in self._reachable]
+        arrays = [each.data for each in observed if isinstance(each, ObservedArray) and each.tape is None]
+        return any(isinstance(data, np.ndarray) and np.may_share_memory(data, memory) for data in arrays)
 
     def noted_arrays(self) -> list[np.ndarray]:
         """Return the ndarrays that are noted because they entered the recording, as often as they are."""

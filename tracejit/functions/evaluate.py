@@ -109,7 +109,11 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         passed = {id(array): leaf for array, leaf in zip(inputs, leaves, strict=True)}
 
         def outside(leaf: Any) -> Any:
-            return passed[id(leaf)] if id(leaf) in passed else _untraced(recorder.given_back(leaf))
+            if id(leaf) in passed:
+                return passed[id(leaf)]
+            is_array = type(leaf) is dlarray and not leaf._data.ndim and not views.is_scalar(leaf)
+            given_back = _untraced(recorder.given_back(leaf))
+            return views.without_axes(given_back) if is_array and type(given_back) is dlarray else given_back
 
         put_back = copies.put_back(outside) if write else None
         writes = [

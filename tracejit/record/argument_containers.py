@@ -33,6 +33,7 @@ class _Staying:
 
 
 KEPT: Final = _Staying()
+GONE: Final = object()  # of a field that the function has deleted
 
 
 class ContainerChange(NamedTuple):
@@ -70,11 +71,7 @@ class PassedContainer:
 
 def is_changeable(kind: type) -> bool:
     """Return whether a function can put something into containers of a type."""
-    return kind is list or kind in _DICTS or (hasattr(kind, "__dataclass_fields__") and not _is_frozen(kind))
-
-
-def _is_frozen(kind: Any) -> bool:
-    return bool(kind.__dataclass_params__.frozen)
+    return kind is list or kind in _DICTS or hasattr(kind, "__dataclass_fields__")
 
 
 def walk(
@@ -136,11 +133,18 @@ class ContainerCopies:
 
     Attributes:
         originals: the caller's containers.
+        extra: an attribute of a dataclass that is no field, by which no trace can be told; None if there is none.
     """
 
     def __init__(self, treedef: tree.TreeDef, arguments: Any, copy: Any) -> None:
         self.originals = containers_of(treedef, arguments)
         self._copies = containers_of(treedef, copy)
+        self.extra: str | None = None
+        for theirs, mine in zip(self.originals, self._copies, strict=True):
+            more = vars(theirs).keys() - _fields(theirs) if _has_attributes(theirs) else ()
+            for name in more:
+                self.extra = f"{type(theirs).__name__}.{name}"
+                vars(mine)[name] = vars(theirs)[name]
         self._before = [held_in(mine) for mine in self._copies]
         self._numbers = {id(mine): number for number, mine in enumerate(self._copies)}
 
@@ -176,7 +180,7 @@ class ContainerCopies:
         for number, (copy, before) in enumerate(zip(self._copies, self._before, strict=True)):
             now = held_in(copy)
             if not _are_same(before, now):
-                yield from _changes(number, before, now)
+                yield from _changes(number, before, now, hasattr(copy, "__dataclass_fields__"))
 
     def with_passed(self, result: Any, passed: Callable[[int], Any]) -> Any:
         """Return a result with something else in place of each container that the function has changed."""
@@ -239,8 +243,10 @@ def put(container: Any, change: ContainerChange, value: Any) -> None:
         put_contents(container, value)
     elif type(container) is list or type(container) in _DICTS:
         container[change.name] = value
-    else:
-        setattr(container, change.name, value)
+    elif value is GONE:
+        object.__delattr__(container, change.name)
+    else:  # of a frozen dataclass, too, if the function has managed it
+        object.__setattr__(container, change.name, value)
 
 
 def put_contents(container: Any, contents: Any) -> None:
@@ -262,8 +268,18 @@ def held_in(container: Any) -> Any:
         return [*container]
     if type(container) in _DICTS:
         return dict(container)
-    names = type(container).__dataclass_fields__
-    return {name: getattr(container, name) for name in names if hasattr(container, name)}
+    own = getattr(container, "__dict__", None)
+    if own is not None:
+        return dict(own)
+    return {name: getattr(container, name) for name in _fields(container) if hasattr(container, name)}
+
+
+def _has_attributes(container: Any) -> bool:
+    return hasattr(container, "__dataclass_fields__") and hasattr(container, "__dict__")
+
+
+def _fields(instance: Any) -> Any:
+    return type(instance).__dataclass_fields__
 
 
 def _are_same(before: Any, now: Any) -> bool:
@@ -274,13 +290,16 @@ def _are_same(before: Any, now: Any) -> bool:
     return all(map(lambda one, other: one is other, before, now))
 
 
-def _changes(number: int, before: Any, now: Any) -> Iterator[ContainerChange]:
-    """Return the changes of a container, given what it held and what it holds."""
+def _changes(number: int, before: Any, now: Any, is_fields: bool) -> Iterator[ContainerChange]:
+    """Return the changes of a container, or of the fields of a dataclass, given what it held and what it holds."""
     is_dict = type(now) is dict
     stays = [*now][: len(before)] == [*before] if is_dict else len(now) == len(before)
     known: Any = before if is_dict else dict(enumerate(before))
     parts = [*(now.items() if is_dict else enumerate(now))]
-    if stays:
+    if is_fields or stays:
+        for name in before if is_fields else ():
+            if name not in now:
+                yield ContainerChange(number, name, GONE, False)
         for name, part in parts:
             if name not in known or known[name] is not part:
                 yield ContainerChange(number, name, part, False)

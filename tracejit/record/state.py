@@ -150,6 +150,14 @@ class State:
         """Return whether nothing but the recorder's notes refers to the array of an input any more."""
         return False
 
+    def has_noted(self, value: Any) -> bool:
+        """Return whether an object was met that a replay finds besides the arguments."""
+        return False
+
+    def shares_memory(self, memory: Any) -> bool:
+        """Return whether an array that a replay finds besides the arguments has elements in some memory."""
+        return False
+
     def noted_arrays(self) -> list[np.ndarray]:
         """Return the ndarrays that are noted because they entered the recording, as often as they are."""
         return []

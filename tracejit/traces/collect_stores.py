@@ -23,7 +23,8 @@ from tracejit.capture.state import CapturedState
 from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
-from tracejit.record.argument_containers import KEPT, ContainerCopies
+from tracejit.record import views
+from tracejit.record.argument_containers import GONE, KEPT, ContainerCopies
 from tracejit.record.memory import root_of
 from tracejit.record.monitor import is_user_class
 from tracejit.record.ndarrays import holder_of
@@ -69,6 +70,7 @@ class Collector:
         copies: ContainerCopies | None = None, names: Callable[[], Sequence[str]] = list,
     ) -> None:  # fmt: skip
         self._recorder = recorder
+        self._reads = reads
         self._copies = copies
         self._names = names
         self._changes, self._reachable, self._orders = reads.changes()
@@ -100,6 +102,7 @@ class Collector:
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
             elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
                 self.stores.unmade = self.stores.unmade or (change.place, change.where)
+        self._note_shared(self._reads)
         passed = self._passed()
         for leaves in [*[leaves for _, leaves, _ in kept], *[leaves for _, _, leaves, _ in passed]]:
             for leaf in leaves:
@@ -107,11 +110,11 @@ class Collector:
                     self._leaves_of_root.setdefault(id(root_of(leaf)), set()).add(id(leaf))
         for change, leaves, treedef in kept:
             owner = self._number(OBJECT, change.owner, self.stores.objects)
-            sources = tuple(map(self._source, leaves))
+            sources = tuple(map(self._found, leaves))
             kept_place = change._replace(owner=None, before=None, after=None)
             self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
         for number, change, leaves, treedef in passed:
-            sources = tuple(map(self._source, leaves))
+            sources = tuple(map(self._found, leaves))
             self.stores.stores.append(StoredValue(change, number, treedef, sources, is_passed=True))
         self.undoes_all = len(kept) == len(self._changes)
         self.stores.returns = bool(self.stores.outputs)
@@ -121,6 +124,18 @@ class Collector:
         for space, keys in self._orders:
             reorder(space, keys)
         return self.stores
+
+    def _note_shared(self, reads: CapturedState) -> None:
+        """Note containers of the arguments that the function met by another name too, where it changes one of both."""
+        copies = self._copies
+        if copies is None:
+            return
+        changed = {change.number for change in copies.changes()}
+        owners = {id(change.owner) for change in self._changes}
+        for number, original in enumerate(copies.originals):
+            if reads.has_noted(original) and (number in changed or id(original) in owners):
+                kind = type(original).__name__
+                self.stores.shared = (self._names()[number], kind, number in changed)
 
     def _is_leaf(self, part: Any) -> bool:
         return id(part) in self._reachable or self._number_of_copy(part) is not None
@@ -147,7 +162,7 @@ class Collector:
                 None, ElementsSlot if is_whole else kind, name, place, ("", 0), None, None, is_read=False
             )
             try:
-                leaves, treedef = tree.flatten(value, is_leaf=self._is_leaf)
+                leaves, treedef = tree.flatten(MISSING if value is GONE else value, is_leaf=self._is_leaf)
             except TraceJitError:  # it holds itself
                 self.stores.impossible = self.stores.impossible or (place, None)
                 continue
@@ -212,6 +227,12 @@ class Collector:
     def _is_lost_view(self, leaf: Any) -> bool:
         is_array = type(leaf) is dlarray or (type(leaf) is np.ndarray and leaf.dtype != object)
         return is_array and not self._is_storable(leaf)
+
+    def _found(self, leaf: Any) -> StoredLeaf:
+        """Return where a leaf comes from, and whether it is an array without axes."""
+        is_array = type(leaf) is dlarray and not leaf._data.ndim and not views.is_scalar(leaf)
+        source = self._source(leaf)
+        return source._replace(is_array=is_array and source.kind in (OUTPUT, ARRAY))
 
     def _source(self, leaf: Any) -> StoredLeaf:
         """Return where a leaf comes from."""

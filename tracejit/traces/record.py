@@ -17,7 +17,7 @@ from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output,
 from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import data_of
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, WriteError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Value, Where
 from tracejit.record import crossings, guards, patches, views
@@ -143,7 +143,7 @@ def record(
         del returned
         results, values = _results(name, recorder, leaves)
         del leaves  # an ndarray among them was made in the call if only they refer to it
-        writes = _writes(recorder, inputs, call)
+        writes = _writes(recorder, reads, inputs, call)
         met = _met(recorder, writes)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -168,6 +168,7 @@ def record(
     )
     trace.side_effect, trace.handles_errors = side_effect, handles_errors
     trace.plain_inputs = _plain_inputs(recorder)
+    trace.shared = None if stores.shared is None else stores.shared[0]
     placed = with_containers(place(result.assemble(arrays), met), containers)
     kept = trace if _is_kept(recorder) else None
     recorded = _committing(Recording(kept, placed, recorder.needed, met=met), stores, containers)
@@ -182,6 +183,8 @@ def _run(
     """Run a function; return its result, what it stores, and the caller's containers among the arguments."""
     args, kwargs = arguments = tree.unflatten(call.treedef, inputs)
     copies = ContainerCopies(call.treedef, call.arguments, arguments)
+    if copies.extra is not None:
+        recorder.refuse(*refusals.no_field(copies.extra))
     names = partial(container_names, function, call.key.structure)
     error: Exception | None = None
     try:
@@ -206,6 +209,12 @@ def _run(
         if error is not None:
             is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
             raise NotTakenError([*recorder.memories.ndarrays.values()], is_undone) from error
+    if stores.shared is not None and stores.shared[-1]:
+        place, kind, _ = stores.shared
+        raise WriteError(
+            f"{recorder.name}: it puts something into {place}, a {kind} that it also reads by another name than that "
+            "of the argument, which does not show this before the call has ended. Use one of the two names."
+        )
     return returned, stores, copies.originals
 
 
@@ -218,7 +227,7 @@ def _enter(outer: recorders.Recorder | None, reads: CapturedState, on_tape: dict
 
 def _committing(recorded: Recording, stores: Stores, containers: Sequence[Any]) -> Recording:
     """Return a recording whose result is without what is stored, which its commit stores."""
-    if not stores.stores:
+    if not stores.stores and not stores.orders:
         return recorded
     result, stored = recorded.result if stores.returns else (recorded.result, ())
     return recorded._replace(result=result, commit=partial(stores.commit_recorded, stored, containers))
@@ -288,7 +297,9 @@ class _Write(NamedTuple):
     change: Change | None
 
 
-def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list[_Write]:
+def _writes(
+    recorder: recorders.Recorder, reads: CapturedState, inputs: list[Any], call: Call
+) -> list[_Write]:
     """Return the writes of a function that has ended.
 
     Raises:
@@ -303,6 +314,13 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list
             if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
+    shared = [write.number for write in writes if reads.shares_memory(call.memory[write.number])]
+    if shared:
+        place = recorder.memories.place(shared[0])
+        raise WriteError(
+            f"{recorder.name}: it writes {place}, whose memory it also reads by another name than that of the "
+            "argument, which does not show the write before the call has ended. Use one of the two names."
+        )
     if call.originals:  # the function saw copies, which do not share memory as these do
         memory = call.memory
         for write in writes:

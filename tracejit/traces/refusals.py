@@ -51,6 +51,15 @@ def not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
+def no_field(name: str) -> tuple[str, Where, str]:
+    """Return the refusal of a call with a dataclass that has an attribute which is no field, likewise."""
+    return (
+        f"an argument is a dataclass with an attribute that is no field, {name}",
+        None,
+        "such attributes do not select a trace. Make it a field",
+    )
+
+
 def view_not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
     """Return the refusal of a function that assigns a view of an array that no replay finds, likewise."""
     name, where = place

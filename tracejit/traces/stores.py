@@ -52,6 +52,7 @@ class StoredLeaf(NamedTuple):
     views       what makes a view of it: ops with their parameters, views that go by no op, such as diagonals, and,
                 with no op, keys with outputs as indices
     value       of a constant, what is added, or which elements a view shows
+    is_array    whether it has no axes and is an array all the same, which can be written
     """
 
     kind: str
@@ -59,6 +60,7 @@ class StoredLeaf(NamedTuple):
     format: str | None = None
     views: tuple[tuple[Any, Any], ...] = ()
     value: Any = None
+    is_array: bool = False
 
 
 class ComputedIndex(NamedTuple):
@@ -97,6 +99,8 @@ class Stores:
         orders: dicts that got or lost keys in the recording, and the keys that it left, in their order.
         impossible_view: a place whose array shows the memory of one that no replay can find, likewise.
         unmade: a place that got an object which no replay can make, likewise.
+        shared: a container among the arguments that the function met by another name too, its kind, and whether it was
+            changed as an argument, or by the other name.
     """
 
     def __init__(self) -> None:
@@ -109,6 +113,7 @@ class Stores:
         self.orders: list[tuple[dict[Any, Any], list[Any]]] = []
         self.impossible_view: tuple[str, Where] | None = None
         self.unmade: tuple[str, Where] | None = None
+        self.shared: tuple[str, str, bool] | None = None
 
     @property
     def places(self) -> list[str]:
@@ -169,7 +174,7 @@ class Stores:
             holder = f"c{store.owner}" if store.is_passed else objects[store.owner]
             owner = f"{holder}, kind{number}, name{number}"
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
-            if first is not None and first.kind == OUTPUT and not first.views:
+            if first is not None and first.kind == OUTPUT and not (first.views or first.is_array):
                 value = f"stored[{first.number}]"
             elif first is not None and first.kind == CONTAINER:
                 value = f"c{first.number}"
@@ -354,6 +359,8 @@ def _value(source: StoredLeaf, given: dict[str, Any]) -> Any:
         value = dlarray._wrap(given[OBJECT][source.number], source.format, None)
     else:
         value = given[source.kind][source.number]
+    if source.is_array and views.is_scalar(value):
+        value = views.without_axes(value)
     for op, params in source.views:
         if op is None:
             value = value[tuple([_index(entry, given[OUTPUT]) for entry in params])]

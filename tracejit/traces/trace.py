@@ -273,6 +273,8 @@ class Trace(Replayable):
         # Whether the function may handle an error, so that it has to see that an index is out of range.
         self.handles_errors = False
         self.side_effect: SideEffect | None = None
+        # An argument that the function changes by another name.
+        self.shared: str | None = None
         # By the inputs that they depend on: plain numbers without a derivative (record/plain_numbers.py).
         self.plain_inputs: Mapping[int, PlainNumber] = {}
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)

@@ -2,6 +2,7 @@
 """State that is a tuple of numbers: ``x, v = self.state; self.state = (x + v, v + a)``."""
 
 import math
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,3 +128,19 @@ def test_an_environment_of_reinforcement_learning() -> None:
         assert found[1:] == expected[1:]
         np.testing.assert_allclose(have.state, want.state, rtol=1e-12)
     assert step.stats.hits >= 25 and not step.stats.uncompiled
+
+
+def test_a_number_beside_an_array_in_a_tuple() -> None:
+    o = SimpleNamespace(state=(0, 0.0))
+
+    @tj.dlaccelerate
+    def function(x: Any) -> Any:
+        o.state = (o.state[0] + 1, o.state[1] + x.sum())
+        return x * o.state[1]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(12):
+            total = call * (call + 1.0)
+            assert function(np.full(2, float(call))).tolist() == [call * total] * 2
+    assert o.state[0] == 12 and "cannot be looked at" not in function.explain()

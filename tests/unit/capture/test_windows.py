@@ -4,7 +4,7 @@
 import contextlib
 import random
 import warnings
-from collections import deque
+from collections import OrderedDict, deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,7 +31,10 @@ _MOVES = {
         "W.appendleft(W.pop())", "W += [V]; W.popleft()",
     ),
 }  # fmt: skip
-_OF_FULL_DEQUE = ("W.append(V)", "W.appendleft(V)", "W.extend([V, a])", "W += [V, V]", "W.extendleft([V])")
+_OF_FULL_DEQUE = (
+    "W.append(W[0])", "W.append(W[1] + V)", "W.append(V); a = W[0]", "W.append(V); W.append(W[0])",
+    "W.append(V)", "W.appendleft(V)", "W.extend([V, a])", "W += [V, V]", "W.extendleft([V])",
+)  # fmt: skip
 _VALUES = ("float(x[0])", "x.sum()", "a", "a * 2", "x[1].item()", "n", "W[2]", "1.5", "float(x[0] + W[1])")
 _READS = (
     "sum(W)", "np.mean(W)", "np.dot(np.arange(len(W)), W)", "np.array(W) @ np.ones(len(W))", "W[0]", "W[-1]", "max(W)",
@@ -231,3 +234,61 @@ def test_a_list_that_grows_is_refused_after_a_few_recordings() -> None:
             for _ in range(60):
                 function(np.ones(2), 1.0)
         assert len(of()) == 61 and function.stats.traces <= 32
+
+
+@pytest.mark.parametrize("first", [0.0, "zeros", "other"])
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_delay_lines(first: Any, size: int) -> None:
+    def run(accelerated: Any) -> Any:
+        line = deque(
+            [np.zeros(2) if first == "zeros" else float(n) * (first == "other") for n in range(size)],
+            maxlen=size,
+        )
+
+        def delayed(x: Any) -> Any:
+            line.append(x if first == "zeros" else float(x[0]))
+            return line[0] * x
+
+        function = accelerated(delayed)
+        found = [np.asarray(function(np.array([1.0 + n, 2.0]))).tolist() for n in range(size + 14)]
+        return found, function, [np.asarray(part).tolist() for part in line]
+
+    have, want = run(tj.dlaccelerate(audit=False)), run(lambda function: function)
+    assert have[0] == want[0] and have[2] == want[2]
+    assert have[1].stats.hits >= 6
+
+
+def test_two_full_deques_that_pass_elements_on() -> None:
+    def run(accelerated: Any) -> Any:
+        d, e = deque([1.0, 1.0, 1.0, 5.0, 6.0], maxlen=5), deque([2.0, 2.0, 2.0, 7.0], maxlen=4)
+
+        def function(x: Any) -> Any:
+            e.append(d[0])
+            d.append(e[0])
+            return x * 1
+
+        passing, found = accelerated(function), []
+        for _ in range(20):
+            passing(np.ones(2))
+            found.append(([*map(float, d)], [*map(float, e)]))
+        return found
+
+    assert run(tj.dlaccelerate) == run(lambda function: function)
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+def test_a_number_that_is_popped_and_put_back_comes_last(kind: Any) -> None:
+    def run(accelerated: Any) -> Any:
+        o = SimpleNamespace(d=kind(a=1.0, b=2.0, c=3.0))
+
+        def function(x: Any) -> Any:
+            o.d["a"] = o.d.pop("a") + 1
+            return x * next(iter(o.d.values()))
+
+        popping, found = accelerated(function), []
+        for _ in range(10):
+            popping(np.ones(2))
+            found.append([(key, float(value)) for key, value in o.d.items()])
+        return found
+
+    assert run(tj.dlaccelerate) == run(lambda function: function)

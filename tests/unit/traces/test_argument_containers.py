@@ -311,3 +311,143 @@ def test_deep_copies_of_what_was_passed_compare_equal() -> None:
     for _ in range(4):
         accelerated(np.ones(2), **given)
     assert frozen(given) == frozen(before)
+
+
+@pytest.mark.parametrize("way", ["accelerated", "uncompiled", "dlfeval"])
+def test_arrays_without_axes_in_containers_can_be_written(way: str) -> None:
+    def step(x: Any, s: Any) -> Any:
+        v = s.setdefault("v", np.zeros(()))
+        v *= 0.5
+        v += x.mean()
+        return v * 1
+
+    run, kept, want = WAYS[way](step), {}, 0.0
+    for call in range(6):
+        want = want * 0.5 + call
+        assert float(run(np.full(2, float(call)), kept)) == want == float(kept["v"])
+
+
+def test_arrays_without_axes_in_attributes_can_be_written() -> None:
+    class Filter:
+        def __init__(self) -> None:
+            self.v: Any = None
+
+        @tj.dlaccelerate
+        def step(self, x: Any) -> Any:
+            if self.v is None:
+                self.v = np.zeros(())
+            v = self.v
+            v *= 0.5
+            v += x.mean()
+            return v * 1
+
+    kept, want = Filter(), 0.0
+    for call in range(7):
+        want = want * 0.5 + call
+        assert float(kept.step(np.full(2, float(call)))) == want
+
+
+class Optimizer:
+    """An object that has the parameters."""
+
+    def __init__(self, params: Any) -> None:
+        self.params = params
+
+    def step(self, gradients: Any) -> None:
+        for name in self.params:
+            self.params[name] = self.params[name] - 0.1 * gradients[name]
+
+
+def test_an_optimizer_that_has_the_parameters() -> None:
+    @tj.dlaccelerate
+    def train(params: Any, optimizer: Any, x: Any) -> Any:
+        loss = ((params["w"] * x) ** 2).sum()
+        optimizer.step(tj.dlgradient(loss, params))
+        return loss
+
+    params = {"w": np.ones(2)}
+    optimizer = Optimizer(params)
+    with pytest.warns(tj.LostChangeWarning, match="changes what it was given as params by another name"):
+        losses = [train(params, optimizer, np.ones(2)).item() for _ in range(8)]
+    np.testing.assert_allclose(losses, [2 * 0.8 ** (2 * n) for n in range(8)])
+    np.testing.assert_allclose(params["w"], [0.8**8] * 2)
+
+
+def test_an_argument_that_is_written_and_read_by_another_name() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w, self.state = np.zeros(2), State(0, 0.1, np.zeros(2))
+
+        @tj.dlaccelerate
+        def update(self, w: Any, g: Any) -> Any:
+            w -= 0.1 * g
+            return np.abs(self.w).sum()
+
+        @tj.dlaccelerate
+        def advance(self, state: Any) -> Any:
+            state.step += 1
+            return self.state.step
+
+        @tj.dlaccelerate
+        def read(self, w: Any, state: Any) -> Any:
+            return np.abs(self.w).sum() + w.sum() + self.state.step + state.step
+
+    model = Model()
+    for _ in range(4):
+        with pytest.raises(tj.WriteError, match="it writes w, whose memory it also reads"):
+            model.update(model.w, np.ones(2))
+        with pytest.raises(tj.WriteError, match="it puts something into state, a State that"):
+            model.advance(model.state)
+        assert model.read(model.w, model.state) == 0.0
+    assert model.w.tolist() == [0.0, 0.0] and model.state.step == 0
+
+
+@dataclass
+class Layer:
+    w: Any
+    b: Any = 0.0
+
+    def __post_init__(self) -> None:
+        self.scale = 2.0
+
+
+@dataclass(frozen=True)
+class Fixed:
+    w: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", 2.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["accelerated", "uncompiled", "dlfeval"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s.w = s.w + x * s.scale", "s.scale += 1; s.w = s.w * s.scale", "s.cache = x.sum()", "del s.b; s.w = x",
+        "s.extra = [x]; s.extra.append(s.w)", "s.b = getattr(s, 'seen', 0.0); s.seen = x.sum()", "del s.scale",
+    ],
+)  # fmt: skip
+def test_attributes_of_dataclasses(body: str, way: str) -> None:
+    def run(way_of: Any) -> Any:
+        names: dict[str, Any] = {}
+        lines = "".join(f"    {line}\n" for line in body.split("; "))
+        exec(f"def function(x, s):\n{lines}    return x.sum()\n", names)
+        function, found, layer = way_of(names["function"]), [], Layer(np.ones(2))
+        for call in range(6):
+            try:
+                function(np.array([1.0 + call, 2.0]), layer)
+            except AttributeError:
+                found.append("AttributeError")
+                break
+            found.append(frozen(dict(vars(layer))))
+        return found
+
+    assert run(WAYS[way]) == run(lambda function: function)
+
+
+def test_attributes_of_frozen_dataclasses() -> None:
+    accelerated = tj.dlaccelerate(lambda x, s: x * s.scale + s.w)
+    with pytest.warns(tj.NotAcceleratedWarning, match="an attribute that is no field, Fixed.scale"):
+        for _ in range(4):
+            assert accelerated(np.ones(2), Fixed(np.ones(2))).tolist() == [3.0, 3.0]
