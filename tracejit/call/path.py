@@ -100,16 +100,16 @@ class Stored(NamedTuple):
     names       that they use
     returns     whether the second part of the result is a list of the arrays for them, `stored`
     takes       whether they take arguments of the call, by expressions of argument_places()
-    apart       the containers among the arguments, each of which has to be another one
-    containers  all of these
+    containers  the containers among the arguments
+    used        the numbers of those that are changed, or put elsewhere; each has to be another one than the others
     """
 
     lines: Sequence[str]
     names: dict[str, Any]
     returns: bool = True
     takes: bool = False
-    apart: Sequence[str] = ()
     containers: Sequence[str] = ()
+    used: Sequence[int] = ()
 
 
 def generate(
@@ -220,12 +220,13 @@ class PathGenerator:
         if stores is None or not stores.takes:
             return
         self.line("given = args")
-        if len(stores.apart) > 1:
-            different = (
-                f"len({{{', '.join(f'id({place})' for place in stores.apart)}}}) != {len(stores.apart)}"
-            )
+        if stores.used and len(stores.containers) > 1:
+            idents = [f"id({place})" for place in stores.containers]
+            used = ", ".join([idents[number] for number in stores.used])
+            others = "".join([f"{ident}, " for n, ident in enumerate(idents) if n not in stores.used])
             self.line("try:")
-            self.line(f"{_INDENT}if {different}:")
+            self.line(f"{_INDENT}used = {{{used}}}")
+            self.line(f"{_INDENT}if len(used) != {len(stores.used)} or not used.isdisjoint(({others})):")
             self.line(f"{_INDENT * 2}return MISS")
             self.line("except (AttributeError, LookupError, TypeError):")
             self.line(f"{_INDENT}return MISS")

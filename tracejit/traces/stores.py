@@ -40,9 +40,6 @@ OUTPUT, ARGUMENT, CONTAINER, OBJECT, MEMORY, VIEW, ARRAY, INCREMENT, CONSTANT = 
 )
 
 
-_NAMED = "given[1]"  # the dict of arguments by name, which each call has made
-
-
 class StoredLeaf(NamedTuple):
     """A leaf of a stored value: what it is, and how it is found.
 
@@ -126,18 +123,20 @@ class Stores:
         return [store for store in self.stores if not store.is_passed]
 
     @property
-    def takes_containers(self) -> bool:
-        """True if something is put into containers among the arguments, or these are put elsewhere."""
-        return any(
-            store.is_passed or any(leaf.kind == CONTAINER for leaf in store.sources) for store in self.stores
-        )
+    def used(self) -> list[int]:
+        """The numbers of the containers among the arguments that are changed, or put elsewhere."""
+        owners = {store.owner for store in self.stores if store.is_passed}
+        leaves = [leaf for store in self.stores for leaf in store.sources]
+        return sorted(owners | {leaf.number for leaf in leaves if leaf.kind == CONTAINER})
 
     def containers(self, call: Call) -> Sequence[Any] | None:
-        """Return the containers among the arguments, if one is used here; None if one of them is there twice."""
-        if not self.takes_containers:
+        """Return the containers among the arguments, if some are used; None if one of these is there twice."""
+        used = self.used
+        if not used:
             return ()
         containers = call.containers
-        return containers if len({*map(id, containers)}) == len(containers) else None
+        idents = [*map(id, containers)]
+        return containers if all(idents.count(idents[number]) == 1 for number in used) else None
 
     @property
     def constants(self) -> list[Any]:
@@ -156,13 +155,15 @@ class Stores:
             containers: the expressions of the containers among them.
         """
         names: dict[str, Any] = {"put": put, "present": present, "argument": _argument, "alias": views.alias}
-        has_containers = takes = self.takes_containers
-        if has_containers and not all(containers):
+        used = self.used
+        takes = bool(used)
+        containers = containers if used else ()
+        if not all(containers):
             return None
         given = f"({''.join(f'{variable}, ' for variable in objects)})"
         stored = "stored" if self.returns else "()"
-        passed = [f"c{number}" for number, _ in enumerate(containers) if has_containers]
-        lines = [f"{variable} = {place}" for variable, place in zip(passed, containers, strict=False)]
+        passed = [f"c{number}" for number, _ in enumerate(containers)]
+        lines = [f"{variable} = {place}" for variable, place in zip(passed, containers, strict=True)]
         puts = []
         for number, store in enumerate(self.stores):
             taken = {leaf.number: places[leaf.number] for leaf in store.sources if leaf.kind == ARGUMENT}
@@ -192,8 +193,7 @@ class Stores:
                 names["missing"] = MISSING
                 puts.append(f"put({owner}, missing)")
             puts.append(f"put({owner}, s{number})")
-        apart = [place for place in containers if has_containers and place != _NAMED]
-        return Stored([*lines, *puts], names, self.returns, takes, apart, containers)
+        return Stored([*lines, *puts], names, self.returns, takes, containers, used)
 
     def _stored_value(
         self,

@@ -451,3 +451,19 @@ def test_attributes_of_frozen_dataclasses() -> None:
     with pytest.warns(tj.NotAcceleratedWarning, match="an attribute that is no field, Fixed.scale"):
         for _ in range(4):
             assert accelerated(np.ones(2), Fixed(np.ones(2))).tolist() == [3.0, 3.0]
+
+
+def test_what_is_there_twice_and_stays_is_replayed() -> None:
+    @tj.dlaccelerate(audit=False)
+    def step(p: Any, first: Any, second: Any, x: Any) -> Any:
+        p["w"] = first["a"] * x + second["a"]
+        return p["w"] * 1
+
+    data = {"a": np.ones(2)}
+    for call in range(8):
+        p: dict[str, Any] = {}
+        assert step(p, data, data, np.full(2, float(call))).tolist() == [call + 1.0] * 2
+        assert p["w"].tolist() == [call + 1.0] * 2
+    assert step.stats.hits == 6
+    with pytest.raises(tj.WriteError, match="p and second are the same dict"):
+        step(data, {"a": 1.0}, data, np.ones(2))
