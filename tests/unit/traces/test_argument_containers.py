@@ -124,18 +124,18 @@ def in_a_recording(function: Any) -> Any:
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["accelerated", "uncompiled", "in a recording"])
 @pytest.mark.parametrize("body", STEPS)
 def test_a_step(body: str, way: str) -> None:
     function = function_of(body)
     for vary in (True, False):
-        have, want = ran(WAYS[way](function), 7, vary), ran(function, 7, vary)
+        have, want = ran(WAYS[way](function), 5, vary), ran(function, 5, vary)
         assert have == want[: len(have)] and (len(have) == len(want) or 'p["sub"]' in body)
 
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(80))
 def test_random_programs(seed: int) -> None:
     draw = random.Random(seed)
     body = "; ".join(draw.sample(STEPS, draw.choice([2, 3, 4])))
@@ -145,7 +145,7 @@ def test_random_programs(seed: int) -> None:
     result = "p" if way == "in a recording" and result == "None" else result
     function = function_of(body, result)
     for vary in (True, False):
-        have, want = ran(WAYS[way](function), 6, vary), ran(function, 6, vary)
+        have, want = ran(WAYS[way](function), 5, vary), ran(function, 5, vary)
         assert have == want[: len(have)], (body, result, way)
         assert len(have) == len(want) or not vary, (body, way)
 
