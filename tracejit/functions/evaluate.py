@@ -106,16 +106,11 @@ def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool, replace
         results, result_treedef = tree.flatten(returned)
         del returned
         results = [_untraced(recorder.given_back(leaf)) for leaf in results]
-        passed = {id(array): leaf for array, leaf in zip(inputs, leaves, strict=True)}
-
-        def outside(leaf: Any) -> Any:
-            if id(leaf) in passed:
-                return passed[id(leaf)]
-            is_array = type(leaf) is dlarray and not leaf._data.ndim and not views.is_scalar(leaf)
-            given_back = _untraced(recorder.given_back(leaf))
-            return views.without_axes(given_back) if is_array and type(given_back) is dlarray else given_back
-
-        put_back = copies.put_back(outside) if write else None
+        put_back = None
+        if write and copies.changes():
+            put_back = copies.put_back(
+                partial(_outside, recorder, dict(zip(map(id, inputs), leaves, strict=True)))
+            )
         writes = [
             (_memory(leaf), array._data.copy())
             for leaf, array, value in zip(
@@ -157,6 +152,15 @@ def _evaluated_within(
         result = copies.with_passed(result, copies.original)
         copies.put_back(lambda leaf: leaf)()
     return result
+
+
+def _outside(recorder: recorders.Recorder, passed: dict[int, Any], leaf: Any) -> Any:
+    """Return what stands outside of an evaluation for a leaf; `passed` has its arguments, by the ids of those inside."""
+    if id(leaf) in passed:
+        return passed[id(leaf)]
+    is_array = type(leaf) is dlarray and not leaf._data.ndim and not views.is_scalar(leaf)
+    given_back = _untraced(recorder.given_back(leaf))
+    return views.without_axes(given_back) if is_array and type(given_back) is dlarray else given_back
 
 
 def _arrays(leaves: list[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ a dict or a list of the same keys, or a dict of the fields of a dataclass, with 
 What the function returns of containers that it has changed is the caller's own, too (``return params``).
 """
 
+import operator
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -96,8 +97,28 @@ def walk(
 
 
 def containers_of(treedef: tree.TreeDef, arguments: Any) -> list[Any]:
-    """Return the containers in arguments that a function can change."""
-    return walk(treedef.structure, treedef.orders, arguments, _children)
+    """Return the containers in arguments that a function can change, in the order of walk()."""
+    found: list[Any] = []
+    if treedef.structure is not tree.LEAF:
+        _collect(treedef.structure, arguments, found)
+    return found
+
+
+def _collect(structure: Any, part: Any, found: list[Any]) -> None:
+    kind, names, children = structure
+    if is_changeable(kind):
+        found.append(part)
+    for number, child in enumerate(children):
+        if child is not tree.LEAF:  # most are
+            if kind in _DICTS:
+                inner = part[names[number]]
+            elif issubclass(kind, tree.TreeNode):
+                inner = part._leaves[number]
+            elif names is None or issubclass(kind, tuple):
+                inner = part[number]
+            else:
+                inner = getattr(part, names[number])
+            _collect(child, inner, found)
 
 
 def places_of(treedef: tree.TreeDef) -> list[str]:
@@ -109,18 +130,6 @@ def places_of(treedef: tree.TreeDef) -> list[str]:
         return [path + step for step in tree.steps(kind, names, length)]
 
     return walk(treedef.structure, None, "", children)
-
-
-def _children(container: Any, kind: type, names: Any, length: int) -> Sequence[Any]:
-    if kind is type(None):
-        return ()
-    if kind in _DICTS:
-        return [container[name] for name in names]
-    if issubclass(kind, tree.TreeNode):
-        return [*container._leaves]
-    if names is None or issubclass(kind, tuple):
-        return [*container]
-    return [getattr(container, name) for name in names]
 
 
 class ContainerCopies:
@@ -139,6 +148,7 @@ class ContainerCopies:
     def __init__(self, treedef: tree.TreeDef, arguments: Any, copy: Any) -> None:
         self.originals = containers_of(treedef, arguments)
         self._copies = containers_of(treedef, copy)
+        self._found: list[ContainerChange] | None = None
         self.extra: str | None = None
         for theirs, mine in zip(self.originals, self._copies, strict=True):
             more = vars(theirs).keys() - _fields(theirs) if _has_attributes(theirs) else ()
@@ -158,7 +168,7 @@ class ContainerCopies:
         Raises:
             WriteError: if it has; the other copy would not show it.
         """
-        idents = [*map(id, self.originals)]
+        idents = [*map(id, self.originals)] if self.changes() else []
         if len({*idents}) == len(idents):
             return
         for number in {change.number: None for change in self.changes()}:
@@ -175,12 +185,16 @@ class ContainerCopies:
         """Return the number of a container among those that the function got; None of anything else."""
         return self._numbers.get(id(value))
 
-    def changes(self) -> Iterator[ContainerChange]:
-        """Return what the function has changed."""
-        for number, (copy, before) in enumerate(zip(self._copies, self._before, strict=True)):
-            now = held_in(copy)
-            if not _are_same(before, now):
-                yield from _changes(number, before, now, hasattr(copy, "__dataclass_fields__"))
+    def changes(self) -> list[ContainerChange]:
+        """Return what the function has changed; it has ended."""
+        if self._found is None:
+            self._found = []
+            for number, (copy, before) in enumerate(zip(self._copies, self._before, strict=True)):
+                now = held_in(copy)
+                if not _are_same(before, now):
+                    is_fields = hasattr(copy, "__dataclass_fields__")
+                    self._found += _changes(number, before, now, is_fields)
+        return self._found
 
     def with_passed(self, result: Any, passed: Callable[[int], Any]) -> Any:
         """Return a result with something else in place of each container that the function has changed."""
@@ -283,11 +297,9 @@ def _fields(instance: Any) -> Any:
 
 
 def _are_same(before: Any, now: Any) -> bool:
-    if len(before) != len(now):
+    if len(before) != len(now) or not all(map(operator.is_, before, now)):  # keys, or elements
         return False
-    if type(now) is dict:
-        return [*map(id, before)] == [*map(id, now)] and all(now[key] is before[key] for key in now)
-    return all(map(lambda one, other: one is other, before, now))
+    return type(now) is not dict or all(map(operator.is_, before.values(), now.values()))
 
 
 def _changes(number: int, before: Any, now: Any, is_fields: bool) -> Iterator[ContainerChange]:
