@@ -155,7 +155,7 @@ def _evaluated_within(
 
 
 def _outside(recorder: recorders.Recorder, passed: dict[int, Any], leaf: Any) -> Any:
-    """Return what stands outside of an evaluation for a leaf; `passed` has its arguments, by the ids of those inside."""
+    """Return what stands outside of an evaluation for a leaf; `passed` has arguments by the ids of those inside."""
     if id(leaf) in passed:
         return passed[id(leaf)]
     is_array = type(leaf) is dlarray and not leaf._data.ndim and not views.is_scalar(leaf)
