@@ -310,7 +310,7 @@ class CallDispatcher:
             takes = self.cache.takes_arrays
             result = evaluate(self._function, args, kwargs, self._options.write_arguments, takes)
         copies.check(self._name, partial(container_names, self._function, call.key.structure))
-        result = copies.with_passed(result, copies.original)
+        result = copies.with_passed(result, copies.originals.__getitem__)
         copies.put_back(lambda leaf: leaf)()
         return result
 

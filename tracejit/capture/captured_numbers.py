@@ -76,8 +76,6 @@ class CapturedNumbers:
         place = captured_place(observed, slot)
         if place is None or place not in self._varying or type(slot.value) is np.ndarray:
             return
-        if isinstance(observed.value, tuple):  # of which nothing can be exchanged but all
-            return
         owner, kind, name, before = observed.value, type(slot), slot.name, slot.value
         holds = look(owner, kind, name)
         if id(holds) in self._entries:  # another path led to the same place

@@ -21,8 +21,8 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
     """Return the place of a slot that holds numbers or an ndarray which can become inputs; None for any other."""
     value = slot.value
     is_of_array = type(value) is np.ndarray
-    if not is_of_array and not _is_of_numbers(value):
-        return None
+    if not is_of_array and (not _is_of_numbers(value) or isinstance(observed.value, tuple)):
+        return None  # the numbers of a tuple are exchanged all at once, in the place of the tuple
     owner = _owner(observed, type(slot))
     return None if owner is None else CapturedPlace(owner, type(slot), slot.name, is_of_array)
 

@@ -67,7 +67,7 @@ class Exchanged(NamedTuple):
         """Put back what was there, unless the function has put something else there; return whether it was put back.
 
         Args:
-            has_moved: whether an element of a list or a deque is put back where it is now, if it is somewhere else.
+            has_moved: whether elements of a list or a deque may have moved; one that has is put back at its new place.
         """
         name = self.name if type(self.owner) not in SEQUENCES else self._place_in_sequence(has_moved)
         is_there = name is not None and look(self.owner, self.kind, name) is self.through

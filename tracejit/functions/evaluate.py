@@ -149,7 +149,7 @@ def _evaluated_within(
                 views.store(_as_input(leaf), array)
     if write:
         copies.check(name_of(fun), partial(places_of, treedef))
-        result = copies.with_passed(result, copies.original)
+        result = copies.with_passed(result, copies.originals.__getitem__)
         copies.put_back(lambda leaf: leaf)()
     return result
 

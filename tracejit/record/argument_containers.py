@@ -2,13 +2,14 @@
 """The containers among the arguments of a function: it gets copies, and the caller's get what it puts into these.
 
 Note [containers of arguments]
-Arrays are others inside a function than in the call, so dicts, lists and dataclasses that hold them are, too. When the
-function has ended, each copy is compared with what it held, object by object. What is new is put into the caller's
-container (``params["w"] = params["w"] - rate * g``, ``history.append(loss)``, ``state.step += 1``), as the function
-would have done itself, and what the function left alone stays the caller's own object. The contents of a container are
-a dict or a list of the same keys, or a dict of the fields of a dataclass, with KEPT in the places of what stays.
+Inside a function other arrays stand for those of the call. So it gets copies of the dicts, lists and dataclasses that
+hold them. When the function has ended, each copy is compared with what it held, object by object. What is new is put
+into the caller's container (``params["w"] = params["w"] - rate * g``, ``history.append(loss)``, ``state.step += 1``),
+as the function would have done itself, and what the function left alone stays the caller's own object. The contents of
+a container are a dict or a list of the same keys, or a dict of the fields of a dataclass, with KEPT in the places of
+what stays.
 
-What the function returns of containers that it has changed is the caller's own, too (``return params``).
+A container that the function has changed and returns is the caller's own in the result (``return params``).
 """
 
 import operator
@@ -182,7 +183,7 @@ class ContainerCopies:
                 )
 
     def number_of(self, value: Any) -> int | None:
-        """Return the number of a container among those that the function got; None of anything else."""
+        """Return the number of a container that the function got, or None for any other value."""
         return self._numbers.get(id(value))
 
     def changes(self) -> list[ContainerChange]:
@@ -210,10 +211,6 @@ class ContainerCopies:
                 for leaf, number in zip(leaves, numbers, strict=True)
             ],
         )
-
-    def original(self, number: int) -> Any:
-        """Return the caller's container of a number."""
-        return self.originals[number]
 
     def _changed(self) -> set[int]:
         """Return the numbers of the containers that the function has changed, or containers in them."""

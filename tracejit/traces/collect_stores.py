@@ -102,7 +102,7 @@ class Collector:
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
             elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
                 self.stores.unmade = self.stores.unmade or (change.place, change.where)
-        self._note_shared(self._reads)
+        self._note_shared()
         passed = self._passed()
         for leaves in [*[leaves for _, leaves, _ in kept], *[leaves for _, _, leaves, _ in passed]]:
             for leaf in leaves:
@@ -125,7 +125,7 @@ class Collector:
             reorder(space, keys)
         return self.stores
 
-    def _note_shared(self, reads: CapturedState) -> None:
+    def _note_shared(self) -> None:
         """Note containers of the arguments that the function met by another name too, where it changes one of both."""
         copies = self._copies
         if copies is None:
@@ -133,7 +133,7 @@ class Collector:
         changed = {change.number for change in copies.changes()}
         owners = {id(change.owner) for change in self._changes}
         for number, original in enumerate(copies.originals):
-            if reads.has_noted(original) and (number in changed or id(original) in owners):
+            if self._reads.has_noted(original) and (number in changed or id(original) in owners):
                 kind = type(original).__name__
                 self.stores.shared = (self._names()[number], kind, number in changed)
 
