@@ -113,9 +113,8 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         assert self._captured_numbers is not None
-        self._snapshot = Snapshot(
-            self._function, self._arguments, self._name_of, self._met, self._exchange.places
-        )
+        varying = self._exchange.places
+        self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met, varying)
         self._exchanges = Exchanges(self._snapshot, self._exchange)
         reader = PathReader(self._snapshot, self._exchanges.started, self._captured_functions.started)
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
@@ -330,9 +329,10 @@ class CapturedState(State):
         writer.write()
         self._locate(guards, writer)
         for entry in self._seen:
-            if not entry.is_input:
-                assert self._builder is not None
+            if not entry.is_input and self._builder is not None:
                 _make_constant(self._builder, entry.value)
+            elif not entry.is_input:  # a number in what the function has put elsewhere
+                guards.refuse(f"a number {UNNAMED}", None)
         inputs = [entry for entry in self._seen if entry.is_input]
         if self._keeps_entered:
             self._entered = {entry.value: entry.data for entry in inputs if entry.array is None}

@@ -3,6 +3,7 @@
 
 import copy
 import random
+import warnings
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -467,3 +468,19 @@ def test_what_is_there_twice_and_stays_is_replayed() -> None:
     assert step.stats.hits == 6
     with pytest.raises(tj.WriteError, match="p and second are the same dict"):
         step(data, {"a": 1.0}, data, np.ones(2))
+
+
+def test_a_captured_dict_is_exchanged_with_one_of_an_argument() -> None:
+    model, p = Optimizer({"z": 1}), {"a": {"z": 2}}
+
+    @tj.dlaccelerate
+    def swap(x: Any, p: Any) -> Any:
+        model.params, p["a"] = p["a"], model.params
+        return x * 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(8):
+            assert swap(np.ones(2), p).tolist() == [1.0, 1.0]
+            assert (model.params["z"], p["a"]["z"]) == ((2, 1) if call % 2 == 0 else (1, 2))
+            assert model.params is not p["a"]
