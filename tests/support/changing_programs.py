@@ -92,7 +92,7 @@ REPLAYED = (
     "o.a[:] += 1", "o.a[k] += 1", "o.a[k:] -= 1", "np.add(o.a, 1, out=o.a)",
     "np.add.at(o.a, [0, 0], 1)", "o.b[0] += 1", "o.b[0, 1] += 1", "o.b[0][1] += 1",
     "o.big += 1", "o.big[:] += 1", "o.big[k] += 1", "o.d['a'] += 1",
-    "d['a'] += 1", "slotted.a += 1", "global ga; ga += 1",
+    "o.flag = not o.flag", "o.name += 'a'", "d['a'] += 1", "slotted.a += 1", "global ga; ga += 1",
     "o.n = o.n + 1", "o.n ^= 1", "o.n <<= 1; o.n |= 1", "o.n = (o.n + 1) % 5", "o.n, o.k = o.k, o.n",
     "o.t += o.dt; o.t += o.dt", "o.t += o.dt * 2", "o.t += o.dt / o.k", "o.t *= 1.5; o.t += 1.0",
     "d[k] = d.get(k, 0) + 1", "o.l[k] += 1", "o.p += 1", "table[k] += 1", "o.c[x.shape] += 1",
@@ -108,7 +108,7 @@ REPLAYED = (
     "o.queue.append(k); o.queue.append(k)", "o.queue.extend([1, 2, 1, 2])",
 )  # fmt: skip
 TOLD = (
-    "o.flag = not o.flag", "o.name += 'a'", "o.shapes += (1,)", "o.z += 1",
+    "o.shapes += (1,)", "o.z += 1",
 
     "o.c.update('ab')", "o.__dict__['n'] += 1",
     "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.appendleft(k)", "o.h.append(1); o.h.reverse()",

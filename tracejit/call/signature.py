@@ -38,7 +38,7 @@ _INEXACT = (float, complex, np.inexact)
 # Types of objects that compare by identity and do not change, or are read at each call.
 _KNOWN_BY_IDENTITY = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.EllipsisType, types.NotImplementedType,
-    functools.partial, np.ufunc, type, Generator,
+    functools.partial, np.ufunc, type(np.sum), type, Generator,
 )  # fmt: skip
 
 

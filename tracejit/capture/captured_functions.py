@@ -11,10 +11,12 @@ import functools
 import types
 from typing import Any
 
+from tracejit.capture.captured_places import note_again
 from tracejit.capture.exchanges import Exchanged, holder_of
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.places import look
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, ItemSlot
+from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS
 from tracejit.record import patches, stack
 from tracejit.util.named_tuples import NamedTuple
@@ -45,11 +47,6 @@ class _InPartial(NamedTuple):
         self.owner.__setstate__((function, self.owner.args, self.owner.keywords, self.owner.__dict__))
 
 
-def _is_to_exchange(function: Any) -> bool:
-    """Return whether something is a function that takes no arrays of a recording itself; those with protocols do."""
-    return patches.is_patched(function) and not isinstance(patches.standing_for(function), patches.ListTaker)
-
-
 class CapturedFunctions:
     """The functions of NumPy and SciPy that the user's objects hold, in a recording."""
 
@@ -62,7 +59,7 @@ class CapturedFunctions:
         kind = type(slot)
         if (
             not self._is_open
-            or not _is_to_exchange(slot.value)
+            or not patches.is_patched(slot.value)
             or isinstance(observed.value, types.ModuleType)
         ):
             return
@@ -85,12 +82,15 @@ class CapturedFunctions:
         if not names or not self._is_open:
             return
         variables = frame.f_locals
-        given = {name: variables[name] for name in names if _is_to_exchange(variables.get(name))}
+        given = {name: variables[name] for name in names if patches.is_patched(variables.get(name))}
         if given:
             stack.assign(frame, {name: patches.standing_for(held) for name, held in given.items()})
 
-    def end(self) -> None:
-        """Put all functions back, and exchange none any more."""
+    def end(self, snapshot: Snapshot | None) -> None:
+        """Put all functions back, also in what was noted since, and exchange none any more."""
         self._is_open = False
+        exchanged = {id(place.through): place.before for place in self._places}
         while self._places:
             self._places.pop().put_back()
+        if snapshot is not None:
+            note_again(snapshot, exchanged)

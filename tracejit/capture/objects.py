@@ -74,7 +74,8 @@ _HOLDERS = frozenset({
     type({}.keys()), type({}.values()), type({}.items()),
 })  # fmt: skip
 
-_LIBRARY_CODE = (types.BuiltinFunctionType, np.ufunc, type(np.sum))
+_DISPATCHER = type(np.sum)
+_LIBRARY_CODE = (types.BuiltinFunctionType, np.ufunc, _DISPATCHER)
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 
 
@@ -380,6 +381,8 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedPart
     if is_user_class(kind):
         return ObservedInstance
+    if kind is _DISPATCHER:  # which has the function that it dispatches to
+        return ObservedLibrary
     if hasattr(value, "__wrapped__"):
         return ObservedWrapper
     return ObservedInstance if hasattr(value, "__dict__") and not callable(value) else ObservedOpaque

@@ -455,10 +455,15 @@ class Snapshot:
         self.observe(container).hold(self)
 
     def meet_items(self, owner: Observed) -> None:
-        """Look at those elements of a container, which code is about to read as a whole, that vary."""
+        """Look at those elements of a container, which code is about to read as a whole, that are exchanged.
+
+        These are numbers that vary, and functions of NumPy and SciPy.
+        """
         kind, value = type(owner.value), owner.value
         for key in range(len(value)) if kind in SEQUENCES else tuple(value):
-            if is_hashed_by_python(key) and CapturedPlace(kind, ItemSlot, key) in self._varying:
+            if not is_hashed_by_python(key):
+                continue
+            if CapturedPlace(kind, ItemSlot, key) in self._varying or patches.is_patched(value[key]):
                 self.slot(owner, ItemSlot, key)
 
     def read_whole(self, value: Any) -> None:

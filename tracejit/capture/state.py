@@ -387,7 +387,7 @@ class CapturedState(State):
         if self._watch is not None:
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
-        self._captured_functions.end()
+        self._captured_functions.end(self._snapshot)
         if self._exchanges is not None:
             self.has_exchanged = self._exchanges.has_places
             self.given = frozenset(self._exchanges.given)

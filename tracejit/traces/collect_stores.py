@@ -20,7 +20,7 @@ from tracejit.capture.observed import Slot
 from tracejit.capture.places import reorder
 from tracejit.capture.slots import AttributeSlot, ItemSlot
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom
+from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_container
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
 from tracejit.record import views
@@ -48,6 +48,7 @@ from tracejit.traces.stores import (
 from tracejit.util.text import shown
 
 _NAMESPACES = (types.FunctionType, types.ModuleType, types.SimpleNamespace, partial, threading.local)
+_OF_MANY_VALUES = (np.ndarray, np.number, dlarray, Increment)
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 
 
@@ -91,9 +92,10 @@ class Collector:
             except TraceJitError:  # a container that holds itself
                 continue
             if all(map(self._is_storable, leaves)):
-                # An array, a number or a text that the function makes is a constant, unless it reads what was there:
-                # then it would be a different one after each call.
-                is_made = change.after is MISSING or (not change.is_read and _is_of_user(change.owner))
+                # An array or a number that the function makes is a constant, unless it reads what was there: then it
+                # would be a different one after each call. Of a text, a truth or an object each has a trace.
+                is_steady = not change.is_read or all(map(self._has_trace_of_its_own, leaves))
+                is_made = change.after is MISSING or (is_steady and _is_of_user(change.owner))
                 if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
@@ -191,6 +193,16 @@ class Collector:
         if type(leaf) is np.ndarray:
             return id(leaf) in self._reachable or self._base_of(leaf) is not None
         return type(leaf) is Number or (type(leaf) is dlarray and self._is_known(leaf))
+
+    def _has_trace_of_its_own(self, leaf: Any) -> bool:
+        """Return whether the guard of a place can tell a leaf from others, and few are to be expected there."""
+        if type(leaf) in (int, float, complex, Number) or isinstance(leaf, _OF_MANY_VALUES):
+            return False
+        if type(leaf) is tuple:
+            return all(map(self._has_trace_of_its_own, leaf))
+        if is_container(leaf):
+            return False
+        return is_atom(leaf) or isinstance(leaf, _CONSTANTS) or id(leaf) in self._reachable
 
     def _is_known(self, array: dlarray) -> bool:
         root = root_of(array)

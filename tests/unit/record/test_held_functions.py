@@ -83,6 +83,49 @@ def test_they_are_recorded(name: str) -> None:
     assert accelerated.stats.hits == 3
 
 
+def is_it(function: Any, other: Any) -> bool:
+    return function is other
+
+
+IDENTITIES = {
+    "an attribute": lambda x, f: HOLDER.exp is np.exp,
+    "of a class": lambda x, f: Holder.of_class is np.sin,
+    "a dict": lambda x, f: HOLDER.table["gamma"] is scipy.special.gamma,
+    "a list": lambda x, f: HOLDER.listed[1] is np.atleast_1d and np.array in HOLDER.listed,
+    "a partial object": lambda x, f: PARTIAL.func is np.sum,
+    "an argument": lambda x, f: f is np.sum,
+    "an argument of a helper": lambda x, f: is_it(HOLDER.exp, np.exp),
+    "a default": lambda x, f, g=np.exp: g is np.exp,
+    "an alias": lambda x, f: ALIAS is np.asarray,
+    "others": lambda x, f: HOLDER.exp is not np.sin and f is not np.max,
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_they_are_themselves(name: str) -> None:
+    @tj.dlaccelerate
+    def chosen(x: Any, f: Any) -> Any:
+        return x * 2 if IDENTITIES[name](x, f) else x
+
+    assert [chosen(np.ones(1), np.sum).tolist() for _ in range(4)] == [[2.0]] * 4
+    assert chosen.stats.hits == 2
+
+
+def test_ufuncs_that_something_holds_take_lists_of_traced_numbers() -> None:
+    held = tj.dlaccelerate(lambda x, f: HOLDER.exp([x[0], 2 * x[1]]) + f([x[1], x[0]]))
+    x = np.array([0.5, 0.25])
+    for _ in range(3):
+        np.testing.assert_allclose(held(x, np.sin), np.exp(x * [1, 2]) + np.sin(x[::-1]), rtol=1e-14)
+
+
+def test_functions_of_numpy_are_arguments() -> None:
+    pooled = tj.dlaccelerate(lambda x, reduce=np.max: reduce(x, axis=0))
+    x = np.arange(6.0).reshape(3, 2)
+    for reduce in (np.mean, np.max, np.sum, np.mean, np.max, np.sum, np.mean):
+        assert pooled(x, reduce).tolist() == reduce(x, axis=0).tolist()
+    assert pooled.stats.traces == 6
+
+
 def test_objects_hold_the_functions_themselves_afterwards() -> None:
     for function in FUNCTIONS.values():
         tj.dlaccelerate(function)(X)
