@@ -158,7 +158,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
         transpose,
     )
     from tracejit.functions.norms import norm
-    from tracejit.functions.numpy_api import buffers, methods
+    from tracejit.functions.numpy_api import buffers, methods, random_numbers, random_of_python
     from tracejit.functions.numpy_function import NumpyFunction, numpy_function
     from tracejit.functions.padding import pad, repeat, tile
     from tracejit.functions.random import (
@@ -196,6 +196,8 @@ with memory.collector_paused():  # which would scan the new modules thirty times
 
     methods.install()
     buffers.install()
+    random_numbers.install()
+    random_of_python.install()
     memory.age()
 
 __all__ = [

@@ -85,6 +85,12 @@ class Graph:
         self.nodes: list[Node] = []
         self.outputs: list[Value] = []
 
+    def make_constant(self, value: Value) -> None:
+        """Have an input that has data be a constant."""
+        self.inputs = [other for other in self.inputs if other is not value]
+        value.is_constant = True
+        self.constants.append(value)
+
     def __str__(self) -> str:
         return format_graph(self)
 

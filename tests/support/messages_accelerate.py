@@ -2,6 +2,7 @@
 """Rows of the table of messages (messages.py) of accelerated functions, their options and their arguments."""
 
 import itertools
+import queue
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -331,9 +332,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     # call/signature
     (
-        lambda: square(X, np.random.default_rng(0)),
+        lambda: square(X, queue.Queue()),
         ArgumentError,
-        "square: y is a Generator of a library, whose changes would go unnoticed. Pass its arrays and numbers instead, "
+        "square: y is a Queue of a library, whose changes would go unnoticed. Pass its arrays and numbers instead, "
         "in a dict, a named tuple or a dataclass.",
     ),
     (

@@ -87,7 +87,7 @@ def before(call: Call, trace: Trace, within: bool = False) -> Before | None:
     targets = [number - arguments for number in trace.effects.targets if number >= arguments]
     fetched: tuple[Any, ...] = ()
     if within or targets:
-        fetched = (trace.state.fetch_within() if within else trace.state.fetch_checked()) or ()
+        fetched = trace.state.looked_at(within) or ()
     if within and (targets or any(type(part) is dlarray and part._value is not None for part in fetched)):
         return None
     read = [part._data if type(part) is dlarray else part for part in fetched]
@@ -95,6 +95,7 @@ def before(call: Call, trace: Trace, within: bool = False) -> Before | None:
     located = None if trace.stores is None else trace.state.fetch_located(within)
     if trace.stores is None or located is None:
         return Before(copied(given(call)), captured)
+    trace.state.rejected()
     values = tuple(trace.stores.values(located[1]))
     containers = trace.stores.containers(call) or ()
     return Before(copied(given(call)), captured, located[1], values, containers)
@@ -129,7 +130,7 @@ def difference_from_function(
     write_all(captured_arrays, [content for _, content in were.captured])
     stores.put_back(were.objects, were.values)
     try:
-        with recorder.suspended(), rng.apart(trace.state.drawn()):
+        with recorder.suspended(), rng.apart(trace.state.drawn()), trace.state.drawing_again():
             expected = evaluate(function, args, kwargs, write)
         captured = [array.copy() for array, _ in were.captured]
         assigned = stores.values(were.objects)

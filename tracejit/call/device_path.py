@@ -78,13 +78,16 @@ class _DeviceGenerator(PathGenerator):
 
     def launch(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
         """Emit the launch, and the dlarrays of what it returns."""
-        self.line("try:")
-        self.line(f"{_INDENT}new_arrays = launch(({''.join(f'{name}, ' for name in arrays)}))")
-        self.line("except GuardFailed:")
-        self.line(f"{_INDENT}return MISS")
-        self.miss_if("new_arrays is None")
-        if self.state.accepts:
-            self.line("accepted()")
+        for line in (
+            "try:",
+            f"{_INDENT}new_arrays = launch(({''.join(f'{name}, ' for name in arrays)}))",
+            "except GuardFailed:",
+            *self.dropped(1),
+            "if new_arrays is None:",
+            *self.dropped(1),
+        ):
+            self.line(line)
+        self.accept()
         for i in range(len(outputs)):
             self.line(f"o{i} = new_arrays[{i}]")
         self.wrap(outputs)

@@ -76,9 +76,9 @@ from tracejit.array import dlarray
 from tracejit.aval import NUMPY_NUMBERS
 from tracejit.call.recycle import Recycler
 from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
-from tracejit.call.signature import ArrayPart, Key, NumberPart, other_format
+from tracejit.call.signature import ArrayPart, Key, NumberPart, array_part, other_format, packed
 from tracejit.call.tables import Tables
-from tracejit.record.argument_containers import PassedContainer, walk
+from tracejit.record.argument_containers import PassedContainer
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
@@ -123,6 +123,7 @@ def generate(
     tables: Tables = _NO_TABLES,
     written: Container[int] = (),
     stores: Stored | None = None,
+    is_certain: bool = False,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -137,15 +138,20 @@ def generate(
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
         written: the numbers of the arrays that the program writes.
         stores: what is done with the second part of the result; only the first part is returned.
+        is_certain: whether the trace applies if the arguments and the state that it reads do; the path then compares
+            all of them first.
     """
-    generator = PathGenerator(launch, state, guarded, written)
+    generator = PathGenerator(launch, state, guarded, written, is_certain)
     generator.keep_arguments(stores)
     by_recipe = recycler is not None and tables.recipe is not None
     if recycler is not None and tables.pattern is not None:
         generator.fill_again(len(outputs), recycler, generator.read(), by_recipe)
     else:
         try:
-            arrays = [*generator.flatten(key), *generator.read()]
+            arrays = generator.flatten(key)
+            if is_certain:
+                generator.compare(arrays, key)
+            arrays = [*arrays, *generator.read()]
         except UncheckableError:
             return None
         if recycler is None:
@@ -160,56 +166,24 @@ def generate(
     return generator.function()
 
 
-def argument_places(key: Key) -> list[str]:
-    """Return for each input among the arguments the expression by which a call path takes it from `given`.
-
-    It is empty for a number that varies, and for what no expression leads to.
-    """
-    parts = iter(key.parts)
-    places: list[str] = []
-
-    def leaf(place: str) -> None:
-        part = next(parts)
-        if isinstance(part, (ArrayPart, NumberPart)):
-            places.append(place if isinstance(part, ArrayPart) else "")
-
-    tree.walk(key.structure, key.orders, "given", leaf, _places_in)
-    return places
-
-
-def container_places(key: Key) -> list[str]:
-    """Return the expressions for the containers that a function can change, as argument_places() does for arrays."""
-    return walk(key.structure, key.orders, "given", _places_in)
-
-
-def _places_in(place: str, kind: type, names: Any, length: int) -> list[str]:
-    """Return the expressions of the children of a container."""
-    if not place or kind is type(None):
-        return [""] * length
-    if kind is dict or kind is OrderedDict:
-        return [f"{place}[{name!r}]" if type(name) in (str, int) else "" for name in names]
-    if issubclass(kind, tree.TreeNode):
-        return [f"{place}._leaves[{i}]" for i in range(length)]
-    if names is None or issubclass(kind, tuple):
-        return [f"{place}[{i}]" for i in range(length)]
-    return [f"{place}.{name}" for name in names]
-
-
 class UncheckableError(Exception):
     """An argument cannot be compared by an expression."""
 
 
 class PathGenerator:
     def __init__(
-        self, launch: Callable[..., int], state: State, guarded: bool, written: Container[int]
-    ) -> None:
+        self, launch: Callable[..., int], state: State, guarded: bool, written: Container[int],
+        is_certain: bool = False,
+    ) -> None:  # fmt: skip
         self.written = written
+        self.is_certain = is_certain
         self.state = state
         self.guarded = guarded
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "MISS": MISS, "dlarray": dlarray, "ndarray": np.ndarray, "empty": np.empty, "new": object.__new__,
-            "launch": launch, "fetch": state.fetch, "accepted": state.accepted, "OrderedDict": OrderedDict,
+            "launch": launch, "fetch": state.fetch, "accepted": state.accepted, "rejected": state.rejected,
+            "OrderedDict": OrderedDict,
             "truth": np.dtype(bool), "GuardFailed": GuardFailed, "array": np.array,
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
@@ -243,10 +217,20 @@ class PathGenerator:
         tree.walk(key.structure, key.orders, "args", leaf, self.container)
         return inputs
 
+    def compare(self, arrays: Sequence[str], key: Key) -> None:
+        """Emit code that compares the arrays among the arguments."""
+        parts = [part for part in key.parts if isinstance(part, (ArrayPart, NumberPart))]
+        self.names |= {"part_of": array_part, "packed": packed}
+        for variable, part in zip(arrays, parts, strict=True):
+            if isinstance(part, ArrayPart):
+                expected = self.constant(part._replace(format=None))
+                self.miss_if(f"part_of({variable}) != {expected} or packed({variable}) is not {variable}")
+
     def read(self) -> list[str]:
         """Emit code that checks all that is read besides arguments; return the arrays among it."""
-        if self.state.inlined is not None:
-            lines, names, arrays = self.state.inlined
+        inlined = self.state.inlined_once_checked if self.is_certain else self.state.inlined
+        if inlined is not None:
+            lines, names, arrays = inlined
             self.names |= names
             for line in lines:
                 self.line(line)
@@ -275,14 +259,13 @@ class PathGenerator:
             f"{_INDENT}result = again(frame, args{more})",
             f"{_INDENT}if result is frame:",
             f"{_INDENT * 2}frames.append(frame)",
-            f"{_INDENT * 2}return MISS",
+            *self.dropped(2),
         ):
             self.line(line)
         if outputs and not is_result:
             self.line("".join(f"r{i}, " for i in range(outputs)) + "= result")
         self.line("frames.append(frame)")
-        if self.state.accepts:
-            self.line("accepted()")
+        self.accept()
         if is_result:
             self.line("return result")
 
@@ -334,15 +317,19 @@ class PathGenerator:
             self.line("holds = empty((), truth)")
             filled.append("holds")
             self.line("try:")
-            self.line(f"{_INDENT}if launch({_tuple(arrays)}, {_tuple(filled)}):")
-            self.line(f"{_INDENT * 2}return MISS")
-            self.line("except GuardFailed:")
-            self.line(f"{_INDENT}return MISS")
-            self.miss_if("not holds")
+            for line in (
+                f"{_INDENT}if launch({_tuple(arrays)}, {_tuple(filled)}):",
+                *self.dropped(2),
+                "except GuardFailed:",
+                *self.dropped(1),
+                "if not holds:",
+                *self.dropped(1),
+            ):
+                self.line(line)
         else:
-            self.miss_if(f"launch({_tuple(arrays)}, {_tuple(filled)})")
-        if self.state.accepts:
-            self.line("accepted()")
+            for line in (f"if launch({_tuple(arrays)}, {_tuple(filled)}):", *self.dropped(1)):
+                self.line(line)
+        self.accept()
         self.wrap(outputs)
 
     def wrap(self, outputs: Sequence[ResultArray]) -> None:
@@ -365,6 +352,19 @@ class PathGenerator:
     def constant_leaf(self, leaf: Any) -> str:
         """Return the expression for a constant leaf of the result; an ndarray is copied each time."""
         return f"{self.constant(leaf)}.copy()" if isinstance(leaf, np.ndarray) else self.constant(leaf)
+
+    def dropped(self, depth: int) -> list[str]:
+        """Return the statements, indented, that end a replay which does not apply."""
+        if self.is_certain:  # and has drawn numbers without a note of the states before
+            lines = ['raise AssertionError("a trace that was certain to apply did not")']
+        else:
+            lines = [*(["rejected()"] if self.state.generator_draws else []), "return MISS"]
+        return [f"{_INDENT * depth}{line}" for line in lines]
+
+    def accept(self) -> None:
+        """Emit what follows a replay whose results are returned."""
+        if self.state.accepts and not self.is_certain:
+            self.line("accepted()")
 
     def miss_if(self, condition: str) -> None:
         self.line(f"if {condition}:")

@@ -25,6 +25,7 @@ from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record import monitor
 from tracejit.record.argument_containers import containers_of
+from tracejit.record.generator_draws import is_generator
 from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
@@ -249,7 +250,7 @@ def _value_part(
     hashed_by: Any = kind.__hash__
     if (
         hashed_by is object.__hash__
-        and monitor.is_user_class(kind)
+        and (monitor.is_user_class(kind) or is_generator(leaf))
         and not isinstance(leaf, _KNOWN_BY_IDENTITY)
     ):
         return ValuePart(kind, Same(leaf))  # what the function reads of it is captured state

@@ -7,6 +7,8 @@ import sys
 import types
 from typing import Any
 
+from tracejit.record import generator_draws
+
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
 """Names of what tells the state of a generator without drawing from it."""
 # Functions that give other numbers at each call, by module and name.
@@ -21,6 +23,8 @@ class Generators:
 
     def __init__(self) -> None:
         self._noted: list[tuple[Any, bytes, tuple[str, int]]] = []
+        self._recorded: dict[int, bytes] = {}  # states after draws that the recording has noted
+        self._set: list[Any] = []  # generators whose state the code sets, or looks at
         self._drawn: tuple[str, tuple[str, int]] | None = None  # from what has no state
 
     def note(self, value: Any, where: tuple[str, int]) -> None:
@@ -38,18 +42,43 @@ class Generators:
     def drawn_from(self) -> tuple[str, tuple[str, int]] | None:
         """Return in words the generator that random numbers were drawn from, if any were, and where it is read."""
         for generator, state, where in self._noted:
-            if state_of(generator) != state:
+            if state_of(generator) != self._recorded.get(id(generator), state):
                 return f"a {type(generator).__module__}.{type(generator).__name__}", where
         return self._drawn
+
+    def may_draw(self, generator: Any) -> bool:
+        """Return whether a generator was noted, as was all that was drawn from it since, and nothing sets its state."""
+        if any(generator is other for other in self._set):
+            return False
+        for noted, state, _ in self._noted:
+            if noted is generator:
+                return state_of(generator) == self._recorded.get(id(generator), state)
+        return False
+
+    def note_state(self, generator: Any) -> None:
+        """Note that code sets the state of a generator, or looks at it."""
+        self._set.append(generator)
+
+    def has_drawn(self, generator: Any) -> None:
+        """Note that what a generator gave is noted by the recording."""
+        self._recorded[id(generator)] = state_of(generator) or b""
+
+    def draws_again(self, value: Any) -> bool:
+        """Return whether an object is a generator that replays draw from, so that any of its kind fits."""
+        return id(value) in self._recorded
+
+    def give_back(self) -> None:
+        """Give the generators that the recording has drawn from the states that they had when they were noted."""
+        for generator, state, _ in self._noted:
+            if id(generator) in self._recorded:
+                generator_draws.restore(generator, pickle.loads(state))
+        self._recorded.clear()
 
 
 def state_of(value: Any) -> bytes | None:
     """Return the state of a generator of random numbers, or None for any other object."""
-    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
-        return pickle.dumps(value.getstate())
-    kinds = sys.modules.get("numpy.random")
-    if kinds is None or not issubclass(type(value), (kinds.Generator, kinds.RandomState, kinds.BitGenerator)):
-        return None
-    if issubclass(type(value), kinds.RandomState):
-        return pickle.dumps(value.get_state(legacy=False))
-    return pickle.dumps(getattr(value, "bit_generator", value).state)
+    if generator_draws.is_generator(value):
+        return pickle.dumps(generator_draws.state_of(value))
+    module = sys.modules.get("numpy.random")
+    is_of_bits = module is not None and issubclass(type(value), module.BitGenerator)
+    return pickle.dumps(value.state) if is_of_bits else None

@@ -57,6 +57,7 @@ from tracejit.capture.values import (
 )
 from tracejit.record import monitor
 from tracejit.record.ended import check_open
+from tracejit.record.generator_draws import is_generator
 from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 
@@ -326,6 +327,18 @@ class ObservedOpaque(Observed):
         self.inside = arrays_inside(self.value)
 
 
+class ObservedGenerator(Observed):
+    """A generator of random numbers: what it holds is its state."""
+
+    is_fixed = True
+    is_told = True
+
+    __slots__ = ()
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.generators.note(self.value, snapshot.where)
+
+
 class ObservedMemory(ObservedOpaque):
     """Numbers in a builtin object."""
 
@@ -381,6 +394,8 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedPart
     if is_user_class(kind):
         return ObservedInstance
+    if is_generator(value):
+        return ObservedGenerator
     if kind is _DISPATCHER:  # which has the function that it dispatches to
         return ObservedLibrary
     if hasattr(value, "__wrapped__"):

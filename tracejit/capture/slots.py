@@ -12,6 +12,8 @@ import keyword
 import types
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture import library
 from tracejit.capture.generators import state_of
 from tracejit.capture.observed import Observed, Slot, Source
@@ -42,6 +44,8 @@ _PLAIN = (
 )  # fmt: skip
 # Attributes that lead on to what the same name of the user's stands for.
 _SAME_NAME = frozenset({"__code__", "__func__", "_function", "__wrapped__", "fget", "func"})
+
+_LATE = frozenset({"ma", "polynomial", "random"})  # modules that NumPy imports when they are first asked for
 
 _OF_CALLABLES = frozenset(
     {"args", "keywords"}
@@ -104,6 +108,8 @@ class LibrarySlot(GlobalSlot):
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
         value = GlobalSlot.look(owner, name)
+        if value is MISSING and owner.value is vars(np) and name in _LATE:
+            return getattr(np, name)
         return UNKNOWN if value is MISSING and "__getattr__" in owner.value else value
 
     def path(self, owner: str) -> str:

@@ -41,6 +41,7 @@ from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.reads import Reads
 from tracejit.capture.slots import (
     AttributeSlot,
+    DrawsSlot,
     ExtentSlot,
     HasItemSlot,
     ItemSlot,
@@ -68,6 +69,7 @@ from tracejit.capture.values import (
     user_classes,
 )
 from tracejit.record import patches
+from tracejit.record.generator_draws import is_generator
 from tracejit.record.monitor import is_library_module, is_user_class
 from tracejit.record.side_effects import MEMORIES
 from tracejit.record.state import CapturedPlace
@@ -254,7 +256,7 @@ class Snapshot:
         """Observe what reads more than the key of a trace says of it; `name` returns its name in words."""
         kind = kind_of(value)
         holds_objects = issubclass(kind, ObservedContainer) and not all(map(is_atom, value))
-        if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
+        if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects or is_generator(value):
             self.add_root(value, name)
 
     def add_root(self, value: Any, name: Callable[[], str] = lambda: "an argument") -> None:
@@ -307,6 +309,8 @@ class Snapshot:
             if isinstance(owner.value, type) and name in vars(owner.value):
                 self.owned.add((id(owner.value), name))
             slot = owner.slots[kind, name] = kind(name, value, self.where)
+            if kind is DrawsSlot:
+                self.generators.note_state(owner.value)
             self._met(owner, slot)
         return slot
 

@@ -23,6 +23,7 @@ from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
+from tracejit.capture.generators import Generators
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
@@ -218,6 +219,11 @@ class CapturedState(State):
         """Return whether the function may handle an error, as long as the recording goes on."""
         return self._snapshot is not None and any(code.co_exceptiontable for code in self._snapshot.ran)
 
+    @property
+    def generators(self) -> Generators | None:
+        """The generators of random numbers that were met, as long as the recording goes on."""
+        return None if self._snapshot is None else self._snapshot.generators
+
     def called(self, function: Any, arguments: Sequence[Any] | None) -> None:
         """Note a call, which may hand on an ndarray that is to be exchanged."""
         if self._exchanges is not None:
@@ -287,7 +293,7 @@ class CapturedState(State):
 
     def has_noted(self, value: Any) -> bool:
         """Return whether an object was met that a replay finds besides the arguments."""
-        return self._snapshot is not None and id(value) in self._reachable
+        return id(value) in self._reachable
 
     def shares_memory(self, memory: Any) -> bool:
         """Return whether an array that a replay finds besides the arguments has elements in some memory."""
@@ -330,7 +336,7 @@ class CapturedState(State):
         self._locate(guards, writer)
         for entry in self._seen:
             if not entry.is_input and self._builder is not None:
-                _make_constant(self._builder, entry.value)
+                self._builder.graph.make_constant(entry.value)
             elif not entry.is_input:  # a number in what the function has put elsewhere
                 guards.refuse(f"a number {UNNAMED}", None)
         inputs = [entry for entry in self._seen if entry.is_input]
@@ -364,6 +370,7 @@ class CapturedState(State):
         every = [*guards.tests, *guards.checks]
         fetched, within = arrays.inputs.expressions(), arrays.inputs.expressions(within=True)
         self.inlined = (emit.tested(guards.tests, "return MISS"), guards.names, fetched)
+        self.inlined_once_checked = (emit.tested(every, "return MISS"), guards.names, fetched)
         self._sources = {
             "fetch": emit.fetching(guards.tests, fetched),
             "_checked": emit.fetching(every, fetched),
@@ -490,10 +497,3 @@ def _layout(data: np.ndarray) -> Layout | None:
 
 def _is_traced(value: Any) -> bool:
     return recorder.is_number(value) or (recorder.is_array(value) and value._value is not None)
-
-
-def _make_constant(builder: Builder, value: Value) -> None:
-    graph = builder.graph
-    graph.inputs = [other for other in graph.inputs if other is not value]
-    value.is_constant = True
-    graph.constants.append(value)

@@ -258,7 +258,7 @@ class GuardWriter:
 
     def _object(self, site: Site, observed: Observed) -> None:
         value = observed.value
-        if observed.is_fixed:
+        if observed.is_fixed and not self._snapshot.generators.draws_again(value):
             shown, is_told = _shown(value), observed.is_told
             if type(value) is types.CodeType:
                 shown, is_told = f"the code at {value.co_filename}:{value.co_firstlineno}", False

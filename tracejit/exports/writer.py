@@ -323,13 +323,13 @@ class _Writer:
         return ExportError(f"export: {self._name}, for {describe(self._function, trace.key)}: {why}")
 
     def _check_generators(self, trace: Trace, blocks: list[tuple[rng.Generator, int]]) -> None:
-        for generator, _ in blocks:
-            if generator is not rng.default:
-                raise self._refusal(
-                    trace,
-                    f"it draws random numbers from {generator!r}, which a loaded function does not have. Draw from the "
-                    "default generator, which rng() seeds, or pass random numbers as an argument.",
-                )
+        others = [repr(generator) for generator, _ in blocks if generator is not rng.default]
+        if names := [*others, *trace.state.generator_draws]:
+            raise self._refusal(
+                trace,
+                f"it draws random numbers from {names[0]}, which a loaded function does not have. Draw from the "
+                "default generator, which rng() seeds, or pass random numbers as an argument.",
+            )
 
     def _written(self, trace: Trace, names: Sequence[str]) -> list[str]:
         """Return the names of the arguments that a trace writes."""

@@ -118,8 +118,11 @@ class ExchangedMethods:
     @cached_property
     def is_possible(self) -> bool:
         """True if the classes have the structure that is expected."""
-        has_lock = getattr(sys, "_is_gil_enabled", None)
-        is_other = sys.implementation.name != "cpython" or sys.version_info >= (3, 14)
-        if is_other or (has_lock and not has_lock()):
-            return False
-        return all(method.is_expected for method in self._methods)
+        return has_usual_classes() and all(method.is_expected for method in self._methods)
+
+
+def has_usual_classes() -> bool:
+    """Return whether Python is one whose classes have the structure that is expected."""
+    has_lock = getattr(sys, "_is_gil_enabled", None)
+    is_other = sys.implementation.name != "cpython" or sys.version_info >= (3, 14)
+    return not is_other and (has_lock is None or bool(has_lock()))

@@ -139,6 +139,20 @@ class Asked(Patched):
         return self._original(*args, **kwargs)
 
 
+class AskedByUser(Patched):
+    """A function that is replaced where the user's code calls it."""
+
+    is_made_for_users = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None and not monitor.is_library(sys._getframe(1).f_code.co_filename):
+            with monitor.paused():
+                result = self._instead(self._original, *args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._original(*args, **kwargs)
+
+
 class AskedClass(Asked):
     """A class that is replaced where it is called with our arrays; it is the class for everything else."""
 
@@ -244,6 +258,17 @@ def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
         instead: is called with NumPy's function and the arguments; it may return NotImplemented.
     """
     _put(Asked(module, name, instead), name)
+
+
+def answer_user(module: Any, name: str, instead: Callable[..., Any]) -> None:
+    """Have a function replaced while something is recorded, in the user's code.
+
+    Args:
+        module: of the function.
+        name: of the function.
+        instead: is called with the function and the arguments; it may return NotImplemented.
+    """
+    _put(AskedByUser(module, name, instead), name)
 
 
 def answer_class(module: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -421,7 +446,7 @@ def _exchange(is_open: bool) -> None:
 
 
 # Of replacements, and of what they replace.
-_KINDS: set[type] = {Patched, ListTaker, UfuncTaker, Asked, AskedClass, NumbersTaker}
+_KINDS: set[type] = {Patched, ListTaker, UfuncTaker, Asked, AskedByUser, AskedClass, NumbersTaker}
 _namespaces: list[dict[str, Any]] = []
 _users = UserNamespaces(_patch_of, is_file_of_library)
 

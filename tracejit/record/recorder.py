@@ -24,6 +24,7 @@ from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import data_of, impossible, joined, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
+from tracejit.record.generator_draws import GeneratorDraw
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private, root_of
@@ -131,6 +132,7 @@ class Recorder(RecordingBlock):
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
+        self.generator_draws: list[GeneratorDraw] = []  # Note [draws of generators]
         self.replayable = True  # False: right for this call only
         self.replaces = True  # ndarrays that the function makes, by arrays of the recording (made_arrays.py)
         self.has_replaced = False
@@ -221,6 +223,10 @@ class Recorder(RecordingBlock):
             root, traced = traced, _array_class._wrap(data, array._format, value)
             self.memories.link(traced, root, None, {})
         return traced
+
+    def draw(self, data: np.ndarray) -> Any:
+        """Return a traced array that stands for an input of the graph which is nobody's memory."""
+        return _array_class._wrap(data, None, self.builder.input(Aval(data.shape, None, data.dtype), data))
 
     def is_ndarray(self, data: np.ndarray) -> bool:
         """Return whether the function has an ndarray itself, not a dlarray of it."""

@@ -9,7 +9,8 @@ was compared with what the recording saw. When the recording ends, the State bel
 A replay asks `fetch` before anything is launched. It gives the current arrays, one for each input that the State added,
 in their order. Where a guard does not hold it gives None; then the trace does not apply to this call, and nothing has
 run. After a launch whose results are returned, `accepted` is called once: a generator of random numbers, whose state is
-an array that was read, moves on by the numbers that the trace draws.
+an array that was read, moves on by the numbers that the trace draws. If the trace turns out not to apply, `rejected` is
+called.
 
 This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
@@ -95,6 +96,15 @@ class State:
     # The same as fetch() for a call path: source that ends with "return MISS" where a guard does not hold, the names
     # that it uses, and the expressions for the arrays after it; None: fetch() is called.
     inlined: tuple[list[str], dict[str, Any], list[str]] | None = None
+
+    # The same with sizes, dtypes and layouts compared too, for a path that compares those of the arguments before.
+    inlined_once_checked: tuple[list[str], dict[str, Any], list[str]] | None = None
+
+    # The generators of random numbers that a recording has met (capture/generators.py); None if it looks for none.
+    generators: Any = None
+
+    # The draws from NumPy's generators that a replay makes, in words.
+    generator_draws: tuple[str, ...] = ()
 
     # The variables of the objects that are stored to, after that source.
     objects: tuple[str, ...] = ()
@@ -243,6 +253,13 @@ class State:
         read = self.fetch_within() if within else self.fetch_checked()
         return None if read is None else (read, ())
 
+    def looked_at(self, within: bool = False) -> tuple[Any, ...] | None:
+        """Return what fetch_checked() or fetch_within() does, without taking anything."""
+        read = self.fetch_within() if within else self.fetch_checked()
+        if read is not None:
+            self.rejected()
+        return read
+
     def loosen(self, is_same: Callable[[], bool]) -> bool:
         """Stop comparing contents that turn out not to matter; return whether it stopped.
 
@@ -260,6 +277,13 @@ class State:
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
+
+    def rejected(self) -> None:
+        """Give back what fetch() took, because the trace does not apply."""
+
+    def drawing_again(self) -> AbstractContextManager[None]:
+        """Return the context of a call in which NumPy's generators give what the last accepted replay has drawn."""
+        return nullcontext()
 
     def drawn(self) -> Mapping[Any, np.ndarray]:
         """Return, by generator of random numbers, the states that this thread's last accepted replay began with."""

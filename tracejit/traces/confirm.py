@@ -78,7 +78,7 @@ class _Comparison:
         before, now = self.first.state, self.second.state
         if not alone or before.changed or before.unguarded or now.changed or now.unguarded:
             return 0
-        of_first, of_second = before.fetch_within(), now.fetch_within()
+        of_first, of_second = before.looked_at(within=True), now.looked_at(within=True)
         if of_first is None or of_second is None:
             return 0
         named = {*self.partner.values()}

@@ -20,7 +20,7 @@ from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError, WriteError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Value, Where
-from tracejit.record import crossings, guards, patches, views
+from tracejit.record import crossings, generator_draws, guards, patches, views
 from tracejit.record import recorder as recorders
 from tracejit.record.argument_containers import ContainerCopies, PassedContainer
 from tracejit.record.memory import Change, check_same, is_ndarray
@@ -151,7 +151,8 @@ def record(
         length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         on_tape: dict[Value, Value] = {}
         arrays = returned_arrays(recorder, everything, call, outer, on_tape)
-        side_effect = _tell(reads, values, results, stores)
+        found = generator_draws.generators_of(recorder.generator_draws)
+        side_effect = _tell(reads, values, results, stores, found)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
     del inputs
@@ -159,7 +160,9 @@ def record(
     _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
     _refuse(recorder, reads, stores)
-    state = rng.joined(reads, recorder)
+    state = generator_draws.joined(
+        rng.joined(reads, recorder), recorder.generator_draws, found, recorder.graph
+    )
     result = ResultLayout(results, treedef)
     effects, outputs = _effects(graph, writes, written, call, state, recorder.memories.met_numbers)
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
@@ -208,6 +211,8 @@ def _run(
         stores = collector.collect()
         if error is not None:
             is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
+            if is_undone and reads.generators is not None:
+                reads.generators.give_back()
             raise NotTakenError([*recorder.memories.ndarrays.values()], is_undone) from error
     if stores.shared is not None and stores.shared[-1]:
         place, kind, _ = stores.shared
@@ -250,9 +255,10 @@ def _is_kept(recorder: recorders.Recorder) -> bool:
 
 
 def _tell(
-    reads: CapturedState, values: list[tuple[Value, dlarray]], results: list[Any], stores: Stores
-) -> SideEffect | None:
-    """Tell the captured state what the function gives back and stores, before the recording ends.
+    reads: CapturedState, values: list[tuple[Value, dlarray]], results: list[Any], stores: Stores,
+    generators: Sequence[Any],
+) -> SideEffect | None:  # fmt: skip
+    """Tell the captured state what the function gives back and stores, and what it draws from, before it ends.
 
     Returns:
         An effect that a replay does not repeat.
@@ -260,7 +266,7 @@ def _tell(
     arrays = [data_of(array) for array in stores.arrays]
     reads.results = {id(data) for data in (*[leaf._data for _, leaf in values], *arrays)}
     reads.given_back = [*[leaf for leaf in results if not is_output(leaf)], *stores.constants]
-    reads.located = [*stores.objects]
+    reads.located = [*stores.objects, *generators]
     return reads.side_effect()
 
 
@@ -352,7 +358,7 @@ def _effects(
     ]
     targets = tuple([number for number, _ in kept])
     replayable = state.changed is None and state.unguarded is None
-    read = state.fetch_within() if replayable else None
+    read = state.looked_at(within=True) if replayable else None
     memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read or ()]]
     aliases = aliases_of(targets, memory) if read is not None else frozenset()
     return Effects(targets, aliases, met_numbers), [value for _, value in kept]

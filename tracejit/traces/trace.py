@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tracejit.array import dlarray
-from tracejit.call.path import MISS, Stored, argument_places, container_places, generate
+from tracejit.call.argument_places import argument_places, container_places
+from tracejit.call.path import MISS, Stored, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
@@ -73,8 +74,8 @@ class Replayable:
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
-        state = self._fetched()
         containers = () if self.stores is None else self.stores.containers(call)
+        state = None if containers is None else self._fetched()
         if state is None or containers is None:
             return MISS
         read, objects = state
@@ -83,12 +84,12 @@ class Replayable:
             return self._run_on_device(call, read, objects, containers)
         memory = [*call.memory, *read] if effects.targets else []
         if effects.targets and not effects.fit(memory):
-            return MISS
+            return self._missed()
         inputs = [*[a._data for a in call.arrays], *read]
         try:
             outputs = self.replay(inputs)
         except GuardFailed:
-            return MISS
+            return self._missed()
         self.state.accepted()
         effects.write(memory, self._written(inputs, outputs))
         # Outputs of guards and of checks come last.
@@ -97,6 +98,11 @@ class Replayable:
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
         return self._stored(self.result.assemble(arrays, containers), call, objects, containers)
+
+    def _missed(self) -> Any:
+        """Give back what was taken for the replay of a trace that does not apply; return MISS."""
+        self.state.rejected()
+        return MISS
 
     def _run_on_device(
         self, call: Call, read: Sequence[Any], objects: Sequence[Any], containers: Sequence[Any]
@@ -107,7 +113,7 @@ class Replayable:
         inputs = device_arrays.inputs_of([*[a._data for a in call.arrays], *read], len(call.arrays))
         outputs = self._launched([*call.memory, *read], inputs)
         if outputs is None:
-            return MISS
+            return self._missed()
         self.state.accepted()
         arrays = [
             dlarray._wrap(data, format, None)
@@ -234,8 +240,13 @@ class Replayable:
         outputs, written = self.result.outputs(program), program.written
         guarded = self._guard is not None
         recycler, tables = None, Tables()
+        # Such a path draws without noting the states of generators (Note [draws of generators]).
+        may_drop = guarded or bool(program.checked) or program.calls_python or bool(self.effects.targets)
+        is_certain = (
+            self.state.inlined_once_checked is not None and bool(self.state.generator_draws) and not may_drop
+        )
         if self._is_small(outputs):
-            tables = Tables(pattern(self.key, written), recipe(self.result))
+            tables = Tables(None if is_certain else pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
         is_whole = (
@@ -245,7 +256,17 @@ class Replayable:
         if recycler is not None and is_whole and not needs_python:
             self.direct = Direct(recycler, self.state.fetcher() if self.state.fetches else None)
         return generate(
-            self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written, stores
+            self.key,
+            self.result,
+            outputs,
+            launch,
+            self.state,
+            guarded,
+            recycler,
+            tables,
+            written,
+            stores,
+            is_certain,
         )
 
 
@@ -309,22 +330,22 @@ class Trace(Replayable):
         """Return whether what is read besides the arguments is as it was, and what is written shares memory so."""
         if not self.effects.targets or self.key.device is not None:
             return self.state.applies()
-        read = self.state.fetch_within()
+        read = self.state.looked_at(within=True)
         if read is None:
             return False
         return self.effects.fit([*call.memory, *[x._data if type(x) is dlarray else x for x in read]])
 
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
-        state = self._fetched(within=True)
         containers = () if self.stores is None else self.stores.containers(call)
+        state = None if containers is None else self._fetched(within=True)
         if state is None or containers is None:
             return MISS
         read, objects = state
         effects = self.effects
         targets = [*call.arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]]
         if effects.targets and not effects.fit([x._data for x in targets]):
-            return MISS
+            return self._missed()
         with self._lock:
             if self._op is None:
                 more = len(self.graph.outputs) - len(self.result.formats)
@@ -336,7 +357,7 @@ class Trace(Replayable):
         try:
             outputs = recorder.apply_op(self._op[0], targets, {})
         except GuardFailed:
-            return MISS
+            return self._missed()
         self.state.accepted()
         for number, plain in self.plain_inputs.items():
             if (value := targets[number]._value) is not None:

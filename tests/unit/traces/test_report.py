@@ -243,9 +243,11 @@ class TestPolicies:
 
 class TestOneWarning:
     def inner_and_outer(self):
+        noise = iter(np.random.default_rng(0).normal(size=20).tolist())
+
         @dlaccelerate
         def inner(x):
-            return x * np.random.rand()
+            return x * next(noise)
 
         @dlaccelerate
         def outer(x):
@@ -265,6 +267,7 @@ class TestOneWarning:
 
     def test_of_two_lines(self):
         counter = itertools.count()
+        noise = iter(np.random.default_rng(0).normal(size=20).tolist())
 
         @dlaccelerate
         def counts(x):
@@ -272,7 +275,7 @@ class TestOneWarning:
 
         @dlaccelerate
         def outer(x):
-            y = x * np.random.rand()
+            y = x * next(noise)
             return counts(y)
 
         with warnings.catch_warnings(record=True) as caught:
@@ -289,9 +292,11 @@ class TestOneWarning:
 
 
 def test_a_call_that_ends_in_a_refusal_is_told_as_one():
+    noise = iter(np.random.default_rng(0).normal(size=20).tolist())
+
     @tj.dlaccelerate
     def noisy(x):
-        return x * np.random.rand()
+        return x * next(noise)
 
     with pytest.warns(tj.NotAcceleratedWarning):
         for _ in range(2):

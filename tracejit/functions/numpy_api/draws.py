@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws of random numbers by generators of NumPy's and Python's in recorded code.
+
+With plain arguments a draw is an input of the trace (Note [draws of generators]). With traced ones it is made of a draw
+with plain arguments, as the code of the generator makes it, so that the numbers are the same: ``rng.normal(m, s)`` is
+``m + s * rng.standard_normal()``. Where there is no such way, the values of the arguments decide, and the function runs
+uncompiled.
+"""
+
+import copy
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.record import recorder
+from tracejit.record.generator_draws import GeneratorDraw, drawn_array
+from tracejit.record.plain_numbers import note_use
+from tracejit.util.devices import on_host
+from tracejit.util.named_tuples import NamedTuple
+
+# Those whose results have no derivative by the parameters.
+_DISCRETE = frozenset({
+    "binomial", "binomialvariate", "choice", "choices", "geometric", "hypergeometric", "integers", "logseries",
+    "multinomial", "multivariate_hypergeometric", "negative_binomial", "permutation", "permuted", "poisson", "randint",
+    "random_integers", "randrange", "sample", "shuffle", "zipf",
+})  # fmt: skip
+_PLAIN = (bool, int, float, complex, str, range, np.generic, np.dtype, type, type(None))
+
+
+class DrawCall(NamedTuple):
+    """A call of a method of a generator.
+
+    generator   the generator
+    name        of the method
+    method      its function
+    """
+
+    generator: Any
+    name: str
+    method: Callable[..., Any]
+
+    def of(self, name: str) -> "DrawCall":
+        """Return a call of another method."""
+        kind = type(self.generator)
+        return DrawCall(
+            self.generator, name, getattr(getattr(kind, name), "__wrapped__", getattr(kind, name))
+        )
+
+    def array(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result for plain arguments as an array, which is traced if it can be."""
+        result, array = self._drawn(args, kwargs)
+        return array if array is not None else result
+
+    def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result for plain arguments; a number of Python's stays one, which varies if it is traced."""
+        result, array = self._drawn(args, kwargs)
+        if array is None:
+            return result
+        if type(result) is list:
+            return [number_of(part, type(each)) for part, each in zip(array, result, strict=True)]
+        return number_of(array, type(result)) if type(result) in (int, float) else array
+
+    def _drawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """Return the result, and the traced array that stands for it, or None."""
+        current = recorder.recorder()
+        if current is None or not self._is_noted(current, args, kwargs):
+            return self.method(self.generator, *args, **kwargs), None
+        kept = copy.deepcopy(args), copy.deepcopy(kwargs)
+        result, data = drawn_array(self.generator, self.method, args, kwargs)
+        kinds = (int, float, np.ndarray, list, data.dtype.type)
+        if data.dtype not in SUPPORTED_DTYPES or type(result) not in kinds:
+            return result, None
+        traced = current.draw(data)
+        self._note(current, *kept, traced._value)
+        return result, traced
+
+    def set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call of a method that sets the state of the generator, which replays repeat if they can."""
+        args, kwargs = tuple(map(whole, args)), {name: whole(value) for name, value in kwargs.items()}
+        current = recorder.recorder()
+        is_noted = current is not None and self._is_noted(current, args, kwargs)
+        kept = copy.deepcopy(args), copy.deepcopy(kwargs)
+        result = self.method(self.generator, *args, **kwargs)
+        if current is not None and is_noted:
+            self._note(current, *kept, None)
+        elif current is not None and current.state.generators is not None:
+            current.state.generators.note_state(self.generator)
+        return result
+
+    def _note(self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any) -> None:
+        """Note a call that replays make again."""
+        draw = GeneratorDraw(self.generator, self.name, self.method, args, kwargs, value)
+        current.generator_draws.append(draw)
+        current.has_replaced = True
+        current.state.generators.has_drawn(self.generator)
+        for part in _parts((args, kwargs)):
+            if isinstance(part, (np.ndarray, float, np.generic)):
+                current.state.number(part)  # which may come from anywhere
+
+    def _is_noted(self, current: recorder.Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Return whether a replay can make the call; what else draws is told by the state of the generator."""
+        is_of_call = current.accelerating and current.replaces and current.has_values
+        is_in_body = bool(current.maps) or current.assumed or current.memories.begun is not None
+        if not is_of_call or is_in_body or "out" in kwargs or not all(map(_is_plain, _parts((args, kwargs)))):
+            return False
+        generators = current.state.generators
+        return generators is not None and generators.may_draw(self.generator)
+
+
+def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Return a draw with the values of traced arguments, which have no derivative from there on."""
+    current = recorder.recorder()
+    values = {name: value_of(draw, x) for name, x in given.items()}
+    if current is not None and current.accelerating:
+        current.refuse(
+            f"{draw.name} of a generator of random numbers gets parameters that vary",
+            recorder.user_location(),
+            "the replay of a trace draws with constant ones, except for normal, uniform, exponential and their like, "
+            "and for the probabilities of choice. Draw outside and pass the numbers as an argument",
+        )
+    return draw.method(draw.generator, **values)
+
+
+def value_of(draw: DrawCall, x: Any) -> Any:
+    """Return the value of an argument, which is noted if its derivative gets lost."""
+    if recorder.is_number(x):
+        return x.needed(draw.name, drops=draw.name not in _DISCRETE)
+    if type(x) in (list, tuple):
+        return type(x)([value_of(draw, part) for part in x])
+    if not isinstance(x, dlarray):
+        return x
+    if x._value is not None and x._data.dtype.kind in "fc" and draw.name not in _DISCRETE:
+        note_use(x, draw.name)
+    return np.array(on_host(x._data))
+
+
+def number_of(array: Any, kind: type) -> Any:
+    """Return the number of Python's that an array without axes stands for."""
+    if not isinstance(array, dlarray) or array._value is None:
+        return kind(array)
+    array = array if array._format is None else recorder.wrap(array._data, None, array._value)
+    return recorder.number_class()(kind(on_host(array._data).item()), array, None, is_asked_for=True)
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return the parts of arguments that are no containers."""
+    if type(value) in (list, tuple):
+        return [part for each in value for part in _parts(each)]
+    if type(value) is dict:
+        return _parts([*value.values()])
+    return [value]
+
+
+def _is_plain(part: Any) -> bool:
+    return (type(part) is np.ndarray and part.dtype != object) or isinstance(part, _PLAIN)
+
+
+def whole(size: Any) -> Any:
+    """Return a size, or a bound, with integers in the places of numbers that vary, each of which is a guard."""
+    if type(size) in (list, tuple):
+        return type(size)(map(whole, size))
+    return operator.index(size) if recorder.is_number(size) or isinstance(size, dlarray) else size
+
+
+def check(draw: DrawCall, given: Mapping[str, Any], is_fine: Any) -> None:
+    """Have NumPy raise its error for parameters that are out of range, which is a guard."""
+    if not bool(np.all(is_fine)):
+        values = {key: value_of(draw, value) for key, value in given.items()}
+        draw.method(draw.generator, **values)

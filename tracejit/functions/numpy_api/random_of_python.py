@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Python's generators of random numbers in recorded code: their methods, and the ways with traced parameters.
+
+Sequences are of Python's objects: which of them is taken is an integer that is drawn.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.functions.numpy_api.draws import DrawCall, by_value, number_of, whole
+from tracejit.functions.numpy_api.lists import holds_traced
+from tracejit.record import random_methods, recorder
+
+# The methods and their parameters; those behind an asterisk go by their names only.
+_PARAMETERS = {
+    "betavariate": ("alpha", "beta"),
+    "binomialvariate": ("n", "p"),
+    "choice": ("seq",),
+    "choices": ("population", "weights", "cum_weights", "k"),
+    "expovariate": ("lambd",),
+    "gammavariate": ("alpha", "beta"),
+    "gauss": ("mu", "sigma"),
+    "getrandbits": ("k",),
+    "lognormvariate": ("mu", "sigma"),
+    "normalvariate": ("mu", "sigma"),
+    "paretovariate": ("alpha",),
+    "randint": ("a", "b"),
+    "random": (),
+    "randrange": ("start", "stop", "step"),
+    "sample": ("population", "k", "counts"),
+    "triangular": ("low", "high", "mode"),
+    "uniform": ("a", "b"),
+    "vonmisesvariate": ("mu", "kappa"),
+    "weibullvariate": ("alpha", "beta"),
+}
+_SETTING = ("seed", "setstate")
+
+
+def install() -> None:
+    """Have the methods of Python's generators ask while something is recorded."""
+    random_methods.install("random", ("Random",), (*_PARAMETERS, *_SETTING), _answer)
+
+
+def _answer(
+    generator: Any, name: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if name in _SETTING:
+        return DrawCall(generator, name, method).set(args, kwargs)
+    parameters = _PARAMETERS[name]
+    if len(args) > len(parameters) or type(generator).__module__ != "random":
+        return NotImplemented
+    draw = DrawCall(generator, name, method)
+    given = dict(zip(parameters, args, strict=False)) | kwargs
+    if name in _OF_SEQUENCES:
+        return _OF_SEQUENCES[name](draw, given)
+    if not holds_traced([*given.values()]):
+        return draw.result(args, kwargs)
+    if name in _OF_INTEGERS:
+        return draw.result((), {key: whole(value) for key, value in given.items()})
+    way = _WAYS.get(name)
+    return by_value(draw, given) if way is None else way(draw, given)
+
+
+def _uniform(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    a, b = given["a"], given["b"]
+    return a + (b - a) * draw.of("random").result((), {})
+
+
+def _gauss(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    return given.get("mu", 0.0) + draw.result((), {"mu": 0.0, "sigma": 1.0}) * given.get("sigma", 1.0)
+
+
+def _lognormvariate(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    normal = given["mu"] + draw.of("normalvariate").result((), {"mu": 0.0, "sigma": 1.0}) * given["sigma"]
+    return number_of(np.exp(normal._array if recorder.is_number(normal) else normal), float)
+
+
+def _expovariate(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    return draw.result((1.0,), {}) / given["lambd"]
+
+
+def _choice(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    seq = given["seq"]
+    if len(seq) == 0:
+        return NotImplemented
+    place = draw.of("randrange").result((len(seq),), {})
+    return _taken(seq, place)
+
+
+def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    population, k = given["population"], given.get("k")
+    if given.get("counts") is not None or not hasattr(population, "__getitem__") or k is None:
+        return NotImplemented
+    places = draw.result((range(len(population)), whole(k)), {})
+    return [_taken(population, place) for place in places]
+
+
+def _taken(seq: Any, place: Any) -> Any:
+    """Return an element; of a list, the place is a guard."""
+    if type(seq) is range:
+        return seq.start + seq.step * place
+    return seq[place] if isinstance(seq, (dlarray, np.ndarray)) else seq[operator.index(place)]
+
+
+_OF_INTEGERS = frozenset({"getrandbits", "randint", "randrange"})
+_OF_SEQUENCES: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
+    "choice": _choice,
+    "sample": _sample,
+}
+_WAYS: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
+    "expovariate": _expovariate,
+    "gauss": _gauss,
+    "lognormvariate": _lognormvariate,
+    "normalvariate": _gauss,
+    "uniform": _uniform,
+}

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Draws from generators of NumPy's and Python's that a recording notes, and that replays make again.
+
+Note [draws of generators]
+The result of ``rng.normal(size=3)`` is an input of the trace. A replay makes the same calls in the same order, before
+the program runs, with the generators that the names of the recording lead to by then. So it gives the numbers that the
+plain function would give. If the trace then turns out not to apply, the generators get their states back, and the next
+trace, or the function itself, draws the same numbers.
+
+To note the state of a generator takes longer than to draw a few numbers. A call path that compares all arguments before
+it draws, for a program without guards, does not note it.
+"""
+
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir import Value
+from tracejit.record.state import State
+from tracejit.util.named_tuples import NamedTuple
+
+
+class GeneratorDraw(NamedTuple):
+    """A call of a method of a generator that replays make again.
+
+    generator   of NumPy's or Python's
+    name        of the method
+    method      the function of the class
+    args        its arguments, which nobody else has
+    kwargs      those by name
+    value       the input of the trace that its result is; None if the method sets the state
+    """
+
+    generator: Any
+    name: str
+    method: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    value: Value | None
+
+    def __str__(self) -> str:
+        parts = [*map(_shown, self.args), *[f"{name}={_shown(value)}" for name, value in self.kwargs.items()]]
+        return f"{self.name}({', '.join(parts)})"
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r} {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def drawn_array(generator: Any, method: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, np.ndarray]:
+    """Return the result of a draw, and the array of it whose elements lie one after the other."""
+    result = method(generator, *args, **kwargs)
+    array = np.asarray(result)
+    return result, array if array.flags.c_contiguous else array.copy()
+
+
+def is_generator(value: Any) -> bool:
+    """Return whether a value is a generator of NumPy's or Python's that has methods to draw, and a state."""
+    kind = type(value)
+    if issubclass(kind, random.Random):
+        return not issubclass(kind, random.SystemRandom)
+    module = sys.modules.get("numpy.random")
+    return module is not None and issubclass(kind, (module.Generator, module.RandomState))
+
+
+def state_of(generator: Any) -> Any:
+    """Return the state of a generator, as restore() takes it."""
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    bits = getattr(generator, "bit_generator", None)
+    return generator.get_state(legacy=False) if bits is None else bits.state
+
+
+def restore(generator: Any, state: Any) -> None:
+    """Give a generator a state."""
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif hasattr(generator, "bit_generator"):
+        generator.bit_generator.state = state
+    else:
+        generator.set_state(state)
+
+
+class _LatestDraws(threading.local):
+    """The draws of a thread's last replay: generators with the states before; None where these were not noted.
+
+    Attributes:
+        pending: until the replay is accepted, or not.
+        accepted: afterwards.
+    """
+
+    pending: Sequence[tuple[Any, Any]] | None = None
+    accepted: Sequence[tuple[Any, Any]] | None = None
+
+
+_thread = _LatestDraws()
+
+
+class GeneratorDraws(State):
+    """The captured state of a trace that draws from generators: what they give are its last inputs.
+
+    Args:
+        reads: the state that it captured otherwise.
+        draws: in their order.
+        found: the generators of draws that replays find again, behind the objects that they store to.
+        fixed: those that are always the same.
+    """
+
+    fetches = accepts = True
+
+    def __init__(
+        self, reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], fixed: Sequence[Any]
+    ) -> None:
+        self.reads = reads
+        numbers = {id(generator): number for number, generator in enumerate((*found, *fixed))}
+        self._fixed = tuple(fixed)
+        self._stored = len(reads.objects) - len(found)
+        self._calls = [
+            (numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None) for d in draws
+        ]
+        self.generator_draws = tuple(map(str, draws))
+        inputs = [str(draw) for draw in draws if draw.value is not None]
+        self.layouts = (*reads.layouts, *[None] * len(inputs))
+        self.names = (*reads.names, *inputs)
+        self.objects = reads.objects[: self._stored]
+        self.changed, self.unguarded, self.drew = reads.changed, reads.unguarded, reads.drew
+        self.changed_places, self.given, self.compared = reads.changed_places, reads.given, reads.compared
+        self.has_exchanged, self.has_numbers, self.of_outer = (
+            reads.has_exchanged,
+            reads.has_numbers,
+            reads.of_outer,
+        )
+        self.inlined = self._with_draws(reads.inlined, self._draw)
+        self.inlined_once_checked = self._with_draws(reads.inlined_once_checked, self._draw_for_good)
+
+    def _with_draws(self, inlined: Any, draw: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
+        if inlined is None:
+            return None
+        lines, names, arrays = inlined
+        found = "".join(f"{variable}, " for variable in self.reads.objects[self._stored :])
+        return [*lines, f"drawn = draw(({found}))"], {**names, "draw": draw}, [*arrays, "*drawn"]
+
+    def _draw_for_good(self, found: Sequence[Any]) -> list[np.ndarray]:
+        """Return the draws of a replay that applies, given the generators that it finds."""
+        generators = (*found, *self._fixed)
+        arrays = []
+        for number, method, args, kwargs, is_input in self._calls:
+            if is_input:
+                arrays.append(drawn_array(generators[number], method, args, kwargs)[1])
+            else:
+                method(generators[number], *args, **kwargs)
+        return arrays
+
+    def _draw(self, found: Sequence[Any]) -> list[np.ndarray]:
+        """Return the draws of a replay that may turn out not to apply."""
+        _thread.pending = [(generator, state_of(generator)) for generator in (*found, *self._fixed)]
+        return self._draw_for_good(found)
+
+    def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
+        if located is None:
+            return None
+        read, objects = located
+        return (*read, *self._draw(objects[self._stored :])), objects[: self._stored]
+
+    def fetch(self) -> tuple[Any, ...] | None:
+        """Return the arrays to launch with, the last of which are drawn, or None."""
+        return self.fetch_checked()
+
+    def fetch_checked(self) -> tuple[Any, ...] | None:
+        """Return the arrays of fetch(), or None if the size, dtype or layout of one differs."""
+        found = self.fetch_located()
+        return None if found is None else found[0]
+
+    def fetch_within(self) -> tuple[Any, ...] | None:
+        """Return what fetch_checked() does for a call inside an evaluation."""
+        found = self.fetch_located(within=True)
+        return None if found is None else found[0]
+
+    def fetch_located(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return what fetch_checked() or fetch_within() does, and the objects that the function stores to."""
+        return self._drawing(self.reads.fetch_located(within))  # type: ignore[no-any-return]
+
+    def rejected(self) -> None:
+        """Give the generators their states back, because the trace does not apply."""
+        pending, _thread.pending = _thread.pending, None
+        for generator, state in pending or ():
+            restore(generator, state)
+        self.reads.rejected()
+
+    def accepted(self) -> None:
+        """Go on after a replay whose results are returned."""
+        _thread.accepted, _thread.pending = _thread.pending, None
+        self.reads.accepted()
+
+    def loosen(self, is_same: Callable[[], bool]) -> bool:
+        """Stop comparing contents that turn out not to matter; return whether it stopped."""
+        return self.reads.loosen(is_same)
+
+    def failed(self) -> Any:
+        """Return the first guard that does not hold now, or None."""
+        return self.reads.failed()
+
+    def applies(self) -> bool:
+        """Return whether fetch() would give arrays, without drawing."""
+        return self.reads.applies()
+
+    def drawn(self) -> Mapping[Any, np.ndarray]:
+        """Return the states of tracejit's generators that this thread's last accepted replay began with."""
+        return self.reads.drawn()
+
+    @contextmanager
+    def drawing_again(self) -> Iterator[None]:
+        """Have the generators give once more what the last accepted replay has drawn, while the block runs."""
+        states = _thread.accepted or ()
+        now = [(generator, state_of(generator)) for generator, _ in states]
+        for generator, state in states:
+            restore(generator, state)
+        try:
+            with self.reads.drawing_again():
+                yield
+        finally:
+            for generator, state in now:
+                restore(generator, state)
+
+    def guards(self) -> list[Any]:
+        """Return the guards that each call compares."""
+        return self.reads.guards()
+
+
+def joined(reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], graph: Any) -> State:
+    """Return the captured state of a trace with its draws, whose results become the graph's last inputs.
+
+    Args:
+        reads: the state that it captured otherwise, which has ended.
+        draws: of the recording.
+        found: the generators of draws that replays find, behind the other objects of `reads`.
+        graph: of the trace.
+    """
+    if not draws:
+        return reads
+    own = [draw.value for draw in draws if draw.value is not None]
+    graph.inputs = [value for value in graph.inputs if value not in own] + own
+    fixed = {
+        id(draw.generator): draw.generator for draw in draws if all(draw.generator is not g for g in found)
+    }
+    return GeneratorDraws(reads, draws, found, [*fixed.values()])
+
+
+def generators_of(draws: Sequence[GeneratorDraw]) -> list[Any]:
+    """Return the generators of draws that a replay has to find: all but those behind np.random and random."""
+    generators = {id(draw.generator): draw.generator for draw in draws}
+    module = sys.modules.get("numpy.random")
+    fixed = (module and module.mtrand._rand, getattr(random, "_inst", None))
+    return [generator for generator in generators.values() if all(generator is not other for other in fixed)]

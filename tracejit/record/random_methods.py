@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods of NumPy's and Python's generators of random numbers, which ask tracejit first while something is recorded.
+
+Note [random methods]
+``rng.normal()`` asks no array for a protocol, and gives a new number in each call. So while something is recorded, the
+methods of generators are exchanged in the dicts of their classes, and the functions of ``np.random`` and ``random``,
+which are methods of one generator each, by their names (patches.py). If the user's code calls one,
+functions/numpy_api/draws.py is asked; code of libraries gets the method itself.
+"""
+
+import ctypes
+import gc
+import os
+import sys
+import types
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+from tracejit.record import monitor, patches
+from tracejit.record.current import thread
+from tracejit.record.exchanged_methods import has_usual_classes
+from tracejit.record.namespaces import Namespace
+from tracejit.util.locks import new_lock
+
+Instead = Callable[[Any, str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+_ALIASES = {
+    "sample": "random_sample",
+    "ranf": "random_sample",
+}  # functions of np.random that call another one
+
+
+class _RandomMethods:
+    """The methods of a class, and what is called in their places."""
+
+    def __init__(self, kind: type, names: Sequence[str], instead: Instead) -> None:
+        self._kind = kind
+        self._namespace = Namespace(gc.get_referents(kind.__dict__)[0])
+        self._inherited: dict[str, Any] = {}
+        for name in names:
+            own = self._namespace.names.get(name)
+            method = getattr(kind, name) if own is None else own
+            if own is None:
+                self._inherited[name] = _asking(name, method, instead)
+            else:
+                self._namespace.originals[name] = own
+                self._namespace.patched[name] = _asking(name, method, instead)
+
+    def put(self, is_open: bool) -> None:
+        """Exchange the methods, or put the class's own back."""
+        names = self._namespace.names
+        if not is_open:
+            for name, method in self._inherited.items():
+                if names.get(name) is method:
+                    del names[name]
+        self._namespace.put(is_open)
+        if is_open:
+            names.update(self._inherited)
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(self._kind))
+
+
+_methods: list[_RandomMethods] = []
+_open: set[int] = set()
+_lock = new_lock()
+
+
+def install(module: str, classes: Sequence[str], names: Sequence[str], instead: Instead) -> None:
+    """Have methods ask while something is recorded; called once for a module.
+
+    Args:
+        module: the name of the module of the classes.
+        classes: the names of the classes.
+        names: of the methods, which a class may lack.
+        instead: is called with the generator, the name and the function of a method, and its arguments; it may return
+            NotImplemented.
+    """
+    patches.when_imported(module, lambda: _install(sys.modules[module], classes, names, instead))
+
+
+def _install(
+    module: types.ModuleType, classes: Sequence[str], names: Sequence[str], instead: Instead
+) -> None:
+    if not has_usual_classes():
+        return
+    kinds = tuple([getattr(module, name) for name in classes])
+    for kind in kinds:
+        own = gc.get_referents(kind.__dict__)
+        if any(type(part) is dict for part in own[:1]):
+            methods = _RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead)
+            _methods.append(methods)
+            if _open:
+                methods.put(True)
+    for name in (*names, *_ALIASES):
+        function = vars(module).get(_ALIASES.get(name, name))
+        if type(getattr(function, "__self__", None)) in kinds and name in vars(module):
+            patches.answer_user(module, name, _answering(function, instead))
+
+
+def _asking(name: str, original: Callable[..., Any], instead: Instead) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if thread.recorder is not None and not monitor.is_library(sys._getframe(1).f_code.co_filename):
+            with monitor.paused():
+                result = instead(self, name, original, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return original(self, *args, **kwargs)
+
+    return update_wrapper(method, original)
+
+
+def _answering(function: Any, instead: Instead) -> Callable[..., Any]:
+    generator, name = function.__self__, function.__name__
+    original = getattr(type(generator), name)
+    original = getattr(original, "__wrapped__", original)
+
+    def answer(_: Any, *args: Any, **kwargs: Any) -> Any:
+        return instead(generator, name, original, args, kwargs)
+
+    return answer
+
+
+def begin(recording: object) -> None:
+    """Have the methods ask while a recording is open."""
+    with _lock:
+        if not _open:
+            for methods in _methods:
+                methods.put(True)
+        _open.add(id(recording))
+
+
+def end(recording: object) -> None:
+    """Put NumPy's methods back, if this was the last recording that was open; may be called twice."""
+    _end(id(recording))
+
+
+def _end(recording: int) -> None:
+    with _lock:
+        if recording in _open:
+            _open.discard(recording)
+            if not _open:
+                for methods in _methods:
+                    methods.put(False)
+
+
+def _in_child() -> None:
+    """Put NumPy's methods back in a forked child, which does not have the threads that recorded."""
+    if thread.recorder is None:
+        for recording in [*_open]:
+            _end(recording)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
