@@ -98,6 +98,11 @@ def draws(generator: tj.Generator) -> tj.AcceleratedFunction:
     return tj.dlaccelerate(lambda x: x + tj.rand(3, generator=generator))
 
 
+def draws_of_numpy(generator: np.random.Generator) -> tj.AcceleratedFunction:
+    """Return a function that draws from a generator of NumPy's."""
+    return tj.dlaccelerate(lambda x: x + generator.normal(size=3))
+
+
 def plus(array: np.ndarray) -> tj.AcceleratedFunction:
     """Return a function that captures an array."""
     return tj.dlaccelerate(lambda x: x + array)
@@ -459,6 +464,13 @@ ROWS: tuple[FolderRow, ...] = (
         "export: draws.<locals>.<lambda>, for x: 3 float64: it draws random numbers from <Generator with "
         "seed 1>, which a loaded function does not have. Draw from the default generator, which rng() "
         "seeds, or pass random numbers as an argument.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(draws_of_numpy(np.random.default_rng(0)), folder / "f", args=(V,)),
+        ExportError,
+        "export: draws_of_numpy.<locals>.<lambda>, for x: 3 float64: it draws random numbers from normal(size=3), "
+        "which a loaded function does not have. Draw from the default generator, which rng() seeds, or pass random "
+        "numbers as an argument.",
     ),
     FolderRow(
         lambda folder: tj.export(plus(np.ones(3)), folder / "f", args=(V,)),

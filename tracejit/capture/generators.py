@@ -11,6 +11,12 @@ from tracejit.record import generator_draws
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
 """Names of what tells the state of a generator without drawing from it."""
+# Functions of np.random that draw from its generator, or seed it, and are no methods of it.
+_OF_RANDOM = frozenset(
+    (module, name)
+    for module in ("numpy.random", "numpy.random.mtrand")
+    for name in ("ranf", "sample", "seed")
+)
 # Functions that give other numbers at each call, by module and name.
 _NEVER_THE_SAME = frozenset({
     ("posix", "urandom"), ("nt", "urandom"), ("posix", "getrandom"), ("uuid", "uuid1"), ("uuid", "uuid4"),
@@ -34,7 +40,7 @@ class Generators:
         is_of_system = isinstance(value.__self__ if is_method else value, random.SystemRandom)
         if is_of_system or name in _NEVER_THE_SAME:
             self._drawn = self._drawn or (f"{name[0]}.{name[1]}" if name else "random.SystemRandom", where)
-        for candidate in (value, value.__self__ if is_method else None):
+        for candidate in (value, value.__self__ if is_method else _behind(name)):
             state = state_of(candidate)
             if state is not None and all(candidate is not generator for generator, _, _ in self._noted):
                 self._noted.append((candidate, state, where))
@@ -73,6 +79,12 @@ class Generators:
             if id(generator) in self._recorded:
                 generator_draws.restore(generator, pickle.loads(state))
         self._recorded.clear()
+
+
+def _behind(name: tuple[Any, Any] | None) -> Any:
+    """Return the generator that a function of NumPy's draws from (np.random.sample) or seeds, by module and name."""
+    module = sys.modules.get("numpy.random")
+    return module.mtrand._rand if module is not None and name in _OF_RANDOM else None
 
 
 def state_of(value: Any) -> bytes | None:

@@ -12,7 +12,6 @@ import gc
 import itertools
 import pickle
 import queue
-import random
 import threading
 import warnings
 import weakref
