@@ -210,8 +210,12 @@ class _Search:
     def _resized(self, observed: Observed, name: str, was: Contents, is_now: Contents) -> None:
         """Note what was appended to a container, or that it was changed in another way."""
         container, snapshot = observed.value, self._snapshot
-        # Elements may have been assigned to that were appended in this run, and are old ones in the next.
-        is_loose = id(container) in snapshot.changing or any(type(key) is int for key in snapshot.stored)
+        # Elements may have been assigned to that were appended in this run, and are old ones in the next; of a number
+        # that names an old one it would show.
+        new = range(len(was), len(is_now))
+        is_loose = id(container) in snapshot.changing or any(
+            type(key) is int and (key < 0 or key in new) for key in snapshot.stored
+        )
         is_loose |= any(slot.is_assigned or slot.additions for slot in observed.slots.values())
         methods = [*self._called.get(id(container), ()), *(["extend"] if self._is_extended(observed) else ())]
         values = None if is_loose else appended(observed, was, is_now, methods)

@@ -13,7 +13,7 @@ Long because each opcode of Python 3.11 to 3.14 has a method or an alias.
 import dis
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.capture.reads import (
@@ -46,6 +46,15 @@ class _Super(NamedTuple):
 # Stack entries besides AccessPath and Constant; None is a value that does not matter.
 _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
+# What makes a new object: instructions, and the names of functions and methods.
+_MAKING = frozenset({
+    "BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+    "BINARY_OP", "UNARY_NEGATIVE", "UNARY_INVERT",
+})  # fmt: skip
+_MAKERS = frozenset({
+    "arange", "array", "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
+})  # fmt: skip
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 _IGNORED = frozenset({
     "RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
@@ -76,6 +85,18 @@ _WRITING_STEPS = frozenset(
 _HAS_VARARGS, _HAS_KEYWORDS = 4, 8  # flags of code
 
 
+class _UntrackedVariable(NamedTuple):
+    """A variable that no access path leads to."""
+
+    name: str
+
+
+class _UntrackedAttribute(NamedTuple):
+    """An attribute of something that no access path leads to."""
+
+    name: str
+
+
 class Scanner:
     """The interpreter of Note [access paths]: a method ``visit_...`` for each opcode.
 
@@ -89,6 +110,9 @@ class Scanner:
         self.names: set[str] = set()
         self.probes: set[str] = set()
         self.stored: set[Any] = set()  # attributes and items of untracked values
+        self._stored_in: list[tuple[str, Any]] = []  # variables, and items of theirs
+        self._kept: set[str] = set()  # variables that hold something else than new objects
+        self._made_at = -1  # the last instruction that made a new object
         self.computes_names = False  # of attributes
         self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
@@ -118,12 +142,7 @@ class Scanner:
         self._keywords: tuple[str, ...] = ()  # of the call that follows
         self._updated_at = -1  # where what the last augmented assignment gave is assigned
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
-        # What += gives of an array is that array, so that its assignment is none.
-        assigned = [
-            name
-            for before, instruction in zip([None, *self._instructions], self._instructions, strict=False)
-            for name in (() if _is_augmented(before) else _assigned(instruction))
-        ]
+        assigned = _all_assigned(self._instructions)
         self._assigned_once = {name for name in assigned if assigned.count(name) == 1} - self._given
         globals_ = {step.argval for step in self._instructions if step.opname == "STORE_GLOBAL"}
         self._rebound = globals_ | (self._given & {*assigned})
@@ -160,6 +179,8 @@ class Scanner:
             self._is_operator = name.startswith(_OPERATORS) and instruction.argrepr != "[]"
             _VISITORS.get(name, Scanner.visit_unknown)(self, instruction)
             self._is_operator = False
+            if name in _MAKING and instruction.argrepr != "[]" and not _is_augmented(instruction):
+                self._made_at = at
             if name in _ENDS:
                 self._empty()
             if "JUMP" in name:
@@ -168,6 +189,7 @@ class Scanner:
             is_bare = name == "PUSH_EXC_INFO" and self._next_is("POP_TOP")
             self.catches |= is_bare or (name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") and self._can_catch)
         self._empty()
+        self.stored |= {key for name, key in self._stored_in if name in self._kept}
         for name in self._aliases.keys() - self._read:
             entry = self._aliases[name]
             if (
@@ -215,7 +237,7 @@ class Scanner:
         if name in self._given:
             return AccessPath("local", name)
         self._read.add(name)
-        return self._aliases.get(name)
+        return self._aliases.get(name, _UntrackedVariable(name))
 
     def _local(self, name: str) -> Any:
         """Return what a variable is, None for a cell: from Python 3.13 on one is loaded so for an inner function."""
@@ -294,6 +316,9 @@ class Scanner:
 
     def _store(self, name: str) -> None:
         entry = self._take()
+        if self._made_at != self._at - 1:
+            self._kept.add(name)
+        self._made_at = -1  # of two variables that one instruction assigns, the first one
         if name in self._assigned_once and type(entry) in (AccessPath, _Super):
             self._aliases[name] = entry
         else:
@@ -365,7 +390,9 @@ class Scanner:
             self._use(owner, CHANGE)
             if key is _SLICE:
                 self._use(owner, MOVE)
-            if type(key) is Constant and type(owner) is not AccessPath:
+            if type(key) is Constant and type(owner) is _UntrackedVariable and owner.name not in self._cells:
+                self._stored_in.append((owner.name, key.value))
+            elif type(key) is Constant and type(owner) is not AccessPath:
                 self.stored.add(key.value)
 
     def visit_store_slice(self, instruction: dis.Instruction) -> None:
@@ -430,7 +457,7 @@ class Scanner:
         if type(owner) is _Super:
             self.supers.append(SuperAttribute(*owner, name, self._line))
         self.extracts_untracked |= name in {"item", "tolist"}
-        return None
+        return _UntrackedAttribute(name)
 
     # Operators, branches and the stack
 
@@ -539,6 +566,10 @@ class Scanner:
         at = len(self._stack) - above
         arguments, below = self._stack[max(at, 0) :], self._stack[max(at - 2, 0) : max(at, 0)]
         callee = next((entry for entry in below if type(entry) is AccessPath), None)
+        methods = [entry.name for entry in below if type(entry) is _UntrackedAttribute]
+        methods += [name for _, name in (callee.steps[-1:] if callee is not None else ())]
+        if not _MAKERS.isdisjoint(methods):
+            self._made_at = self._at
         if callee is not None and callee.scope == "local" and callee.name in self._rebound:
             callee = None  # the variable may hold another function by now
         if callee == _TO_FLOAT:
@@ -602,6 +633,18 @@ def _assigned(instruction: dis.Instruction) -> tuple[str, ...]:
     if name == "STORE_FAST_LOAD_FAST":
         return (value[0],)
     return (value,) if name in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "STORE_DEREF") else ()
+
+
+def _all_assigned(instructions: Sequence[dis.Instruction]) -> list[str]:
+    """Return the variables that instructions assign, as often as they do.
+
+    What += gives of an array is that array, so that its assignment is none.
+    """
+    return [
+        name
+        for before, instruction in zip([None, *instructions], instructions, strict=False)
+        for name in (() if _is_augmented(before) else _assigned(instruction))
+    ]
 
 
 def _is_augmented(instruction: dis.Instruction | None) -> bool:

@@ -70,7 +70,38 @@ def sometimes(s, x):
         s.h.append(float(x[0]))
 
 
+def beside_new_objects(s, x):
+    v, counts, table = np.zeros(3), [0, 1], {}
+    w = x + 1
+    for n in range(2):
+        v = v * 2
+        v[0] = n
+    v[0] += x[0]
+    w[0] = counts[0] = 0
+    table[0] = w.copy()
+    u = w.copy()
+    u[-1] = 3.0
+    s.h.append(float((v[0] + u[0] + table[0][1]) * counts[1]))
+
+
+def through_a_function(s, x):
+    held = the(s.h)
+    s.h.append(float(x[0]))
+    held[-1] = 2.0
+
+
+def through_two_names(s, x):
+    h = np.zeros(3) if x is None else s.h
+    s.h.append(float(x[0]))
+    h[-1] = 2.0
+
+
+def the(container):
+    return container
+
+
 GROWING = {
+    "beside new objects": beside_new_objects,
     "a number": lambda s, x: s.h.append(float((x * x).sum())),
     "an array": lambda s, x: s.h.append(x * 2),
     "an argument": lambda s, x: s.h.append(x),
@@ -102,6 +133,8 @@ UNCOMPILED = {
     "in order": lambda s, x: (s.h.append(float(x[0])), s.h.sort()),
     "doubled": lambda s, x: (s.h.append(float(x[0])), s.h.__imul__(2), s.h.clear(), s.h.append(float(x[1]))),
     "assigned": assigns,
+    "assigned through a function": through_a_function,
+    "assigned through two names": through_two_names,
     "assigned by another name": assigns_by_another_name,
     "a slice": lambda s, x: s.h.__setitem__(slice(len(s.h), None), [float(x[0])]),
 }

@@ -697,15 +697,15 @@ def r_gen_state():
     return lambda x: x * (g.bit_generator.state["state"]["state"] % 7), change
 
 
-@trap(warns=DRAWS)
+@trap()
 def r_random_same():
-    return lambda x: x * (1.0 if random.random() < 2 else 2.0), lambda n: None  # here
+    return lambda x: x * (1.0 if random.random() < 2 else 2.0), lambda n: None
 
 
-@trap(warns=DRAWS)
+@trap()
 def r_instance_same():
     r = random.Random(0)
-    return lambda x: x * (1.0 if r.random() < 2 else 2.0), lambda n: None  # here
+    return lambda x: x * (1.0 if r.random() < 2 else 2.0), lambda n: None
 
 
 @trap(warns=DRAWS)
@@ -718,10 +718,10 @@ def r_sub_same():
     return lambda x: x * (1.0 if r.random() < 2 else 2.0), lambda n: None  # here
 
 
-@trap(warns=DRAWS)
+@trap()
 def r_from_import():
     rnd = random.random
-    return lambda x: x * (1.0 if rnd() < 2 else 2.0), lambda n: None  # here
+    return lambda x: x * (1.0 if rnd() < 2 else 2.0), lambda n: None
 
 
 @pytest.mark.sampled
