@@ -46,6 +46,7 @@ class _Super(NamedTuple):
 # Stack entries besides AccessPath and Constant; None is a value that does not matter.
 _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
+_MADE, _MADE_BY_CALL = object(), object()  # a new object; what a call gives is untracked, too
 # What makes a new object: instructions, and the names of functions and methods.
 _MAKING = frozenset({
     "BUILD_LIST", "BUILD_MAP", "BUILD_SET", "BUILD_CONST_KEY_MAP", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
@@ -112,7 +113,6 @@ class Scanner:
         self.stored: set[Any] = set()  # attributes and items of untracked values
         self._stored_in: list[tuple[str, Any]] = []  # variables, and items of theirs
         self._kept: set[str] = set()  # variables that hold something else than new objects
-        self._made_at = -1  # the last instruction that made a new object
         self.computes_names = False  # of attributes
         self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
@@ -179,8 +179,9 @@ class Scanner:
             self._is_operator = name.startswith(_OPERATORS) and instruction.argrepr != "[]"
             _VISITORS.get(name, Scanner.visit_unknown)(self, instruction)
             self._is_operator = False
-            if name in _MAKING and instruction.argrepr != "[]" and not _is_augmented(instruction):
-                self._made_at = at
+            is_making = name in _MAKING and instruction.argrepr != "[]" and not _is_augmented(instruction)
+            if is_making and self._stack[-1:] == [None]:
+                self._stack[-1] = _MADE
             if name in _ENDS:
                 self._empty()
             if "JUMP" in name:
@@ -316,9 +317,8 @@ class Scanner:
 
     def _store(self, name: str) -> None:
         entry = self._take()
-        if self._made_at != self._at - 1:
+        if entry is not _MADE and entry is not _MADE_BY_CALL:
             self._kept.add(name)
-        self._made_at = -1  # of two variables that one instruction assigns, the first one
         if name in self._assigned_once and type(entry) in (AccessPath, _Super):
             self._aliases[name] = entry
         else:
@@ -371,7 +371,7 @@ class Scanner:
 
     def visit_binary_subscr(self, instruction: dis.Instruction) -> None:
         key = self._pop()
-        self.branches_on_untracked |= key is _UNTRACKED
+        self.branches_on_untracked |= _is_untracked(key)
         owner = self._take()
         if type(owner) is AccessPath and type(key) is Constant and type(key.value) in _INDEX_TYPES:
             self._push(owner.then("item", key.value))
@@ -436,6 +436,11 @@ class Scanner:
 
     visit_build_tuple = visit_build_set = visit_build_string = visit_build_list
 
+    def visit_build_map(self, instruction: dis.Instruction) -> None:
+        for _ in range(2 * (instruction.arg or 0)):
+            self._pop()
+        self._push(None)
+
     def visit_import_name(self, instruction: dis.Instruction) -> None:
         self._pop()
         self._pop()
@@ -487,7 +492,7 @@ class Scanner:
         self._push(None)
 
     def visit_compare_op(self, instruction: dis.Instruction) -> None:
-        self.branches_on_untracked |= _UNTRACKED in self._stack[-2:]
+        self.branches_on_untracked |= any(map(_is_untracked, self._stack[-2:]))
         self._pop()
         self._pop()
         self._push(None)
@@ -509,7 +514,7 @@ class Scanner:
     visit_pop_jump_backward_if_none = visit_pop_jump_backward_if_not_none = visit_pop_top
 
     def visit_pop_jump_if_true(self, instruction: dis.Instruction) -> None:
-        self.branches_on_untracked |= self._stack[-1:] == [_UNTRACKED]
+        self.branches_on_untracked |= any(map(_is_untracked, self._stack[-1:]))
         self._is_tested = True
         self._pop()
         self._is_tested = False
@@ -568,14 +573,13 @@ class Scanner:
         callee = next((entry for entry in below if type(entry) is AccessPath), None)
         methods = [entry.name for entry in below if type(entry) is _UntrackedAttribute]
         methods += [name for _, name in (callee.steps[-1:] if callee is not None else ())]
-        if not _MAKERS.isdisjoint(methods):
-            self._made_at = self._at
+        result = _UNTRACKED if _MAKERS.isdisjoint(methods) else _MADE_BY_CALL
         if callee is not None and callee.scope == "local" and callee.name in self._rebound:
             callee = None  # the variable may hold another function by now
         if callee == _TO_FLOAT:
             self.extracts_untracked |= any(type(entry) not in (AccessPath, Constant) for entry in arguments)
         if callee in _TO_INTEGER:
-            self.branches_on_untracked |= _UNTRACKED in arguments
+            self.branches_on_untracked |= any(map(_is_untracked, arguments))
         if callee in _BY_NAME:
             self._attribute_by_name(callee, arguments, max(at, 0))
         self._callee = callee
@@ -597,7 +601,7 @@ class Scanner:
             proxy = _Super(*arguments) if is_given else self._super
             self._push(proxy if is_given or not arguments else _UNTRACKED)
         else:
-            self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
+            self._push(None if callee in _IGNORE_CONTENTS else result)
 
     def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
         """Interpret a call of getattr(), hasattr() or setattr(), whose arguments are on the stack from `at` on."""
@@ -622,6 +626,10 @@ _VISITORS: dict[str, Callable[[Scanner, dis.Instruction], None]] = {
     for name, visitor in vars(Scanner).items()
     if name.startswith("visit_")
 }
+
+
+def _is_untracked(entry: Any) -> bool:
+    return entry is _UNTRACKED or entry is _MADE_BY_CALL
 
 
 def _assigned(instruction: dis.Instruction) -> tuple[str, ...]:
