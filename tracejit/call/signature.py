@@ -25,7 +25,7 @@ from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record import monitor
 from tracejit.record.argument_containers import containers_of
-from tracejit.record.generator_draws import is_generator
+from tracejit.record.generator_states import is_generator
 from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple

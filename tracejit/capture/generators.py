@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-from tracejit.record import generator_draws
+from tracejit.record import generator_states
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
 """Names of what tells the state of a generator without drawing from it."""
@@ -28,8 +28,8 @@ class Generators:
     """Generators of NumPy and of Python, with their states when they were first observed."""
 
     def __init__(self) -> None:
-        self._noted: list[tuple[Any, bytes, tuple[str, int]]] = []
-        self._recorded: dict[int, bytes] = {}  # states after draws that the recording has noted
+        self._noted: list[tuple[Any, Any, tuple[str, int]]] = []
+        self._recorded: dict[int, Any] = {}  # states after draws that the recording has noted
         self._set: list[Any] = []  # generators whose state the code sets, or looks at
         self._drawn: tuple[str, tuple[str, int]] | None = None  # from what has no state
 
@@ -41,14 +41,15 @@ class Generators:
         if is_of_system or name in _NEVER_THE_SAME:
             self._drawn = self._drawn or (f"{name[0]}.{name[1]}" if name else "random.SystemRandom", where)
         for candidate in (value, value.__self__ if is_method else _behind(name)):
-            state = state_of(candidate)
-            if state is not None and all(candidate is not generator for generator, _, _ in self._noted):
-                self._noted.append((candidate, state, where))
+            if all(candidate is not generator for generator, _, _ in self._noted):
+                state = _mark_of(candidate)
+                if state is not None:
+                    self._noted.append((candidate, state, where))
 
     def drawn_from(self) -> tuple[str, tuple[str, int]] | None:
         """Return in words the generator that random numbers were drawn from, if any were, and where it is read."""
         for generator, state, where in self._noted:
-            if state_of(generator) != self._recorded.get(id(generator), state):
+            if _mark_of(generator) != self._recorded.get(id(generator), state):
                 return f"a {type(generator).__module__}.{type(generator).__name__}", where
         return self._drawn
 
@@ -58,7 +59,7 @@ class Generators:
             return False
         for noted, state, _ in self._noted:
             if noted is generator:
-                return state_of(generator) == self._recorded.get(id(generator), state)
+                return bool(_mark_of(generator) == self._recorded.get(id(generator), state))
         return False
 
     def note_state(self, generator: Any) -> None:
@@ -67,7 +68,7 @@ class Generators:
 
     def has_drawn(self, generator: Any) -> None:
         """Note that what a generator gave is noted by the recording."""
-        self._recorded[id(generator)] = state_of(generator) or b""
+        self._recorded[id(generator)] = _mark_of(generator)
 
     def draws_again(self, value: Any) -> bool:
         """Return whether an object is a generator that replays draw from, so that any of its kind fits."""
@@ -77,7 +78,7 @@ class Generators:
         """Give the generators that the recording has drawn from the states that they had when they were noted."""
         for generator, state, _ in self._noted:
             if id(generator) in self._recorded:
-                generator_draws.restore(generator, pickle.loads(state))
+                generator_states.restore_mark(generator, state)
         self._recorded.clear()
 
 
@@ -87,10 +88,15 @@ def _behind(name: tuple[Any, Any] | None) -> Any:
     return module.mtrand._rand if module is not None and name in _OF_RANDOM else None
 
 
+def _mark_of(value: Any) -> Any:
+    """Return the state of a generator as something that can be compared, or None for any other object."""
+    return generator_states.mark_of(value) if generator_states.is_generator(value) else state_of(value)
+
+
 def state_of(value: Any) -> bytes | None:
     """Return the state of a generator of random numbers, or None for any other object."""
-    if generator_draws.is_generator(value):
-        return pickle.dumps(generator_draws.state_of(value))
+    if generator_states.is_generator(value):
+        return pickle.dumps(generator_states.state_of(value))
     module = sys.modules.get("numpy.random")
     is_of_bits = module is not None and issubclass(type(value), module.BitGenerator)
     return pickle.dumps(value.state) if is_of_bits else None

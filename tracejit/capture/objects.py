@@ -57,7 +57,7 @@ from tracejit.capture.values import (
 )
 from tracejit.record import monitor
 from tracejit.record.ended import check_open
-from tracejit.record.generator_draws import is_generator
+from tracejit.record.generator_states import is_generator
 from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 

@@ -69,7 +69,7 @@ from tracejit.capture.values import (
     user_classes,
 )
 from tracejit.record import patches
-from tracejit.record.generator_draws import is_generator
+from tracejit.record.generator_states import is_generator
 from tracejit.record.monitor import is_library_module, is_user_class
 from tracejit.record.side_effects import MEMORIES
 from tracejit.record.state import CapturedPlace

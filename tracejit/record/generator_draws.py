@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.ir import Value
+from tracejit.record.generator_states import copy_of, restore
 from tracejit.record.state import State
 from tracejit.util.named_tuples import NamedTuple
 
@@ -57,33 +58,6 @@ def drawn_array(generator: Any, method: Callable[..., Any], args: Any, kwargs: A
     result = method(generator, *args, **kwargs)
     array = np.asarray(result)
     return result, array if array.flags.c_contiguous else array.copy()
-
-
-def is_generator(value: Any) -> bool:
-    """Return whether a value is a generator of NumPy's or Python's that has methods to draw, and a state."""
-    kind = type(value)
-    if issubclass(kind, random.Random):
-        return not issubclass(kind, random.SystemRandom)
-    module = sys.modules.get("numpy.random")
-    return module is not None and issubclass(kind, (module.Generator, module.RandomState))
-
-
-def state_of(generator: Any) -> Any:
-    """Return the state of a generator, as restore() takes it."""
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    bits = getattr(generator, "bit_generator", None)
-    return generator.get_state(legacy=False) if bits is None else bits.state
-
-
-def restore(generator: Any, state: Any) -> None:
-    """Give a generator a state."""
-    if isinstance(generator, random.Random):
-        generator.setstate(state)
-    elif hasattr(generator, "bit_generator"):
-        generator.bit_generator.state = state
-    else:
-        generator.set_state(state)
 
 
 class _LatestDraws(threading.local):
@@ -158,7 +132,7 @@ class GeneratorDraws(State):
 
     def _draw(self, found: Sequence[Any]) -> list[np.ndarray]:
         """Return the draws of a replay that may turn out not to apply."""
-        _thread.pending = [(generator, state_of(generator)) for generator in (*found, *self._fixed)]
+        _thread.pending = [(generator, copy_of(generator)) for generator in (*found, *self._fixed)]
         return self._draw_for_good(found)
 
     def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
@@ -217,7 +191,7 @@ class GeneratorDraws(State):
     def drawing_again(self) -> Iterator[None]:
         """Have the generators give once more what the last accepted replay has drawn, while the block runs."""
         states = _thread.accepted or ()
-        now = [(generator, state_of(generator)) for generator, _ in states]
+        now = [(generator, copy_of(generator)) for generator, _ in states]
         for generator, state in states:
             restore(generator, state)
         try:

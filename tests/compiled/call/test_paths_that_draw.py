@@ -81,9 +81,9 @@ def test_a_path_without_guards_notes_no_state(monkeypatch: pytest.MonkeyPatch) -
     chosen = tj.dlaccelerate(lambda x: x if rng.random() < 2.0 else -x, audit=False)
     for _ in range(4):
         step(np.ones(3)), chosen(np.ones(3))
-    state_of = generator_draws.state_of
+    copy_of = generator_draws.copy_of
     monkeypatch.setattr(
-        generator_draws, "state_of", lambda generator: (noted.append(generator), state_of(generator))[1]
+        generator_draws, "copy_of", lambda generator: (noted.append(generator), copy_of(generator))[1]
     )
     for _ in range(5):
         step(np.ones(3))
