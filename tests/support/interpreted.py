@@ -3,6 +3,7 @@
 
 from itertools import zip_longest
 
+import numpy as np
 from tracejit.kernels.executor.state import HALTED
 
 from tracejit.record.guards import GuardFailed
@@ -12,6 +13,7 @@ from tracejit.runtime import python
 def interpreted(program, title, layouts=()):
     """Return what runs a program without Numba, with a launch() that checks its inputs as the compiled one does."""
     run = python.PythonExecutable(program, title)
+    written = [*program.written]
 
     def launch(inputs, outputs):
         for i, (array, aval, layout) in enumerate(zip_longest(inputs, program.inputs, layouts)):
@@ -21,6 +23,12 @@ def interpreted(program, title, layouts=()):
                 fits = array.strides == tuple(s * array.itemsize for s in layout.strides)
             if not fits or array.shape != aval.shape or array.dtype != aval.dtype:
                 return i + 1
+        if any(
+            i != n and np.may_share_memory(inputs[n], other)
+            for n in written
+            for i, other in enumerate(inputs)
+        ):
+            return HALTED
         try:
             results = run(inputs)
         except GuardFailed:

@@ -25,7 +25,7 @@ from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.argument_containers import GONE, KEPT, ContainerCopies
-from tracejit.record.memory import root_of
+from tracejit.record.memory import is_private, root_of
 from tracejit.record.monitor import is_user_class
 from tracejit.record.ndarrays import holder_of
 from tracejit.record.number import Number
@@ -196,6 +196,8 @@ class Collector:
 
     def _has_trace_of_its_own(self, leaf: Any) -> bool:
         """Return whether the guard of a place can tell a leaf from others, and few are to be expected there."""
+        if type(leaf) is dlarray and leaf._value is None and is_private(leaf):
+            return True  # made anew, as self.w = np.zeros(4) does; what was there is an input
         if type(leaf) in (int, float, complex, Number) or isinstance(leaf, _OF_MANY_VALUES):
             return False
         if type(leaf) is tuple:

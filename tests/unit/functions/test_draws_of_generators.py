@@ -71,6 +71,17 @@ TRACED_OF_BOTH = (
     "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]])", "(lambda y: (G.shuffle(y), y)[1])(x * 2)",
     "G.normal(size=int(len(x)))",
 )  # fmt: skip
+# With arrays that the function makes of constants, or that are written.
+MADE = (
+    "G.poisson(np.array([1.0, 2.0, 3.0]))", "G.dirichlet(np.ones(3))", "G.choice(3, p=np.array([0.2, 0.3, 0.5]))",
+    "G.choice(np.array([1.0, 5.0]), 2)", "G.multivariate_normal(np.zeros(2), np.eye(2))", "G.permutation(np.arange(4))",
+    "(lambda z: (G.shuffle(z), z * 1.0)[1])(np.arange(4.0))", "(lambda z: (G.shuffle(z), z)[1])(x[:, None] * np.ones(2))",
+    "G.binomial(np.array([2, 5]), np.full(2, 0.5))",
+)  # fmt: skip
+FILLED = (
+    "(lambda z: (G.random(out=z), z * x)[1])(np.empty(3))", "G.standard_normal(out=np.empty((2, 2)))",
+    "G.standard_gamma(2.0, out=np.empty(2))",
+)  # fmt: skip
 TRACED_OF_PYTHON = (
     "G.uniform(x[0], 3.0)",
     "G.gauss(x[0], 2.0)",
@@ -91,7 +102,8 @@ PLAIN = [
     *[("of Python", call) for call in OF_PYTHON.values()],
 ]
 TRACED = [
-    *[(source, call) for source in ("new", "old") for call in TRACED_OF_BOTH],
+    *[(source, call) for source in ("new", "old") for call in (*TRACED_OF_BOTH, *MADE)],
+    *[("new", call) for call in FILLED],
     *[("of Python", call) for call in TRACED_OF_PYTHON],
 ]
 

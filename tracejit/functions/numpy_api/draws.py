@@ -18,6 +18,7 @@ from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.record import recorder
 from tracejit.record.generator_draws import GeneratorDraw, drawn_array
+from tracejit.record.memory import is_private
 from tracejit.record.plain_numbers import note_use
 from tracejit.util.devices import on_host
 from tracejit.util.named_tuples import NamedTuple
@@ -80,7 +81,8 @@ class DrawCall(NamedTuple):
 
     def set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call of a method that sets the state of the generator, which replays repeat if they can."""
-        args, kwargs = tuple(map(whole, args)), {name: whole(value) for name, value in kwargs.items()}
+        args = tuple([whole(value, self.name) for value in args])
+        kwargs = {name: whole(value, self.name) for name, value in kwargs.items()}
         current = recorder.recorder()
         is_noted = current is not None and self._is_noted(current, args, kwargs)
         kept = copy.deepcopy(args), copy.deepcopy(kwargs)
@@ -109,6 +111,13 @@ class DrawCall(NamedTuple):
             return False
         generators = current.state.generators
         return generators is not None and generators.may_draw(self.generator)
+
+
+def without_constants(x: Any) -> Any:
+    """Return an argument with ndarrays in the places of arrays that the function has made of constants."""
+    if type(x) in (list, tuple):
+        return type(x)(map(without_constants, x))
+    return np.array(x._data) if isinstance(x, dlarray) and x._value is None and is_private(x) else x
 
 
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
@@ -159,11 +168,24 @@ def _is_plain(part: Any) -> bool:
     return (type(part) is np.ndarray and part.dtype != object) or isinstance(part, _PLAIN)
 
 
-def whole(size: Any) -> Any:
-    """Return a size, or a bound, with integers in the places of numbers that vary, each of which is a guard."""
+def whole(size: Any, method: str) -> Any:
+    """Return a size, or a bound, with integers in the places of numbers that vary, each of which is a guard.
+
+    Args:
+        size: a number, or a (nested) list of them.
+        method: that takes it.
+    """
     if type(size) in (list, tuple):
-        return type(size)(map(whole, size))
-    return operator.index(size) if recorder.is_number(size) or isinstance(size, dlarray) else size
+        return type(size)([whole(part, method) for part in size])
+    if recorder.is_number(size):
+        return operator.index(size.needed(f"{method}()", drops=False))
+    if not isinstance(size, dlarray):
+        return size
+    return (
+        operator.index(recorder.need_value(size, f"{method}()"))
+        if size._value is not None
+        else operator.index(size)
+    )
 
 
 def check(draw: DrawCall, given: Mapping[str, Any], is_fine: Any) -> None:

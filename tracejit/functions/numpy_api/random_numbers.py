@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.functions.numpy_api.draws import DrawCall, by_value, check, number_of, whole
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions.numpy_api.draws import DrawCall, by_value, check, number_of, whole, without_constants
 from tracejit.functions.numpy_api.lists import as_array_of_list, holds_traced
 from tracejit.record import random_methods, recorder
 
@@ -73,6 +74,7 @@ _PARAMETERS = {
     )
 }
 _SETTING = ("seed", "set_state")
+_FILLING = frozenset({"random", "standard_exponential", "standard_gamma", "standard_normal"})  # have an out=
 _BY_SIZES = ("rand", "randn")  # their arguments are sizes
 
 
@@ -87,16 +89,22 @@ def _answer(
     if name in _SETTING:
         return DrawCall(generator, name, method).set(args, kwargs)
     draw = DrawCall(generator, name, method)
+    if name != "shuffle":  # which writes its argument
+        args = without_constants(args)
+        kwargs = {key: x if key == "out" else without_constants(x) for key, x in kwargs.items()}
+    given = dict(zip(_PARAMETERS[name], args, strict=False)) | kwargs
+    if given.get("out") is not None and name in _FILLING:
+        return _filled(draw, given)
+    if name == "shuffle":
+        return _shuffle(draw, given)
     if not holds_traced((*args, *kwargs.values())):
         return draw.result(args, kwargs)
     if name in _BY_SIZES:
-        return draw.result(tuple(map(whole, args)), kwargs)
-    parameters = _PARAMETERS[name]
-    given = dict(zip(parameters, args, strict=False)) | kwargs
-    if len(args) > len(parameters):
+        return draw.result(tuple([whole(size, name) for size in args]), kwargs)
+    if len(args) > len(_PARAMETERS[name]):
         return NotImplemented
     if "size" in given:
-        given["size"] = whole(given["size"])
+        given["size"] = whole(given["size"], name)
         if not holds_traced([*given.values()]):
             return draw.result((), given)
     way = _WAYS.get(name)
@@ -177,12 +185,12 @@ def _integers(draw: DrawCall, given: dict[str, Any]) -> Any:
     bounds: dict[str, Any] = {name: given[name] for name in ("low", "high") if given.get(name) is not None}
     if any(map(np.ndim, bounds.values())):
         return NotImplemented
-    return draw.result((), {**given, **{name: whole(bound) for name, bound in bounds.items()}})
+    return draw.result((), {**given, **{name: whole(bound, draw.name) for name, bound in bounds.items()}})
 
 
 def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
     a, p = given["a"], given.get("p")
-    a = whole(a) if recorder.is_number(a) else as_array_of_list(a)
+    a = whole(a, draw.name) if recorder.is_number(a) else as_array_of_list(a)
     if holds_traced([given.get(name) for name in ("replace", "axis", "shuffle")]):
         return NotImplemented
     is_of_array = bool(np.ndim(a))
@@ -210,19 +218,29 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
 def _permutation(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     x = given["x"]
     if recorder.is_number(x):
-        return draw.result((operator.index(x),), {})
+        return draw.result((whole(x, draw.name),), {})
     x, axis = as_array_of_list(x), given.get("axis", 0)
     if not np.ndim(x):
-        return draw.result((operator.index(x),), {})
+        return draw.result((whole(x, draw.name),), {})
     return np.take(x, draw.array(x.shape[axis]), axis=axis)
 
 
 def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     x, axis = given["x"], given.get("axis", 0)
-    if not isinstance(x, dlarray) or not np.ndim(x):
+    if type(x) not in (dlarray, np.ndarray) or not np.ndim(x) or x.dtype not in SUPPORTED_DTYPES:
         return draw.method(draw.generator, **given)  # a list, whose elements it moves
-    x[...] = np.take(x, draw.of("permutation").array(x.shape[axis]), axis=axis)
+    np.copyto(x, np.take(x, draw.of("permutation").array(x.shape[axis]), axis=axis))
     return None
+
+
+def _filled(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Return the array of the argument `out`, with what is drawn in it."""
+    out = given["out"]
+    if type(out) not in (dlarray, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
+        return NotImplemented
+    named = {name: value for name, value in given.items() if name != "out"}
+    np.copyto(out, draw.array(**{**named, "size": out.shape}))
+    return out
 
 
 _WAYS: dict[str, Callable[[DrawCall, dict[str, Any]], Any]] = {
@@ -239,6 +257,5 @@ _WAYS: dict[str, Callable[[DrawCall, dict[str, Any]], Any]] = {
     "permutation": _permutation,
     "randint": _integers,
     "rayleigh": _scaled("rayleigh", ""),
-    "shuffle": _shuffle,
     "uniform": _uniform,
 }

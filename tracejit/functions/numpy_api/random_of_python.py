@@ -4,7 +4,6 @@
 Sequences are of Python's objects: which of them is taken is an integer that is drawn.
 """
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,7 +59,7 @@ def _answer(
     if not holds_traced([*given.values()]):
         return draw.result(args, kwargs)
     if name in _OF_INTEGERS:
-        return draw.result((), {key: whole(value) for key, value in given.items()})
+        return draw.result((), {key: whole(value, name) for key, value in given.items()})
     way = _WAYS.get(name)
     return by_value(draw, given) if way is None else way(draw, given)
 
@@ -95,7 +94,7 @@ def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     population, k = given["population"], given.get("k")
     if given.get("counts") is not None or not hasattr(population, "__getitem__") or k is None:
         return NotImplemented
-    places = draw.result((range(len(population)), whole(k)), {})
+    places = draw.result((range(len(population)), whole(k, draw.name)), {})
     return [_taken(population, place) for place in places]
 
 
@@ -103,7 +102,7 @@ def _taken(seq: Any, place: Any) -> Any:
     """Return an element; of a list, the place is a guard."""
     if type(seq) is range:
         return seq.start + seq.step * place
-    return seq[place] if isinstance(seq, (dlarray, np.ndarray)) else seq[operator.index(place)]
+    return seq[place] if isinstance(seq, (dlarray, np.ndarray)) else seq[whole(place, "choice")]
 
 
 _OF_INTEGERS = frozenset({"getrandbits", "randint", "randrange"})
