@@ -75,12 +75,12 @@ TRACED_OF_BOTH = (
 MADE = (
     "G.poisson(np.array([1.0, 2.0, 3.0]))", "G.dirichlet(np.ones(3))", "G.choice(3, p=np.array([0.2, 0.3, 0.5]))",
     "G.choice(np.array([1.0, 5.0]), 2)", "G.multivariate_normal(np.zeros(2), np.eye(2))", "G.permutation(np.arange(4))",
-    "(lambda z: (G.shuffle(z), z * 1.0)[1])(np.arange(4.0))", "(lambda z: (G.shuffle(z), z)[1])(x[:, None] * np.ones(2))",
+    "z = x[:, None] * np.ones(2); G.shuffle(z); z",
     "G.binomial(np.array([2, 5]), np.full(2, 0.5))",
 )  # fmt: skip
 FILLED = (
-    "(lambda z: (G.random(out=z), z * x)[1])(np.empty(3))", "G.standard_normal(out=np.empty((2, 2)))",
-    "G.standard_gamma(2.0, out=np.empty(2))",
+    "z = np.empty(3); G.random(out=z); z * x", "z = np.empty((2, 2)); G.standard_normal(out=z)",
+    "z = np.empty(2); G.standard_gamma(2.0, out=z); z", "z = x[:, None] * np.ones(2); G.shuffle(z, axis=1); z",
 )  # fmt: skip
 TRACED_OF_PYTHON = (
     "G.uniform(x[0], 3.0)",
@@ -136,7 +136,8 @@ def same(got: Any, want: Any) -> bool:
 
 def function_of(call: str, generator: Any) -> Any:
     names = {"G": generator, "np": np}
-    exec(f"def function(x):\n    return ({call})\n", names)
+    *statements, result = call.split("; ")
+    exec("\n    ".join(["def function(x):", *statements, f"return ({result})"]), names)
     return names["function"]
 
 
