@@ -118,12 +118,15 @@ class CallDispatcher:
             try:
                 result = trace.run(call) if recorder is None else trace.run_within(call)
             except GradientError as error:  # what it differentiates has no second derivative
+                trace.state.rejected()
                 return self._run_uncompiled(call, refusals.no_op(error))
             except NoRoomError as error:
+                trace.state.rejected()
                 return self._give_up(call, variants, refusals.no_room(error))
             except BoundsError:
                 if not trace.handles_errors:
                     raise
+                trace.state.rejected()
                 result = MISS
             if result is MISS:
                 failed.append(trace)

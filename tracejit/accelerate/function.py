@@ -195,6 +195,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                     result = call_path(whole)
                 except BoundsError:
                     if trace.handles_errors:
+                        trace.state.rejected()
                         break
                     raise
                 if result is not MISS:

@@ -138,8 +138,7 @@ def generate(
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
         written: the numbers of the arrays that the program writes.
         stores: what is done with the second part of the result; only the first part is returned.
-        is_certain: whether the trace applies if the arguments and the state that it reads do; the path then compares
-            all of them first.
+        is_certain: whether the trace applies if the arguments and the state that it reads do.
     """
     generator = PathGenerator(launch, state, guarded, written, is_certain)
     generator.keep_arguments(stores)
@@ -149,7 +148,7 @@ def generate(
     else:
         try:
             arrays = generator.flatten(key)
-            if is_certain:
+            if state.generator_draws:  # of which nothing may be touched for the arguments of another trace
                 generator.compare(arrays, key)
             arrays = [*arrays, *generator.read()]
         except UncheckableError:

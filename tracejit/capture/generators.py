@@ -4,6 +4,7 @@
 import pickle
 import random
 import sys
+import threading
 import types
 from typing import Any
 
@@ -61,6 +62,13 @@ class Generators:
             if noted is generator:
                 return bool(_mark_of(generator) == self._recorded.get(id(generator), state))
         return False
+
+    def is_disturbed(self, generator: Any) -> bool:
+        """Return whether another thread may have drawn from a generator, from which the recording could draw."""
+        is_noted = any(noted is generator for noted, _, _ in self._noted)
+        return (
+            threading.active_count() > 1 and is_noted and all(generator is not other for other in self._set)
+        )
 
     def note_state(self, generator: Any) -> None:
         """Note that code sets the state of a generator, or looks at it."""

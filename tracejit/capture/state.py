@@ -31,7 +31,7 @@ from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
-from tracejit.errors import TraceJitError
+from tracejit.errors import GradientError, TraceJitError
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
@@ -238,7 +238,8 @@ class CapturedState(State):
             error: that the function raised.
             has_replaced: whether arrays took the places of ndarrays that the function made.
         """
-        is_alike = isinstance(error, _OF_OTHER_CLASSES) or type(error).__module__.startswith("numba")
+        is_alike = isinstance(error, _OF_OTHER_CLASSES) and not isinstance(error, GradientError)
+        is_alike |= type(error).__module__.startswith("numba")
         if not is_alike or self._snapshot is None:
             return False
         exchanges, numbers = self._exchanges, self._captured_numbers

@@ -15,14 +15,15 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir import Value
-from tracejit.record.generator_states import copy_of, restore
+from tracejit.record.generator_states import copy_of, mark_of, restore
 from tracejit.record.state import State
+from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 
 
@@ -34,7 +35,8 @@ class GeneratorDraw(NamedTuple):
     method      the function of the class
     args        its arguments, which nobody else has
     kwargs      those by name
-    value       the input of the trace that its result is; None if the method sets the state
+    value       the input of the trace that its result is; None if the method sets the state, or the program draws
+    in_program  whether the program makes the call: Note [draws in programs] in functions/numpy_api
     """
 
     generator: Any
@@ -43,6 +45,7 @@ class GeneratorDraw(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     value: Value | None
+    in_program: bool = False
 
     def __str__(self) -> str:
         parts = [*map(_shown, self.args), *[f"{name}={_shown(value)}" for name, value in self.kwargs.items()]]
@@ -60,16 +63,27 @@ def drawn_array(generator: Any, method: Callable[..., Any], args: Any, kwargs: A
     return result, array if array.flags.c_contiguous else array.copy()
 
 
+_lock = new_lock()
+_alone = nullcontext()
+
+
+def undisturbed() -> AbstractContextManager[Any]:
+    """Return the context in which no other thread draws by way of tracejit."""
+    return _alone if threading.active_count() == 1 else _lock
+
+
 class _LatestDraws(threading.local):
-    """The draws of a thread's last replay: generators with the states before; None where these were not noted.
+    """The draws of a thread's last replay: generators, and the states before and after, None where it was not noted.
 
     Attributes:
         pending: until the replay is accepted, or not.
         accepted: afterwards.
+        generators: of the trace, in the order of their first draws.
     """
 
-    pending: Sequence[tuple[Any, Any]] | None = None
-    accepted: Sequence[tuple[Any, Any]] | None = None
+    pending: Sequence[tuple[Any, Any, Any]] | None = None
+    accepted: Sequence[tuple[Any, Any, Any]] | None = None
+    generators: Sequence[Any] = ()
 
 
 _thread = _LatestDraws()
@@ -91,11 +105,17 @@ class GeneratorDraws(State):
         self, reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], fixed: Sequence[Any]
     ) -> None:
         self.reads = reads
-        numbers = {id(generator): number for number, generator in enumerate((*found, *fixed))}
         self._fixed = tuple(fixed)
         self._stored = len(reads.objects) - len(found)
+        self._is_in_program = any(draw.in_program for draw in draws)
+        # In the order of their first draws: the places of the generators among those that are found and the others.
+        places = {id(generator): place for place, generator in enumerate((*found, *fixed))}
+        order = list(dict.fromkeys(id(draw.generator) for draw in draws))
+        self._order = [places[ident] for ident in order]
         self._calls = [
-            (numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None) for d in draws
+            (order.index(id(d.generator)), d.method, d.args, d.kwargs, d.value is not None)
+            for d in draws
+            if not d.in_program
         ]
         self.generator_draws = tuple(map(str, draws))
         inputs = [str(draw) for draw in draws if draw.value is not None]
@@ -109,7 +129,7 @@ class GeneratorDraws(State):
             reads.has_numbers,
             reads.of_outer,
         )
-        self.inlined = self._with_draws(reads.inlined, self._draw)
+        self.inlined = self._with_draws(reads.inlined_once_checked, self._draw)
         self.inlined_once_checked = self._with_draws(reads.inlined_once_checked, self._draw_for_good)
 
     def _with_draws(self, inlined: Any, draw: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
@@ -121,7 +141,8 @@ class GeneratorDraws(State):
 
     def _draw_for_good(self, found: Sequence[Any]) -> list[np.ndarray]:
         """Return the draws of a replay that applies, given the generators that it finds."""
-        generators = (*found, *self._fixed)
+        places = (*found, *self._fixed)
+        generators = _thread.generators = [places[place] for place in self._order]
         arrays = []
         for number, method, args, kwargs, is_input in self._calls:
             if is_input:
@@ -132,8 +153,16 @@ class GeneratorDraws(State):
 
     def _draw(self, found: Sequence[Any]) -> list[np.ndarray]:
         """Return the draws of a replay that may turn out not to apply."""
-        _thread.pending = [(generator, copy_of(generator)) for generator in (*found, *self._fixed)]
-        return self._draw_for_good(found)
+        generators = (*found, *self._fixed)
+        # If another thread draws, too, before the replay is dropped, the states must not come back. What the program
+        # draws later cannot be told from that.
+        is_alone = threading.active_count() == 1 or self._is_in_program
+        with undisturbed():
+            before = [copy_of(generator) for generator in generators]
+            drawn = self._draw_for_good(found)
+            after = [None if is_alone else mark_of(generator) for generator in generators]
+        _thread.pending = [*zip(generators, before, after, strict=True)]
+        return drawn
 
     def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
         if located is None:
@@ -162,8 +191,10 @@ class GeneratorDraws(State):
     def rejected(self) -> None:
         """Give the generators their states back, because the trace does not apply."""
         pending, _thread.pending = _thread.pending, None
-        for generator, state in pending or ():
-            restore(generator, state)
+        for generator, before, after in pending or ():
+            with undisturbed():
+                if after is None or mark_of(generator) == after:
+                    restore(generator, before)
         self.reads.rejected()
 
     def accepted(self) -> None:
@@ -191,8 +222,8 @@ class GeneratorDraws(State):
     def drawing_again(self) -> Iterator[None]:
         """Have the generators give once more what the last accepted replay has drawn, while the block runs."""
         states = _thread.accepted or ()
-        now = [(generator, copy_of(generator)) for generator, _ in states]
-        for generator, state in states:
+        now = [(generator, copy_of(generator)) for generator, _, _ in states]
+        for generator, state, _ in states:
             restore(generator, state)
         try:
             with self.reads.drawing_again():
@@ -223,6 +254,11 @@ def joined(reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], g
         id(draw.generator): draw.generator for draw in draws if all(draw.generator is not g for g in found)
     }
     return GeneratorDraws(reads, draws, found, [*fixed.values()])
+
+
+def found_generator(number: int) -> Any:
+    """Return a generator that the last fetch of this thread has found, by its number among those of the trace."""
+    return _thread.generators[number]
 
 
 def generators_of(draws: Sequence[GeneratorDraw]) -> list[Any]:

@@ -133,6 +133,9 @@ class Recorder(RecordingBlock):
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.generator_draws: list[GeneratorDraw] = []  # Note [draws of generators]
+        self.tokens: dict[
+            int, Any
+        ] = {}  # Note [draws in programs] in functions/numpy_api, by the ids of generators
         self.replayable = True  # False: right for this call only
         self.replaces = True  # ndarrays that the function makes, by arrays of the recording (made_arrays.py)
         self.has_replaced = False
@@ -227,6 +230,11 @@ class Recorder(RecordingBlock):
     def draw(self, data: np.ndarray) -> Any:
         """Return a traced array that stands for an input of the graph which is nobody's memory."""
         return _array_class._wrap(data, None, self.builder.input(Aval(data.shape, None, data.dtype), data))
+
+    def number_of(self, generator: Any) -> int:
+        """Return the number of a generator among those that the recording draws from."""
+        known = list({id(draw.generator): None for draw in self.generator_draws})
+        return known.index(id(generator)) if id(generator) in known else len(known)
 
     def is_ndarray(self, data: np.ndarray) -> bool:
         """Return whether the function has an ndarray itself, not a dlarray of it."""

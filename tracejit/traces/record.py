@@ -169,7 +169,8 @@ def record(
     trace = Trace(
         graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
     )
-    trace.side_effect, trace.handles_errors = side_effect, handles_errors
+    # A generator has to be left as the function leaves it that raises an error.
+    trace.side_effect, trace.handles_errors = side_effect, handles_errors or bool(recorder.generator_draws)
     trace.plain_inputs = _plain_inputs(recorder)
     trace.shared = None if stores.shared is None else stores.shared[0]
     placed = with_containers(place(result.assemble(arrays), met), containers)
@@ -220,6 +221,8 @@ def _run(
             f"{recorder.name}: it puts something into {place}, a {kind} that it also reads by another name than that "
             "of the argument, which does not show this before the call has ended. Use one of the two names."
         )
+    for token in recorder.tokens.values():  # which holds, and keeps the draws of the program
+        recorder.guard(recorder.value(token), guards.Decides.TRUTH, "what a generator draws")
     return returned, stores, copies.originals
 
 

@@ -242,11 +242,12 @@ class Replayable:
         recycler, tables = None, Tables()
         # Such a path draws without noting the states of generators (Note [draws of generators]).
         may_drop = guarded or bool(program.checked) or program.calls_python or bool(self.effects.targets)
-        is_certain = (
-            self.state.inlined_once_checked is not None and bool(self.state.generator_draws) and not may_drop
-        )
+        draws = bool(self.state.generator_draws)
+        if draws and self.state.inlined is None:
+            return None  # it could not compare the arguments first
+        is_certain = draws and not may_drop
         if self._is_small(outputs):
-            tables = Tables(None if is_certain else pattern(self.key, written), recipe(self.result))
+            tables = Tables(None if draws else pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
         is_whole = (

@@ -108,6 +108,8 @@ class Variants:
         if recording.state.changed is not None:
             varying = self._new_varying(recording.state.changed_places)
             return varying or self._own_change(recording.state.changed, recording.state.drew)
+        if recording.state.drew is not None and not confirm:  # no other recording would tell
+            return self._give_up(refusals.drawing(recording.state.drew, have_agreed=False))
         loosened = [trace for trace in self.traces if trace.state.loosen(partial(_agree, trace, recording))]
         broken = [trace.state.failed() for trace in self.traces]
         varying = self._new_varying(_moving(broken))

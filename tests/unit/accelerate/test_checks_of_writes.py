@@ -41,11 +41,11 @@ def test_each_call_writes_once(kind: str, mode: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_uncompiled_run_writes_the_array_of_the_caller(kind: str) -> None:
-    calls = [""]
+    calls: list[str] = []
 
     def refused(x: Any) -> None:
-        calls[0] += "1"
-        x += len(calls[0])
+        calls.insert(0, "1")
+        x += len(calls)
 
     step = dlaccelerate(refused)
     x = odd(kind, 3)

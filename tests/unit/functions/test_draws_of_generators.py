@@ -3,6 +3,7 @@
 
 import copy
 import random
+import threading
 import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -219,6 +220,8 @@ class Walk:
         self.at = np.zeros(3)
         self.path: list[float] = []
         self.mode = "walk"
+        self.g: Any = None
+        self.h: Any = None
 
 
 BODIES = (
@@ -363,14 +366,53 @@ def test_errors_of_numpy_come_from_replays_too() -> None:
     assert pick.stats.hits >= 1
 
 
-def test_parameters_that_vary_without_a_way_run_uncompiled() -> None:
-    plain, ours = np.random.default_rng(2), np.random.default_rng(2)
-    step = tj.dlaccelerate(lambda rate: ours.poisson(rate * 3))
-    with pytest.warns(
-        tj.NotAcceleratedWarning, match="poisson of a generator of random numbers gets parameters that"
+IN_PROGRAMS = (
+    "G.poisson(np.abs(x) * 3)", "G.binomial(10, np.abs(x) / 99)", "G.beta(np.abs(x), 2.0)", "G.gamma(np.abs(x))",
+    "G.poisson(float(abs(x[0])) * 5)", "n = G.normal(size=3); k = G.poisson(np.abs(x)); n + k * G.normal(size=3)",
+    "k = G.poisson(abs(x[0])); x * k if k > 1 else -x", "G.multinomial(10, np.abs(x) / np.abs(x).sum())",
+    "G.dirichlet(np.abs(x))", "G.choice(3, 2, replace=False, p=np.abs(x) / np.abs(x).sum())",
+    "G.poisson(np.abs(x)); x",
+    "G.standard_t(abs(x[0])) + G.vonmises(x[1], 2.0)", "k = G.poisson(np.abs(x)); x[G.choice(3)] + k.sum()",
+    "G.negative_binomial(3, np.abs(x) / 99)", "sum([G.poisson(abs(v)) for v in x])",
+    "G.chisquare(np.abs(x), size=(2, 3))",
+    "G.poisson([abs(x[0]), 2.0])", "k = G.poisson(np.abs(x)); G.seed(int(k[0])) if hasattr(G, 'seed') else 0; k",
+)  # fmt: skip
+IN_PROGRAMS_OF_PYTHON = (
+    "G.betavariate(abs(x[0]), 2.0)", "a = G.gammavariate(float(abs(x[0])), 1.0); a + G.random() + G.gauss(0.0, 1.0)",
+    "G.triangular(0.0, 1.0, float(abs(x[0])) / 99)",
+)  # fmt: skip
+
+
+@pytest.mark.sampled
+@pytest.mark.filterwarnings(
+    "ignore::tracejit.NotAcceleratedWarning"
+)  # where a program would have to set a seed
+@pytest.mark.parametrize(
+    ("source", "call"),
+    [
+        *[(source, call) for source in ("new", "old") for call in IN_PROGRAMS],
+        *[("of Python", call) for call in IN_PROGRAMS_OF_PYTHON],
+    ],
+)
+def test_programs_draw_with_parameters_that_they_compute(source: str, call: str) -> None:
+    fast = follow(call, source, tj.dlaccelerate(audit=False), calls=12)
+    assert fast.stats.hits >= 8 or "seed" in call
+    follow(call, source, tj.dlaccelerate(check_mode="tolerance", confirm=0), calls=5)
+    follow(call, source, lambda fun: lambda x: tj.dlfeval(fun, x), calls=3)
+
+
+def test_draws_of_programs_have_no_derivative_by_parameters_that_are_no_rates() -> None:
+    rng = np.random.default_rng(0)
+    counted = tj.dlaccelerate(lambda x: tj.dlgradient((rng.poisson(x) * x).sum(), x))
+    plain = np.random.default_rng(0)
+    x = tj.dlarray(np.abs(X))
+    for _ in range(5):
+        assert counted(x).tolist() == plain.poisson(np.abs(X)).tolist()
+    assert counted.stats.hits == 3
+    with pytest.raises(
+        tj.GradientError, match="standard_t: what a generator draws has no derivative by this param"
     ):
-        found = [step(np.abs(X) + n).tolist() for n in range(5)]
-    assert found == [plain.poisson((np.abs(X) + n) * 3).tolist() for n in range(5)]
+        tj.dlaccelerate(lambda x: tj.dlgradient(rng.standard_t(x).sum(), x))(x)
 
 
 def test_derivatives_go_through_the_parameters() -> None:
@@ -434,3 +476,161 @@ def test_loops_and_maps_draw_by_themselves() -> None:
         for _ in range(5):
             want = X + plain.normal() + plain.normal() + plain.normal()
             np.testing.assert_allclose(scan(tj.dlarray(X)), want, rtol=1e-14)
+
+
+CAUGHT = {
+    "an index that is drawn": "    try: y = x[g.integers(5)]\n    except IndexError: y = h.normal()",
+    "an index that is given": "    y = h.normal()\n    try: y = x[i] * y\n    except IndexError: y = x[0] * g.normal()",
+}
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+@pytest.mark.parametrize("body", CAUGHT.values(), ids=CAUGHT)
+def test_an_error_that_the_function_handles_gives_states_back(body: str) -> None:
+    found = []
+    for accelerated in (lambda fun: fun, tj.dlaccelerate):
+        names: dict[str, Any] = {"g": np.random.default_rng(0), "h": np.random.default_rng(1)}
+        exec(f"def function(x, i):\n{body}\n    return y * 1.0\n", names)
+        function = accelerated(names["function"])
+        found.append([float(function(X, n * 7 % 5)) for n in range(30)])
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_an_error_leaves_the_states_of_the_plain_function() -> None:
+    found = []
+    for accelerated in (lambda fun: fun, tj.dlaccelerate):
+        g = np.random.default_rng(0)
+        function = accelerated(lambda x, i, g=g: x[i] + g.random())
+        results: list[Any] = []
+        for n in range(20):
+            try:
+                results.append(float(function(X, 5 if n % 4 == 3 else n % 3)))
+            except IndexError:
+                results.append("IndexError")
+        found.append(results)
+    assert found[0] == found[1]
+
+
+def test_threads_with_objects_of_their_own() -> None:
+    def function(x: Any, s: Any) -> Any:
+        a = s.g.normal(size=3)
+        if s.h.random() < 0.3:
+            a = a * 2
+        return a + x
+
+    def drawn(step: Any, seed: int) -> list[Any]:
+        s = Walk(seed)
+        s.g, s.h = np.random.default_rng(seed), random.Random(seed)
+        return [np.asarray(step(X * (n % 4), s)).tolist() for n in range(40)]
+
+    step = tj.dlaccelerate(function)
+    found: dict[int, Any] = {}
+    threads = [threading.Thread(target=lambda k=k: found.update({k: drawn(step, k)})) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[k] for k in range(4)] == [drawn(function, k) for k in range(4)]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::tracejit.NotAcceleratedWarning"
+)  # a recording may meet what another thread draws
+def test_threads_that_share_a_generator_draw_no_number_twice() -> None:
+    g = np.random.default_rng(0)
+
+    @tj.dlaccelerate
+    def step(x: Any) -> Any:
+        a = g.random(3)
+        if x[0] > 1:
+            return x * a
+        return a + 0 * x if a[0] < 0.5 else a - 0 * x
+
+    found: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(step(np.zeros(3)).tolist() for _ in range(100)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({str(numbers) for numbers in found}) == 400
+
+
+SMALL = {
+    "small integers": "G.uniform(np.array([-100, -90], np.int8) + k, np.array([100, 90], np.int8) + k)",
+    "single precision": "G.uniform(-1, np.array([0.1, 0.7], np.float32) + k)",
+    "other numbers": "G.normal(np.array([1, 2], np.int8) + k, 2)",
+}
+
+
+@pytest.mark.parametrize("call", SMALL.values(), ids=SMALL)
+def test_parameters_are_computed_with_in_double_precision(call: str) -> None:
+    plain, ours = np.random.default_rng(1), np.random.default_rng(1)
+    functions = []
+    for generator in (plain, ours):
+        names = {"G": generator, "np": np}
+        exec(f"def function(k):\n    return {call}\n", names)
+        functions.append(names["function"])
+    fast = tj.dlaccelerate(functions[1])
+    kind = np.float32 if "float32" in call else np.int8
+    for n in range(6):
+        k = np.array([n, n], kind)
+        np.testing.assert_allclose(fast(k), functions[0](k), rtol=1e-15)
+
+
+REFUSED = (
+    ("old", "G.choice(x[:, None] * x, 2)", ValueError), ("old", "G.choice(x, 2, axis=0)", TypeError),
+    ("new", "G.normal(0.0, x * 0.0)", ValueError), ("old", "G.rayleigh(-0.0 * np.abs(x))", ValueError),
+    ("new", "G.normal(x[None], 1.0, size=3)", ValueError), ("new", "G.normal(x * 1j)", TypeError),
+    ("new", "G.normal(x, 1.0, size=2)", ValueError), ("new", "G.poisson(x)", ValueError),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "call", "error"), REFUSED)
+def test_numpy_refuses_what_it_refuses(source: str, call: str, error: type[Exception]) -> None:
+    plain, ours = SOURCES[source](), SOURCES[source]()
+    function, fast = function_of(call, plain), tj.dlaccelerate(function_of(call, ours))
+    for _ in range(4):
+        with pytest.raises(error) as wanted:
+            function(X)
+        with pytest.raises(error) as found:
+            fast(X)
+        assert str(found.value).partition("\n")[0] == str(wanted.value)
+        assert state(ours) == state(plain)
+
+
+def test_subclasses_draw_as_they_do() -> None:
+    class Fixed(np.random.RandomState):
+        def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
+            return 7.0
+
+    generator = Fixed(3)
+    step = tj.dlaccelerate(lambda x: generator.normal(x))
+    plain = np.random.RandomState(3)
+    for _ in range(4):
+        np.testing.assert_array_equal(step(X), plain.normal(X))
+
+
+OF_SEQUENCES = (
+    "x * G.choices([1, 2.5], k=2)[0]", "(G.choices([(1, 2), (3, 4)], k=2), x * 1.0)", "G.choices('ab', k=3), x * 1.0",
+    "x * 1.0, G.getrandbits(64)", "x * 1.0, G.randrange(2**64)", "x * G.choices([True, 5], k=1)[0]",
+    "G.sample(['a', 'b', 'c'], 2), x * 1.0",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+@pytest.mark.parametrize("call", OF_SEQUENCES)
+def test_elements_of_any_kind(call: str) -> None:
+    plain, ours = random.Random(3), random.Random(3)
+    function, fast = function_of(call, plain), tj.dlaccelerate(function_of(call, ours), max_variants=4)
+    for _ in range(20):
+        assert str(tj.tree.map(np.asarray, fast(X))) == str(tj.tree.map(np.asarray, function(X)))
+        assert state(ours) == state(plain)
+
+
+def test_what_is_drawn_by_something_else_is_not_replayed_at_once() -> None:
+    step = tj.dlaccelerate(lambda x: (random.shuffle([0, 1, 2]), x * 2)[1], confirm=0, audit=False)
+    with pytest.warns(tj.NotAcceleratedWarning, match="it draws from a random.Random"):
+        step(X)

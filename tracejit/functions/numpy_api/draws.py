@@ -16,8 +16,9 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions.numpy_api.draws_in_programs import in_program
 from tracejit.record import recorder
-from tracejit.record.generator_draws import GeneratorDraw, drawn_array
+from tracejit.record.generator_draws import GeneratorDraw, drawn_array, undisturbed
 from tracejit.record.memory import is_private
 from tracejit.record.plain_numbers import note_use
 from tracejit.util.devices import on_host
@@ -59,17 +60,26 @@ class DrawCall(NamedTuple):
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result for plain arguments; a number of Python's stays one, which varies if it is traced."""
         result, array = self._drawn(args, kwargs)
-        if array is None:
-            return result
+        return result if array is None else self.as_result(result, array)
+
+    @staticmethod
+    def as_result(result: Any, array: Any) -> Any:
+        """Return what stands for a result: an array, or numbers that vary."""
         if type(result) is list:
             return [number_of(part, type(each)) for part, each in zip(array, result, strict=True)]
         return number_of(array, type(result)) if type(result) in (int, float) else array
 
     def _drawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """Return the result, and the traced array that stands for it, or None."""
+        with undisturbed():
+            return self._drawn_alone(args, kwargs)
+
+    def _drawn_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         current = recorder.recorder()
         if current is None or not self._is_noted(current, args, kwargs):
             return self.method(self.generator, *args, **kwargs), None
+        if id(self.generator) in current.tokens:
+            return self.drawn_in_program(current, args, kwargs)
         kept = copy.deepcopy(args), copy.deepcopy(kwargs)
         result, data = drawn_array(self.generator, self.method, args, kwargs)
         kinds = (int, float, np.ndarray, list, data.dtype.type)
@@ -87,15 +97,31 @@ class DrawCall(NamedTuple):
         is_noted = current is not None and self._is_noted(current, args, kwargs)
         kept = copy.deepcopy(args), copy.deepcopy(kwargs)
         result = self.method(self.generator, *args, **kwargs)
-        if current is not None and is_noted:
+        if current is not None and is_noted and id(self.generator) not in current.tokens:
             self._note(current, *kept, None)
         elif current is not None and current.state.generators is not None:
             current.state.generators.note_state(self.generator)
         return result
 
-    def _note(self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any) -> None:
+    @property
+    def is_discrete(self) -> bool:
+        """True if its results have no derivative by its parameters."""
+        return self.name in _DISCRETE
+
+    def drawn_in_program(
+        self, current: recorder.Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Any]:
+        """Return the result of a draw that the program makes, and the traced array of it, or None."""
+        result, array = in_program(self, args, kwargs)
+        if array is not None:
+            self._note(current, (), {}, None, in_program=True)
+        return result, array
+
+    def _note(
+        self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any, in_program: bool = False
+    ) -> None:
         """Note a call that replays make again."""
-        draw = GeneratorDraw(self.generator, self.name, self.method, args, kwargs, value)
+        draw = GeneratorDraw(self.generator, self.name, self.method, args, kwargs, value, in_program)
         current.generator_draws.append(draw)
         current.has_replaced = True
         current.state.generators.has_drawn(self.generator)
@@ -105,12 +131,20 @@ class DrawCall(NamedTuple):
 
     def _is_noted(self, current: recorder.Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Return whether a replay can make the call; what else draws is told by the state of the generator."""
+        return all(map(_is_plain, _parts((args, kwargs)))) and self.is_repeated(current, kwargs)
+
+    def is_repeated(self, current: recorder.Recorder, kwargs: Mapping[str, Any]) -> bool:
+        """Return whether a replay can draw from the generator, at this place of the code."""
         is_of_call = current.accelerating and current.replaces and current.has_values
         is_in_body = bool(current.maps) or current.assumed or current.memories.begun is not None
-        if not is_of_call or is_in_body or "out" in kwargs or not all(map(_is_plain, _parts((args, kwargs)))):
-            return False
         generators = current.state.generators
-        return generators is not None and generators.may_draw(self.generator)
+        if not is_of_call or is_in_body or "out" in kwargs or generators is None:
+            return False
+        if generators.may_draw(self.generator):
+            return True
+        if generators.is_disturbed(self.generator):  # the recording is right for this call, and no other
+            current.replayable = current.refusal is not None
+        return False
 
 
 def without_constants(x: Any) -> Any:
@@ -123,6 +157,12 @@ def without_constants(x: Any) -> Any:
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     """Return a draw with the values of traced arguments, which have no derivative from there on."""
     current = recorder.recorder()
+    others = [
+        part for part in _parts(given) if not isinstance(part, dlarray) and not recorder.is_number(part)
+    ]
+    if current is not None and draw.is_repeated(current, given) and all(map(_is_plain, others)):
+        result, array = draw.drawn_in_program(current, (), dict(given))
+        return result if array is None else draw.as_result(result, array)
     values = {name: value_of(draw, x) for name, x in given.items()}
     if current is not None and current.accelerating:
         current.refuse(
@@ -188,8 +228,6 @@ def whole(size: Any, method: str) -> Any:
     )
 
 
-def check(draw: DrawCall, given: Mapping[str, Any], is_fine: Any) -> None:
-    """Have NumPy raise its error for parameters that are out of range, which is a guard."""
-    if not bool(np.all(is_fine)):
-        values = {key: value_of(draw, value) for key, value in given.items()}
-        draw.method(draw.generator, **values)
+def plainly(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Make a call with the values of the arguments, for which NumPy raises an error."""
+    return draw.method(draw.generator, **{name: value_of(draw, value) for name, value in given.items()})

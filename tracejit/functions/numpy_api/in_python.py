@@ -26,7 +26,7 @@ _NUMBERS = (int, float, complex)
 _PLAIN = (bool, int, float, complex, str, type(None), type(Ellipsis), slice, np.dtype, np.generic, type)
 
 
-class _Arguments(NamedTuple):
+class Arguments(NamedTuple):
     """The arguments of a call besides its arrays: their structure, with a number in the place of each array."""
 
     structure: tree.TreeDef
@@ -41,11 +41,12 @@ class _Arguments(NamedTuple):
         return options.get(name, args[place] if 0 <= place < len(args) else usual)
 
 
-class _Place(NamedTuple):
+class ArgumentPlace(NamedTuple):
     """The place of an array among the arguments.
 
     number  of the array
-    form    in which the function gets it: None for an array, "number" for a number of NumPy, "float" for one of Python
+    form    in which the function gets it: None for an array, "number" for a number of NumPy, "float" or "int" for one
+            of Python
     """
 
     number: int
@@ -54,7 +55,7 @@ class _Place(NamedTuple):
     def of(self, data: Any) -> Any:
         """Return what the function gets, of the data of all arrays."""
         array = data[self.number]
-        return array if self.form is None else array[()] if self.form == "number" else float(array)
+        return array if self.form is None else array[()] if self.form == "number" else array.item()
 
     def __repr__(self) -> str:
         return f"array {self.number}"
@@ -81,14 +82,14 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
     for given in leaves:
         leaf = given
         if recorder.is_number(leaf) and type(leaf._number) is float:
-            kept.append(_Place(len(arrays), "float"))
+            kept.append(ArgumentPlace(len(arrays), "float"))
             arrays.append(leaf._array)
             continue
         if recorder.is_number(leaf):
             leaf = leaf.needed(name)
         if isinstance(leaf, dlarray) or (type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES):
             is_number = isinstance(leaf, dlarray) and views.is_scalar(leaf)
-            kept.append(_Place(len(arrays), "number" if is_number else None))
+            kept.append(ArgumentPlace(len(arrays), "number" if is_number else None))
             arrays.append(as_array(leaf))
         elif isinstance(leaf, _PLAIN):
             kept.append(leaf)
@@ -101,10 +102,10 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
                 f"{name}: not supported for numbers of 16 bits; cast them first (x.astype(np.float32))."
             )
     op = _op_of(name, function)
-    arguments = _Arguments(structure, tuple(kept))
+    arguments = Arguments(structure, tuple(kept))
     try:
         returned = host.run(
-            lambda *data: _called(function, data, arguments), [host.read_only(a._data) for a in arrays]
+            lambda *data: called_with(function, data, arguments), [host.read_only(a._data) for a in arrays]
         )
     except TypeError:  # there is no such function for these dtypes
         return NotImplemented
@@ -144,7 +145,7 @@ def node_of(
     leaves, structure = tree.flatten(((0,) * len(inputs), options or {}))
     package = "np.linalg" if function.__module__.startswith("numpy") else "linalg"
     op = _op_of(f"{package}.{function.__name__}", function)
-    arguments = _Arguments(structure, (*map(_Place, range(len(inputs))), *leaves[len(inputs) :]))
+    arguments = Arguments(structure, (*map(ArgumentPlace, range(len(inputs))), *leaves[len(inputs) :]))
     params = {"arguments": arguments, "results": tuple(results), HANDLED: True}
     return b.apply(op, inputs, params)
 
@@ -161,8 +162,9 @@ def _format(function: Any, arrays: list[dlarray], shape: tuple[int, ...]) -> str
     )
 
 
-def _called(function: Callable[..., Any], data: Any, arguments: _Arguments) -> Any:
-    leaves = [leaf.of(data) if type(leaf) is _Place else leaf for leaf in arguments.leaves]
+def called_with(function: Callable[..., Any], data: Any, arguments: Arguments) -> Any:
+    """Return the result of a function, given the data of the arrays among its arguments, and the other ones."""
+    leaves = [leaf.of(data) if type(leaf) is ArgumentPlace else leaf for leaf in arguments.leaves]
     args, options = tree.unflatten(arguments.structure, leaves)
     try:
         return function(*args, **options)
@@ -170,7 +172,7 @@ def _called(function: Callable[..., Any], data: Any, arguments: _Arguments) -> A
         if "read-only" not in str(error):
             raise
     copies = [array.copy() for array in data]
-    leaves = [leaf.of(copies) if type(leaf) is _Place else leaf for leaf in arguments.leaves]
+    leaves = [leaf.of(copies) if type(leaf) is ArgumentPlace else leaf for leaf in arguments.leaves]
     args, options = tree.unflatten(arguments.structure, leaves)
     return function(*args, **options)
 
@@ -232,8 +234,8 @@ def _op_of(name: str, function: Callable[..., Any]) -> Op:
 
 def _new_op(name: str, function: Callable[..., Any]) -> Op:
 
-    def run(*data: np.ndarray, arguments: _Arguments, results: tuple[Aval, ...]) -> Any:
-        parts, _ = _parts_of(host.run(lambda *given: _called(function, given, arguments), data))
+    def run(*data: np.ndarray, arguments: Arguments, results: tuple[Aval, ...]) -> Any:
+        parts, _ = _parts_of(host.run(lambda *given: called_with(function, given, arguments), data))
         found = tuple([part if type(part) is np.ndarray else np.asarray(part) for part in parts])
         return found[0] if len(found) == 1 else found
 

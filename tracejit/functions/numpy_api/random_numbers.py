@@ -12,9 +12,17 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.functions.numpy_api.draws import DrawCall, by_value, check, number_of, whole, without_constants
+from tracejit.functions.numpy_api.draws import (
+    DrawCall,
+    by_value,
+    number_of,
+    plainly,
+    whole,
+    without_constants,
+)
 from tracejit.functions.numpy_api.lists import as_array_of_list, holds_traced
 from tracejit.record import random_methods, recorder
+from tracejit.util.named_tuples import NamedTuple
 
 # The methods and their parameters.
 _PARAMETERS = {
@@ -107,7 +115,9 @@ def _answer(
         given["size"] = whole(given["size"], name)
         if not holds_traced([*given.values()]):
             return draw.result((), given)
-    way = _WAYS.get(name)
+    way = (
+        _WAYS.get(name) if type(generator).__module__.startswith("numpy.") else None
+    )  # a subclass may draw otherwise
     result = NotImplemented if way is None else way(draw, given)
     return by_value(draw, given) if result is NotImplemented else result
 
@@ -115,12 +125,53 @@ def _answer(
 # Draws with traced parameters
 
 
-def _size_of(given: Mapping[str, Any], *names: str) -> tuple[Any, list[Any], bool]:
-    """Return the shape of a draw, its parameters as arrays, and whether NumPy gives a number of Python's."""
-    arrays = [as_array_of_list(given[name]) for name in names]
+def _double(x: Any) -> Any:
+    """Return a parameter in double precision, in which NumPy computes; None if NumPy does not take it."""
+    x = x._array if recorder.is_number(x) else as_array_of_list(x)
+    if not isinstance(x, dlarray):
+        return np.asarray(x, np.float64) if np.asarray(x).dtype.kind in "biuf" else None
+    if x.dtype.kind not in "biuf":
+        return None
+    return x if x.dtype == np.float64 else x.astype(np.float64)
+
+
+class _Parameters(NamedTuple):
+    """The parameters of a draw.
+
+    arrays     in double precision
+    size       of the result
+    is_number  whether NumPy gives a number of Python's
+    """
+
+    arrays: list[Any]
+    size: Any
+    is_number: bool
+
+    def result(self, array: Any) -> Any:
+        """Return what stands for the result, given the array of it."""
+        return number_of(array, float) if self.is_number else array
+
+
+def _parameters(given: Mapping[str, Any], *names: str) -> _Parameters | None:
+    """Return the parameters of some names, or None if NumPy raises an error for them."""
+    arrays = [_double(given[name]) for name in names]
+    if any(array is None for array in arrays):
+        return None
     shape = np.broadcast_shapes(*[np.shape(x) for x in arrays])
     size = given.get("size")
-    return (shape if size is None else size), arrays, size is None and not shape
+    if size is not None:
+        wanted = tuple(size) if np.ndim(size) else (size,)
+        try:
+            if np.broadcast_shapes(shape, wanted) != wanted:
+                return None
+        except ValueError:
+            return None
+    return _Parameters(arrays, shape if size is None else size, size is None and not shape)
+
+
+def _is_scale(x: Any) -> bool:
+    """Return whether all of a parameter is no negative number, nor a negative zero, which is a guard."""
+    return bool(np.all(np.logical_or(np.isnan(x), np.logical_not(np.signbit(x)))))
 
 
 def _scaled(
@@ -136,41 +187,47 @@ def _scaled(
 
     def way(draw: DrawCall, given: Mapping[str, Any]) -> Any:
         given = {**({loc: 0.0} if loc else {}), scale: 1.0, **given}
-        names = [name for name in (loc, scale) if name]
-        size, arrays, is_number = _size_of(given, *names)
-        check(draw, given, np.logical_not(np.less(arrays[-1], 0)))
-        result = arrays[-1] * draw.of(standard).array(size=size)
-        if loc:
-            result = arrays[0] + result
-        return number_of(result, float) if is_number else result
+        found = _parameters(given, *[name for name in (loc, scale) if name])
+        if found is None:
+            return NotImplemented
+        if not _is_scale(found.arrays[-1]):
+            return plainly(draw, given)
+        result = found.arrays[-1] * draw.of(standard).array(size=found.size)
+        return found.result(found.arrays[0] + result if loc else result)
 
     return way
 
 
 def _uniform(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     given = {"low": 0.0, "high": 1.0, **given}
-    size, (low, high), is_number = _size_of(given, "low", "high")
+    found = _parameters(given, "low", "high")
+    if found is None:
+        return NotImplemented
+    low, high = found.arrays
     width = np.subtract(high, low)
-    is_new = hasattr(draw.generator, "random") and not hasattr(draw.generator, "random_sample")
+    is_new = not hasattr(draw.generator, "random_sample")
     is_fine = np.isfinite(width) & np.greater_equal(width, 0) if is_new else np.isfinite(width)
-    check(draw, given, is_fine)
-    result = low + width * draw.of("random" if is_new else "random_sample").array(size)
-    return number_of(result, float) if is_number else result
+    if not bool(np.all(is_fine)):
+        return plainly(draw, given)
+    return found.result(low + width * draw.of("random" if is_new else "random_sample").array(found.size))
 
 
 def _lognormal(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     normal = _scaled("standard_normal", "mean", "sigma")(draw, given)
-    return np.exp(normal) if isinstance(normal, dlarray) else number_of(np.exp(normal._array), float)
+    if normal is NotImplemented:
+        return NotImplemented
+    return number_of(np.exp(normal._array), float) if recorder.is_number(normal) else np.exp(normal)
 
 
 def _gamma(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     given = {"scale": 1.0, **given}
-    if holds_traced([given["shape"]]):
+    found = None if holds_traced([given["shape"]]) else _parameters(given, "shape", "scale")
+    if found is None:
         return NotImplemented
-    size, (shape, scale), is_number = _size_of(given, "shape", "scale")
-    check(draw, given, np.logical_not(np.less(scale, 0)))
-    result = scale * draw.of("standard_gamma").array(shape, size)
-    return number_of(result, float) if is_number else result
+    shape, scale = found.arrays
+    if not _is_scale(scale):
+        return plainly(draw, given)
+    return found.result(scale * draw.of("standard_gamma").array(shape, found.size))
 
 
 def _multivariate_normal(draw: DrawCall, given: dict[str, Any]) -> Any:
@@ -193,23 +250,26 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
     a = whole(a, draw.name) if recorder.is_number(a) else as_array_of_list(a)
     if holds_traced([given.get(name) for name in ("replace", "axis", "shuffle")]):
         return NotImplemented
-    is_of_array = bool(np.ndim(a))
+    is_of_array, is_old = bool(np.ndim(a)), hasattr(draw.generator, "random_sample")
+    if is_old and (np.ndim(a) > 1 or "axis" in given):
+        return NotImplemented
     axis = given.get("axis", 0)
     count = a.shape[axis] if is_of_array else operator.index(a)
     if p is None or not holds_traced([p]):
         named = {name: value for name, value in given.items() if name not in ("a", "axis")}
         places = draw.array(count, **named)
     else:
-        if not given.get("replace", True):
+        shares = _double(p)
+        if not given.get("replace", True) or shares is None or np.ndim(shares) != 1 or shares.size != count:
             return NotImplemented
-        p = as_array_of_list(p)
-        least = max(np.finfo(p.dtype if p.dtype.kind == "f" else float).eps, np.finfo(float).eps)
-        is_fine = np.ndim(p) == 1 and p.size == count and count > 0
-        is_fine = is_fine and (np.abs(np.sum(p) - 1) <= np.sqrt(least)) & np.all(np.greater_equal(p, 0))
-        check(draw, {**given, "a": count}, is_fine)
-        sums = np.cumsum(p)
-        uniform = "random_sample" if hasattr(draw.generator, "random_sample") else "random"
-        places = np.searchsorted(sums / sums[-1], draw.of(uniform).array(given.get("size")), side="right")
+        kind = getattr(p, "dtype", shares.dtype)
+        least = max(np.finfo(kind if kind.kind == "f" else float).eps, np.finfo(float).eps)
+        is_whole = np.abs(np.sum(shares) - 1) <= np.sqrt(least)
+        if not bool(is_whole & np.all(np.greater_equal(shares, 0))):
+            return plainly(draw, {**given, "a": count})
+        sums = np.cumsum(shares)
+        uniform = draw.of("random_sample" if is_old else "random").array(given.get("size"))
+        places = np.searchsorted(sums / sums[-1], uniform, side="right")
     if is_of_array:
         return np.take(a, places, axis=axis)
     return number_of(places, int) if given.get("size") is None else places

@@ -56,12 +56,22 @@ def _answer(
     given = dict(zip(parameters, args, strict=False)) | kwargs
     if name in _OF_SEQUENCES:
         return _OF_SEQUENCES[name](draw, given)
-    if not holds_traced([*given.values()]):
-        return draw.result(args, kwargs)
     if name in _OF_INTEGERS:
-        return draw.result((), {key: whole(value, name) for key, value in given.items()})
+        given = {key: whole(value, name) for key, value in given.items()}
+        # Some integers may have more than 64 bits.
+        if not _fits(name, [*given.values()]):
+            return NotImplemented
+        return draw.result((given["k"],), {}) if name == "getrandbits" else draw.result((), given)
+    if not holds_traced([*given.values()]):
+        return draw.result((), given)
     way = _WAYS.get(name)
     return by_value(draw, given) if way is None else way(draw, given)
+
+
+def _fits(name: str, bounds: list[Any]) -> bool:
+    """Return whether all integers that a method can draw are ones of 64 bits."""
+    limit = 64 if name == "getrandbits" else 1 << 63
+    return all(type(bound) is int and -limit < bound < limit for bound in bounds if bound is not None)
 
 
 def _uniform(draw: DrawCall, given: Mapping[str, Any]) -> Any:
@@ -90,6 +100,17 @@ def _choice(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     return _taken(seq, place)
 
 
+def _choices(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    population = given["population"]
+    named = {name: value for name, value in given.items() if name != "population"}
+    if holds_traced([*named.values()]) or not hasattr(population, "__getitem__") or len(population) == 0:
+        return by_value(draw, given)
+    if type(population) in (list, tuple) and {*map(type, population)} == {float}:
+        return draw.result((population,), named)
+    places = draw.result((range(len(population)),), named)
+    return [_taken(population, place) for place in places]
+
+
 def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     population, k = given["population"], given.get("k")
     if given.get("counts") is not None or not hasattr(population, "__getitem__") or k is None:
@@ -108,6 +129,7 @@ def _taken(seq: Any, place: Any) -> Any:
 _OF_INTEGERS = frozenset({"getrandbits", "randint", "randrange"})
 _OF_SEQUENCES: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
     "choice": _choice,
+    "choices": _choices,
     "sample": _sample,
 }
 _WAYS: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
