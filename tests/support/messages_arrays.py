@@ -16,6 +16,7 @@ from tracejit.errors import (
     ArgumentValueError,
     DimsError,
     DTypeError,
+    GradientError,
     TraceError,
 )
 from tracejit.ir import Builder, Graph
@@ -28,7 +29,8 @@ def too_many_traces() -> None:
         double(X)
 
 
-HELD = SimpleNamespace(normal=np.random.default_rng(0).normal)  # since before any recording
+GENERATOR = np.random.default_rng(0)
+HELD = SimpleNamespace(normal=GENERATOR.normal)  # since before any recording
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # array
@@ -65,6 +67,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "name, made in the function, tj.dlarray(y).copy() of an ndarray y, "
         "or an attribute that is a dlarray (self.y = tj.dlarray(y)); or join the values with np.stack. "
         "If the value is meant to be a constant, use extractdata.",
+    ),
+    (
+        lambda: tj.dlaccelerate(lambda x: tj.dlgradient(GENERATOR.standard_t(x * x).sum(), x))(V),
+        GradientError,
+        "standard_t: what a generator draws has no derivative by this parameter. Draw with constant ones, and compute "
+        "the rest (m + s * z), or cut the derivative with stop_gradient.",
     ),
     (
         lambda: traced(lambda x: HELD.normal(x, 0.5)),
