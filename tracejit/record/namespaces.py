@@ -4,7 +4,8 @@
 Note [versions of dicts]
 Some 350 names are exchanged at the beginning and the end of each recording, each only if it still means what was put
 there last. CPython numbers the changes of all dicts. Where a dict still has the number of our own last change, nobody
-else has put anything there, and the names need not be compared.
+else has put anything there, and the names need not be compared. A process may have many hundred modules of users, each
+of which is looked at for each recording, so where the number of a dict lies is found once.
 """
 
 import ctypes
@@ -21,20 +22,21 @@ PatchOf = Callable[[Any], tuple[Any, Any] | None]
 class Namespace:
     """The global names of a module, and functions that are exchanged there, by name."""
 
-    __slots__ = ("names", "originals", "patched", "version")
+    __slots__ = ("changes", "names", "originals", "patched", "version")
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
+        self.changes = _changes(names)
         self.originals: dict[str, Any] = {}
         self.patched: dict[str, Any] = {}
         self.version = 0
 
     def put(self, is_open: bool) -> None:
         old, new = (self.originals, self.patched) if is_open else (self.patched, self.originals)
-        is_known = self.version and _version(self.names) == self.version  # Note [versions of dicts]
+        is_known = self.version and self.changes.value == self.version  # Note [versions of dicts]
         if is_known or all(map(is_, map(self.names.get, old), old.values())):
             self.names.update(new)
-            self.version = _version(self.names)
+            self.version = self.changes.value
             return
         for name, function in old.items():
             if self.names.get(name) is function:
@@ -52,10 +54,8 @@ class UserNamespace(Namespace):
         self.module = weakref.ref(module)
 
     def look(self, patch_of: PatchOf) -> None:
-        """Look for the functions again, if names have changed."""
-        version = _version(self.names)
-        if version and version == self.version:
-            return
+        """Look for the functions again, because names may have changed."""
+        version = self.changes.value
         found = {name: patch_of(value) for name, value in [*self.names.items()]}
         patches = {name: patch for name, patch in found.items() if patch is not None}
         self.originals = {name: function for name, (function, _) in patches.items()}
@@ -71,19 +71,30 @@ class UserNamespaces:
     Args:
         patch_of: takes what a name means; returns the function of NumPy and what is put in its place, or None.
         is_of_library: whether a file is that of a library.
+
+    Attributes:
+        namespaces: of all these modules.
+        with_functions: those of them that have functions of NumPy.
     """
 
     def __init__(self, patch_of: PatchOf, is_of_library: Callable[[str], bool]) -> None:
         self.namespaces: list[UserNamespace] = []
+        self.with_functions: list[UserNamespace] = []
         self._patch_of = patch_of
         self._is_of_library = is_of_library
         self._known: dict[str, int] = {}  # the ids of the modules that were looked at, by name
         self._version = 0
+        self._places: set[int] = set()  # of the dicts of these modules
+
+    def has(self, names: dict[str, Any]) -> bool:
+        """Return whether names are those of one of these modules."""
+        return id(names) in self._places
 
     def look(self) -> None:
         """Look for modules and names that are new."""
-        version = _version(sys.modules)
-        if not version or version != self._version:
+        version = _changes(sys.modules).value
+        is_new = not version or version != self._version
+        if is_new:
             self._version = version
             known, found = {}, {}
             before = {id(user.module()): user for user in self.namespaces}
@@ -95,8 +106,12 @@ class UserNamespaces:
                     found[id(module)] = UserNamespace(module)
             self.namespaces = [*found.values()]
             self._known = known
-        for user in self.namespaces:
+            self._places = {id(user.names) for user in self.namespaces}
+        changed = [user for user in self.namespaces if not user.version or user.changes.value != user.version]
+        for user in changed:
             user.look(self._patch_of)
+        if changed or is_new:
+            self.with_functions = [user for user in self.namespaces if user.originals]
 
     def _is_of_user(self, name: str, module: Any) -> bool:
         if type(module) is not ModuleType or name.partition(".")[0] == "tracejit":
@@ -105,9 +120,9 @@ class UserNamespaces:
         return name == "__main__" if type(file) is not str else not self._is_of_library(file)
 
 
-def _version(names: dict[str, Any]) -> int:
-    """Return the number of the last change of a dict, or 0 where there is none (Note [versions of dicts])."""
-    return ctypes.c_uint64.from_address(id(names) + _PLACE_OF_VERSION).value if _HAS_VERSION else 0
+def _changes(names: dict[str, Any]) -> ctypes.c_uint64:
+    """Return what has the number of the last change of a dict while it lives, or 0 (Note [versions of dicts])."""
+    return ctypes.c_uint64.from_address(id(names) + _PLACE_OF_VERSION) if _HAS_VERSION else ctypes.c_uint64()
 
 
 _PLACE_OF_VERSION = 3 * ctypes.sizeof(ctypes.c_void_p)

@@ -407,8 +407,7 @@ def begin(recording: object, names: dict[str, Any] | None) -> None:
             _users.look()
             _finder.begin()
         _open.add(id(recording))
-        others = (*_namespaces, *[user.names for user in _users.namespaces])
-        if names is not None and not any(names is other for other in others):
+        if names is not None and not _users.has(names) and not any(names is other for other in _namespaces):
             _namespaces.append(names)
         _exchange(True)
         for method in _methods:
@@ -433,7 +432,7 @@ def _end(recording: int) -> None:
 
 def _exchange(is_open: bool) -> None:
     """Exchange functions; what somebody else has put in the place of one stays."""
-    for namespace in (*_modules, *_users.namespaces):
+    for namespace in (*_modules, *_users.with_functions):
         if namespace.originals:
             namespace.put(is_open)
     for names in _namespaces:
