@@ -35,20 +35,22 @@ _TILE_ROWS = range(1, 17)
 
 
 class CheckedPointer:
-    """A typed pointer into an array; an access outside of the array is an error."""
+    """A typed pointer into an array; an access outside of the array is an error.
 
-    __slots__ = ("_elements", "_start")
+    There are millions of accesses in some tests, so each looks at its bounds itself, and leaves the error to `_at`.
+    """
+
+    __slots__ = ("_elements", "_size", "_start")
 
     def __init__(self, elements: np.ndarray, start: int) -> None:
         self._elements = elements
         self._start = start
+        self._size = elements.size
 
     def _at(self, index: Any) -> int:
         at = self._start + int(index)
-        if not 0 <= at < self._elements.size:
-            raise CodegenError(
-                f"emitted code accesses element {at} of an array with {self._elements.size} elements"
-            )
+        if not 0 <= at < self._size:
+            raise CodegenError(f"emitted code accesses element {at} of an array with {self._size} elements")
         return at
 
     @property
@@ -58,15 +60,19 @@ class CheckedPointer:
 
     def span(self, index: Any, length: int) -> np.ndarray:
         """Return a view of `length` adjacent elements."""
-        at = self._at(index)
-        self._at(index + length - 1)
+        at = self._start + int(index)
+        if not (0 <= at < self._size and 0 <= at + length - 1 < self._size):
+            self._at(index)
+            self._at(index + length - 1)
         return self._elements[at : at + length]
 
     def __getitem__(self, index: Any) -> Any:
-        return self._elements[self._at(index)]
+        at = self._start + int(index)
+        return self._elements[at if 0 <= at < self._size else self._at(index)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._elements[self._at(index)] = value
+        at = self._start + int(index)
+        self._elements[at if 0 <= at < self._size else self._at(index)] = value
 
 
 class PythonExecutable:
