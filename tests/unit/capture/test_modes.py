@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import sweep
 
 import tracejit as tj
 
@@ -110,7 +111,7 @@ def same(got: list[Any], want: list[Any]) -> bool:
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning", "ignore::tracejit.LostChangeWarning")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(sweep(16, 400)))
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_drawn_programs_leave_the_modes_of_the_plain_function(domain: str, seed: int) -> None:
     values, expression = DOMAINS[domain]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes of NumPy by another name, and parts that varying numbers name: what follows has the elements."""
 
-import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from effort import by_turns
 
 import tracejit as tj
 
@@ -73,9 +73,9 @@ def check(statements: str, argument: str, place: Any, accelerated: Any = tj.dlac
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("first", "other", "then"), [*itertools.product(FIRST, BY_ANOTHER_NAME, THEN)])
+@pytest.mark.parametrize(("other", "then", "first"), by_turns(BY_ANOTHER_NAME, THEN, FIRST))
 @pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
-def test_what_follows_a_write_by_another_name(first: str, other: str, then: str) -> None:
+def test_what_follows_a_write_by_another_name(other: str, then: str, first: str) -> None:
     check("\n".join((first, other, then)), "ix", lambda n: np.array([n % 4]))
 
 

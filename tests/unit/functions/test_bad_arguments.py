@@ -220,7 +220,7 @@ def some_of(names: list[str], share: int) -> list[str]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", some_of([*CALLS, *METHODS], effort.sweep(7, 1)))
+@pytest.mark.parametrize("name", some_of([*CALLS, *METHODS], effort.sweep(14, 1)))
 def test_a_function_while_it_is_recorded(name: str) -> None:
     is_method = name in METHODS and name not in CALLS
     function = getattr(dlarray if is_method else tj, name)

@@ -24,7 +24,7 @@ def decay(state: Any, x: Any) -> Any:
     return state, state.sum()
 
 
-@pytest.mark.parametrize("case", range(sweep(28, 120)))
+@pytest.mark.parametrize("case", range(sweep(16, 120)))
 @pytest.mark.sampled(share=60)
 def test_random_loops(case: int) -> None:
     """Gradients of first order, and of second order in every other case."""

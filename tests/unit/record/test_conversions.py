@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from effort import by_turns
 from numbers_in_turn import assert_same, outcome
 
 import tracejit as tj
@@ -176,7 +177,7 @@ def test_a_sequence_of_programs():
         "range": lambda a, b: len(range(abs(int(a)))) + int(b),
     }
     conversions = [CONVERSIONS[name] for name in ("float", "int", "round", "of each other", "of a result")]
-    for (first, second), use in itertools.product(itertools.product(conversions, repeat=2), uses.values()):
+    for first, use, second in by_turns(conversions, [*uses.values()], conversions):
         function = lambda x, use=use, first=first, second=second: use(first(x[0]), second(x[1]))
         accelerated = dlaccelerate(function, max_variants=30)
         for a, b in ((0.5, 1.5), (2.5, -1.5), (3.5, 0.5), (0.5, 1.5), (-4.25, 2.5)):

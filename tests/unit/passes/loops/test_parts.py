@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import by_turns
 
 import tracejit as tj
 from tracejit import tree
@@ -67,11 +68,14 @@ def in_parts(request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32"]
+    ("name", "dtype", "axis"),
+    by_turns(
+        [*REDUCTIONS],
+        ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "float16", "float32"],
+        [None, 0, 1],
+    ),
 )
-@pytest.mark.parametrize("axis", [None, 0, 1])
-@pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions_in_parts_of_any_dtype(name: str, axis: int | None, dtype: str) -> None:
+def test_reductions_in_parts_of_any_dtype(name: str, dtype: str, axis: int | None) -> None:
     """What parts fold is combined in the dtype of the result, which is wider than that of narrow integers."""
     x = (np.random.default_rng(0).integers(0, 3, (9, 7)) > 0).astype(dtype)
     for followed in FOLLOWED.values():
