@@ -317,8 +317,10 @@ class _Run:
         }  # fmt: skip
         self.registers: dict[str, np.ndarray] = {}
         self.everyone = np.arange(count)
-        self.together = 0  # where all threads stand; -1 if they may stand apart, where `at` says it
-        self.at = np.zeros(count, np.int64)
+        self.at = np.zeros(count, np.int64)  # where threads stand
+        self.group = self.everyone  # those that ran last, which stand at `next`; if that is -1, `at` says it
+        self.next = 0
+        self.others = len(kernel.instructions) + 1  # where the nearest of the others stand
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)  # for the other threads of its group
         self.addresses: dict[str, int] = {kernel.parameter: 0}
@@ -342,11 +344,9 @@ class _Run:
         if at >= len(self.kernel.instructions):
             raise PtxError("the kernel runs over its end")
         instruction = self.kernel.instructions[at]
-        if self.lanes.size < self.count or instruction.guard is not None or instruction.name in _PARTS:
-            self.at[self.lanes] = at + 1
-            self.together = -1
-        else:
-            self.together = at + 1
+        self.next = at + 1
+        if instruction.name in _PARTS:
+            self.part()
         if instruction.guard is not None:
             negated = instruction.guard.startswith("!")
             holds = self.bits(instruction.guard.lstrip("!")) != 0
@@ -360,18 +360,27 @@ class _Run:
 
     def come(self) -> int | None:
         """Let the threads run that are furthest back, and return where they stand; None if all have ended."""
-        if self.together >= 0:
-            self.lanes = self.everyone
-            return self.together
+        if 0 <= self.next < self.others:
+            self.lanes = self.group
+            return self.next
+        self.part()
         runs = self.alive & ~self.waits
         if not runs.any():
             if self.alive.any():
                 raise PtxError("a thread waits for another one of its group that is not there")
             return None
         at = int(self.at[runs].min())
-        lanes = np.flatnonzero(runs & (self.at == at))
-        self.lanes = self.everyone if lanes.size == self.count else lanes
+        is_here = self.at == at
+        lanes = np.flatnonzero(runs & is_here)
+        self.lanes = self.group = self.everyone if lanes.size == self.count else lanes
+        self.others = int(self.at.min(where=runs & ~is_here, initial=len(self.kernel.instructions) + 1))
         return at
+
+    def part(self) -> None:
+        """Note where the threads stand that ran last; from now on they may stand apart."""
+        if self.next >= 0:
+            self.at[self.group] = self.next
+            self.next = -1
 
     def bits(self, operand: str) -> np.ndarray:
         """Return the bits of an operand in each lane that runs."""
