@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import sweep
 
 from benchmarks import (
     bench_captured,
@@ -333,9 +334,17 @@ def test_calls_of_single_operations_are_complete() -> None:
     assert not any(array.flags.c_contiguous for array in single_ops.operands(strided))
 
 
+def in_turn(rows: list[single_ops.Row]) -> list[single_ops.Row]:
+    """Return each operation in one of its layouts by turns, at night in all of them."""
+    of_name: dict[str, list[single_ops.Row]] = {}
+    for row in rows:
+        of_name.setdefault(row.name, []).append(row)
+    return [row for i, same in enumerate(of_name.values()) for row in sweep([same[i % len(same)]], same)]
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
-@pytest.mark.parametrize("row", SINGLE, ids=lambda row: f"{row.name}-{row.layout}")
+@pytest.mark.parametrize("row", in_turn(SINGLE), ids=lambda row: f"{row.name}-{row.layout}")
 def test_a_single_operation_is_measured(row: single_ops.Row) -> None:
     times = bench_single_ops.measure_ours(row, 0.0)
     assert times["same"], "the results differ"
