@@ -161,6 +161,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "tracejit with like=, which are recorded.",
     ),
     (
+        lambda: refused(lambda x: np.random.default_rng(1).poisson(x * x)),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: it draws with parameters that vary (poisson) "
+        "where no replay could do that at <place>. Draw from a generator that is made outside of the function, and not "
+        "in a step or a branch (dlscan, dlcond).",
+    ),
+    (
         lambda: refused(lambda x: next(n for n in range(100) if x.sum() < n)),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: bool() on traced arrays had other "

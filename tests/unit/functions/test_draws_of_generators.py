@@ -446,6 +446,19 @@ def test_a_captured_table_of_probabilities_is_compared() -> None:
         assert step(X).tolist() == (2 * X).tolist()
 
 
+def test_a_captured_parameter_beside_one_that_varies_is_read_again() -> None:
+    o = SimpleNamespace(b=np.ones(3), c=np.full(3, 2.0), k=1.0)
+    plain, ours = np.random.default_rng(1), np.random.default_rng(1)
+    step = tj.dlaccelerate(lambda x: ours.beta(np.abs(x) + o.c, o.b) + ours.poisson([1.0, o.k, abs(x[0])]))
+    for n in range(16):
+        if n % 4 == 3:
+            o.b, o.k = np.full(3, 1.0 + n), o.k + 0.5
+        if n % 5 == 4:
+            o.c[0] += 1.0
+        want = plain.beta(np.abs(X) + o.c, o.b) + plain.poisson([1.0, o.k, abs(X[0])])
+        np.testing.assert_allclose(step(X), want, rtol=1e-12)
+
+
 def test_code_of_libraries_gets_plain_numbers() -> None:
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)

@@ -3,8 +3,7 @@
 
 With plain arguments a draw is an input of the trace (Note [draws of generators]). With traced ones it is made of a draw
 with plain arguments, as the code of the generator makes it, so that the numbers are the same: ``rng.normal(m, s)`` is
-``m + s * rng.standard_normal()``. Where there is no such way, the values of the arguments decide, and the function runs
-uncompiled.
+``m + s * rng.standard_normal()``. Where there is no such way, the program draws (Note [draws in programs]).
 """
 
 import copy
@@ -155,7 +154,7 @@ def without_constants(x: Any) -> Any:
 
 
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
-    """Return a draw with the values of traced arguments, which have no derivative from there on."""
+    """Return a draw with the values of traced arguments: the program makes it, or the function runs uncompiled."""
     current = recorder.recorder()
     others = [
         part for part in _parts(given) if not isinstance(part, dlarray) and not recorder.is_number(part)
@@ -166,10 +165,10 @@ def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     values = {name: value_of(draw, x) for name, x in given.items()}
     if current is not None and current.accelerating:
         current.refuse(
-            f"{draw.name} of a generator of random numbers gets parameters that vary",
+            f"it draws with parameters that vary ({draw.name}) where no replay could do that",
             recorder.user_location(),
-            "the replay of a trace draws with constant ones, except for normal, uniform, exponential and their like, "
-            "and for the probabilities of choice. Draw outside and pass the numbers as an argument",
+            "draw from a generator that is made outside of the function, and not in a step or a branch (dlscan, "
+            "dlcond)",
         )
     return draw.method(draw.generator, **values)
 

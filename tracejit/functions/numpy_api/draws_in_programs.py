@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.array import dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.aval import BOOL, SUPPORTED_DTYPES, Aval
 from tracejit.errors import GradientError
 from tracejit.functions.numpy_api.in_python import ArgumentPlace, Arguments, called_with
@@ -72,6 +72,8 @@ def _form_of(leaf: Any) -> tuple[str | None, Any]:
         return ("int" if isinstance(leaf, int) else "float"), leaf._array
     if isinstance(leaf, dlarray):
         return ("number" if views.is_scalar(leaf) else None), leaf
+    if type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES:  # it may be another one in the next call
+        return None, as_array(leaf)
     return None, None
 
 
