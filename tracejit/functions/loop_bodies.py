@@ -102,6 +102,7 @@ class StepWatch:
         self.first = self.start = len(recorder.graph.nodes)
         self._private = [(root, root._data.copy()) for root in recorder.views if type(root._view) is Private]
         self._guards, self._rewritten = len(recorder.guards), len(recorder.rewritten)
+        self._generator_draws = recorder.draws_in_steps
         self._bases = _drawn(recorder)
         self._made = [(each, each.advance(0)) for each, draw in recorder.draws.items() if draw is None]
 
@@ -135,6 +136,8 @@ class StepWatch:
                 return f"{guard.what} lets a value of the step decide what Python does"
         if foreign or any(not same(root._data, before) for root, before in self._private):
             return WRITES
+        if recorder.draws_in_steps != self._generator_draws:
+            return "the step draws from a generator of NumPy's or Python's"
         if any(not same(each.advance(0), state) for each, state in self._made):
             return "the step draws from a generator that was made outside it"
         if recorder.maps and any(node.op.batch is drawn for node in nodes):

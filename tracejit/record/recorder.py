@@ -133,9 +133,9 @@ class Recorder(RecordingBlock):
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.generator_draws: list[GeneratorDraw] = []  # Note [draws of generators]
-        self.tokens: dict[
-            int, Any
-        ] = {}  # Note [draws in programs] in functions/numpy_api, by the ids of generators
+        # By the ids of generators: Note [draws in programs] in functions/numpy_api.
+        self.tokens: dict[int, Any] = {}
+        self.draws_in_steps = 0  # which keep a step from being the body of a loop or a branch
         self.replayable = True  # False: right for this call only
         self.replaces = True  # ndarrays that the function makes, by arrays of the recording (made_arrays.py)
         self.has_replaced = False

@@ -459,6 +459,32 @@ def test_a_captured_parameter_beside_one_that_varies_is_read_again() -> None:
         np.testing.assert_allclose(step(X), want, rtol=1e-12)
 
 
+BRANCHES = (
+    "tj.dlcond(x[0] > 1, lambda: x * g.normal(), lambda: x * h.normal())",
+    "tj.dlcond(x[0] > 1, lambda: x, lambda: x * h.normal())",
+    "tj.dlcond(x[0] > 1, lambda: x * g.poisson(abs(x[0])), lambda: -x)",
+    "tj.dlscan(lambda c, _: (c + g.normal(), c), x, None, length=3)[0]",
+    "tj.dlwhile(lambda c: c[0] < 6, lambda c: c + 1 + g.random(), x)", "tj.dlmap(lambda v: v * 2, over=0)(x) + g.normal()",
+    "tj.dlcond(x[0] > 1, lambda: tj.dlcond(x[1] > -3, lambda: x * g.normal(), lambda: x), lambda: x * h.random())",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+@pytest.mark.parametrize("call", BRANCHES)
+def test_branches_and_loops_draw_what_they_take(call: str) -> None:
+    found = []
+    for accelerated in (lambda fun: lambda x: tj.dlfeval(fun, x), tj.dlaccelerate(max_variants=20)):
+        g, h = np.random.default_rng(0), np.random.default_rng(1)
+        names: dict[str, Any] = {"g": g, "h": h, "np": np, "tj": tj}
+        exec(f"def function(x):\n    return {call}\n", names)
+        function = accelerated(names["function"])
+        found.append([])
+        for n in range(16):
+            result = function(tj.dlarray(X + 0.25 * (n * 5 % 7)))
+            found[-1].append((np.asarray(result).round(9).tolist(), state(g), state(h)))
+    assert found[0] == found[1]
+
+
 def test_code_of_libraries_gets_plain_numbers() -> None:
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)

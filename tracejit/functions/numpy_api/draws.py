@@ -18,6 +18,7 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions.numpy_api.draws_in_programs import in_program
 from tracejit.record import recorder
 from tracejit.record.generator_draws import GeneratorDraw, drawn_array, undisturbed
+from tracejit.record.generator_states import copy_of, restore
 from tracejit.record.memory import is_private
 from tracejit.record.plain_numbers import note_use
 from tracejit.util.devices import on_host
@@ -75,6 +76,8 @@ class DrawCall(NamedTuple):
 
     def _drawn_alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         current = recorder.recorder()
+        if current is not None and current.assumed:
+            return self.assumed(current, args, kwargs), None
         if current is None or not self._is_noted(current, args, kwargs):
             return self.method(self.generator, *args, **kwargs), None
         if id(self.generator) in current.tokens:
@@ -101,6 +104,15 @@ class DrawCall(NamedTuple):
         elif current is not None and current.state.generators is not None:
             current.state.generators.note_state(self.generator)
         return result
+
+    def assumed(self, current: recorder.Recorder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result in a step or a branch that the call does not make: the generator gives it once more."""
+        current.draws_in_steps += 1
+        state = copy_of(self.generator)
+        try:
+            return self.method(self.generator, *args, **kwargs)
+        finally:
+            restore(self.generator, state)
 
     @property
     def is_discrete(self) -> bool:
@@ -135,9 +147,9 @@ class DrawCall(NamedTuple):
     def is_repeated(self, current: recorder.Recorder, kwargs: Mapping[str, Any]) -> bool:
         """Return whether a replay can draw from the generator, at this place of the code."""
         is_of_call = current.accelerating and current.replaces and current.has_values
-        is_in_body = bool(current.maps) or current.assumed or current.memories.begun is not None
         generators = current.state.generators
-        if not is_of_call or is_in_body or "out" in kwargs or generators is None:
+        current.draws_in_steps += current.memories.begun is not None
+        if not is_of_call or current.maps or current.assumed or "out" in kwargs or generators is None:
             return False
         if generators.may_draw(self.generator):
             return True
@@ -163,6 +175,8 @@ def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
         result, array = draw.drawn_in_program(current, (), dict(given))
         return result if array is None else draw.as_result(result, array)
     values = {name: value_of(draw, x) for name, x in given.items()}
+    if current is not None and current.assumed:
+        return draw.assumed(current, (), values)
     if current is not None and current.accelerating:
         current.refuse(
             f"it draws with parameters that vary ({draw.name}) where no replay could do that",
