@@ -464,7 +464,8 @@ BRANCHES = (
     "tj.dlcond(x[0] > 1, lambda: x, lambda: x * h.normal())",
     "tj.dlcond(x[0] > 1, lambda: x * g.poisson(abs(x[0])), lambda: -x)",
     "tj.dlscan(lambda c, _: (c + g.normal(), c), x, None, length=3)[0]",
-    "tj.dlwhile(lambda c: c[0] < 6, lambda c: c + 1 + g.random(), x)", "tj.dlmap(lambda v: v * 2, over=0)(x) + g.normal()",
+    "tj.dlwhile(lambda c: c[0] < 6, lambda c: c + 1 + g.random(), x)",
+    "tj.dlmap(lambda v: v * 2, over=0)(x) + g.normal()",
     "tj.dlcond(x[0] > 1, lambda: tj.dlcond(x[1] > -3, lambda: x * g.normal(), lambda: x), lambda: x * h.random())",
 )  # fmt: skip
 
