@@ -11,6 +11,7 @@ import pkgutil
 import re
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -744,24 +745,26 @@ def test_methods_of_ndarrays_take_traced_arrays(name):
 
 
 RNG = np.random.default_rng(0)
+# Methods that something holds since before a recording.
+HELD = SimpleNamespace(**{name: getattr(RNG, name) for name in dir(RNG) if name[0] != "_"})
 DRAWS = {
     "choice": (
-        lambda x: np.random.choice(3, p=x),
+        lambda x: HELD.choice(3, p=x),
         lambda p: np.searchsorted(np.cumsum(p), tj.rand(4, like=p)),
     ),
     "multinomial": (
-        lambda x: RNG.multinomial(3, x),
+        lambda x: HELD.multinomial(3, x),
         lambda p: np.searchsorted(np.cumsum(p), tj.rand(4, like=p)),
     ),
-    "binomial": (lambda x: RNG.binomial(1, x), lambda p: tj.rand(3, like=p) < p),
-    "normal": (lambda x: RNG.normal(x, 1.0), lambda m: m + 2.0 * tj.randn(3, like=m)),
+    "binomial": (lambda x: HELD.binomial(1, x), lambda p: tj.rand(3, like=p) < p),
+    "normal": (lambda x: HELD.normal(x, 1.0), lambda m: m + 2.0 * tj.randn(3, like=m)),
     "multivariate_normal": (
-        lambda x: RNG.multivariate_normal(x, np.eye(3)),
+        lambda x: HELD.multivariate_normal(x, np.eye(3)),
         lambda m: m + tj.randn(5, 3, like=m) @ np.linalg.cholesky(np.eye(3)).T,
     ),
-    "uniform": (lambda x: RNG.uniform(x, 2.0), lambda a: a + (2.0 - a) * tj.rand(3, like=a)),
-    "exponential": (lambda x: RNG.exponential(x), lambda s: -s * np.log1p(-tj.rand(3, like=s))),
-    "permutation": (lambda x: RNG.permutation(x), lambda x: tj.take(x, tj.randperm(3), axis=0)),
+    "uniform": (lambda x: HELD.uniform(x, 2.0), lambda a: a + (2.0 - a) * tj.rand(3, like=a)),
+    "exponential": (lambda x: HELD.exponential(x), lambda s: -s * np.log1p(-tj.rand(3, like=s))),
+    "permutation": (lambda x: HELD.permutation(x), lambda x: tj.take(x, tj.randperm(3), axis=0)),
 }
 
 

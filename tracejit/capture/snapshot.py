@@ -464,10 +464,10 @@ class Snapshot:
         These are numbers that vary, and functions of NumPy and SciPy.
         """
         kind, value = type(owner.value), owner.value
-        for key in range(len(value)) if kind in SEQUENCES else tuple(value):
+        for key, part in [*enumerate(value)] if kind in SEQUENCES else [*value.items()]:
             if not is_hashed_by_python(key):
                 continue
-            if CapturedPlace(kind, ItemSlot, key) in self._varying or patches.is_patched(value[key]):
+            if CapturedPlace(kind, ItemSlot, key) in self._varying or patches.is_patched(part):
                 self.slot(owner, ItemSlot, key)
 
     def read_whole(self, value: Any) -> None:

@@ -125,6 +125,12 @@ class UfuncTaker(ListTaker):
         return at if name == "at" else method
 
 
+# What the user's code is told of their types.
+ListTaker.__name__ = ListTaker.__qualname__ = "_ArrayFunctionDispatcher"
+UfuncTaker.__name__ = UfuncTaker.__qualname__ = "ufunc"
+ListTaker.__module__ = UfuncTaker.__module__ = "numpy"
+
+
 class Asked(Patched):
     """A function of NumPy that asks for no protocol, and is replaced where any code calls it with our arrays."""
 

@@ -4,6 +4,7 @@
 import copy
 import functools
 import itertools
+import queue
 
 import numpy as np
 import pytest
@@ -186,9 +187,9 @@ class TestArguments:
         follow(world)
 
     def test_an_object_of_a_library_is_refused(self):
-        fun = dlaccelerate(lambda rng, x: x * 2.0)
-        with pytest.raises(tj.ArgumentError, match="rng is a Generator of a library"):
-            fun(np.random.default_rng(0), X)
+        fun = dlaccelerate(lambda tasks, x: x * 2.0)
+        with pytest.raises(tj.ArgumentError, match="tasks is a Queue of a library"):
+            fun(queue.Queue(), X)
 
 
 class TestOutputs:

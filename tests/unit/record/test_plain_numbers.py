@@ -142,7 +142,6 @@ DROPPING = {
     "statistics.NormalDist": lambda x: statistics.NormalDist(x, 1.0).pdf(0.5) * x,
     "statistics.NormalDist ": lambda x: statistics.NormalDist().cdf(x) * x,
     "statistics.fmean": lambda x: statistics.fmean([x, 2 * x]) * x,
-    "random.lognormvariate": lambda x: random.Random(0).lognormvariate(x, 1.0) * x,
     "scipy.optimize.brentq": lambda x: optimize.brentq(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
     "scipy.optimize.bisect": lambda x: optimize.bisect(lambda r: r**3 - x * r - 1.0, 0.0, 10.0) * x,
     "scipy.optimize.brentq ": lambda x: optimize.brentq(lambda r: r**3 - float(x) * r - 1.0, 0.0, 10.0) * x,
