@@ -15,7 +15,6 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.functions.numpy_api.draws_in_programs import in_program
 from tracejit.record import recorder
 from tracejit.record.generator_draws import GeneratorDraw, drawn_array, undisturbed
 from tracejit.record.generator_states import copy_of, restore
@@ -123,6 +122,8 @@ class DrawCall(NamedTuple):
         self, current: recorder.Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Any]:
         """Return the result of a draw that the program makes, and the traced array of it, or None."""
+        from tracejit.functions.numpy_api.draws_in_programs import in_program  # with rules of derivatives
+
         result, array = in_program(self, args, kwargs)
         if array is not None:
             self._note(current, (), {}, None, in_program=True)
