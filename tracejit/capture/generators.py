@@ -70,6 +70,11 @@ class Generators:
             threading.active_count() > 1 and is_noted and all(generator is not other for other in self._set)
         )
 
+    @property
+    def are_drawn_from(self) -> bool:
+        """True if the recording has noted draws."""
+        return bool(self._recorded)
+
     def note_state(self, generator: Any) -> None:
         """Note that code sets the state of a generator, or looks at it."""
         self._set.append(generator)

@@ -354,7 +354,7 @@ class CapturedState(State):
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
-            self._emit(guards, arrays)
+            self._emit(guards, arrays, snapshot.generators.are_drawn_from)
         self._forget()
 
     def _locate(self, guards: GuardList, writer: GuardWriter) -> None:
@@ -366,12 +366,12 @@ class CapturedState(State):
         self.objects = tuple(filter(None, variables))
         self.located = []
 
-    def _emit(self, guards: GuardList, arrays: ArrayGuards) -> None:
+    def _emit(self, guards: GuardList, arrays: ArrayGuards, draws: bool) -> None:
         """Write the functions that a replay calls."""
         every = [*guards.tests, *guards.checks]
         fetched, within = arrays.inputs.expressions(), arrays.inputs.expressions(within=True)
         self.inlined = (emit.tested(guards.tests, "return MISS"), guards.names, fetched)
-        self.inlined_once_checked = (emit.tested(every, "return MISS"), guards.names, fetched)
+        self.inlined_once_checked = (emit.tested(every, "return MISS"), *self.inlined[1:]) if draws else None
         self._sources = {
             "fetch": emit.fetching(guards.tests, fetched),
             "_checked": emit.fetching(every, fetched),

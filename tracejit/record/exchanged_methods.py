@@ -13,7 +13,7 @@ import gc
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from tracejit.util.locks import new_lock
 
@@ -81,6 +81,21 @@ class ExchangedMethod:
         return is_wrapper and bool(self.word.value == self._of_numpy != 0)
 
 
+class Exchangeable(Protocol):
+    """One or several methods of a class that are exchanged at once."""
+
+    @property
+    def kind(self) -> type:
+        """The class."""
+
+    @property
+    def is_expected(self) -> bool:
+        """True if the class has the structure that is expected."""
+
+    def put(self, is_open: bool) -> bool:
+        """Set what is called; return whether that was another function."""
+
+
 class ExchangedMethods:
     """Methods that are exchanged together, and the blocks in which they are.
 
@@ -88,7 +103,7 @@ class ExchangedMethods:
         methods: the methods.
     """
 
-    def __init__(self, methods: Sequence[ExchangedMethod]) -> None:
+    def __init__(self, methods: Sequence[Exchangeable]) -> None:
         self._methods = methods
         self._open: set[int] = set()
         self._lock = new_lock()
@@ -105,6 +120,12 @@ class ExchangedMethods:
             self._open.discard(block)
             if not self._open:
                 self._put(False)
+
+    def put_new(self) -> None:
+        """Exchange methods that have been added, if a block is open."""
+        with self._lock:
+            if self._open:
+                self._put(True)
 
     def end_all(self) -> None:
         """End all blocks."""

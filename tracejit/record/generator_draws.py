@@ -110,10 +110,10 @@ class GeneratorDraws(State):
         self._is_in_program = any(draw.in_program for draw in draws)
         # In the order of their first draws: the places of the generators among those that are found and the others.
         places = {id(generator): place for place, generator in enumerate((*found, *fixed))}
-        order = list(dict.fromkeys(id(draw.generator) for draw in draws))
-        self._order = [places[ident] for ident in order]
+        numbers = {id(generator): number for number, generator in enumerate(in_order(draws))}
+        self._order = [places[ident] for ident in numbers]
         self._calls = [
-            (order.index(id(d.generator)), d.method, d.args, d.kwargs, d.value is not None)
+            (numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None)
             for d in draws
             if not d.in_program
         ]
@@ -250,10 +250,8 @@ def joined(reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], g
         return reads
     own = [draw.value for draw in draws if draw.value is not None]
     graph.inputs = [value for value in graph.inputs if value not in own] + own
-    fixed = {
-        id(draw.generator): draw.generator for draw in draws if all(draw.generator is not g for g in found)
-    }
-    return GeneratorDraws(reads, draws, found, [*fixed.values()])
+    fixed = [generator for generator in in_order(draws) if all(generator is not other for other in found)]
+    return GeneratorDraws(reads, draws, found, fixed)
 
 
 def found_generator(number: int) -> Any:
@@ -261,9 +259,13 @@ def found_generator(number: int) -> Any:
     return _thread.generators[number]
 
 
+def in_order(draws: Sequence[GeneratorDraw]) -> list[Any]:
+    """Return the generators of draws, in the order of the first draws from each."""
+    return [*{id(draw.generator): draw.generator for draw in draws}.values()]
+
+
 def generators_of(draws: Sequence[GeneratorDraw]) -> list[Any]:
     """Return the generators of draws that a replay has to find: all but those behind np.random and random."""
-    generators = {id(draw.generator): draw.generator for draw in draws}
     module = sys.modules.get("numpy.random")
     fixed = (module and module.mtrand._rand, getattr(random, "_inst", None))
-    return [generator for generator in generators.values() if all(generator is not other for other in fixed)]
+    return [generator for generator in in_order(draws) if all(generator is not other for other in fixed)]

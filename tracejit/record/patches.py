@@ -145,17 +145,12 @@ class Asked(Patched):
         return self._original(*args, **kwargs)
 
 
-class AskedByUser(Patched):
+class AskedByUser(Asked):
     """A function that is replaced where the user's code calls it."""
-
-    is_made_for_users = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None and not monitor.is_library(sys._getframe(1).f_code.co_filename):
-            with monitor.paused():
-                result = self._instead(self._original, *args, **kwargs)
-            if result is not NotImplemented:
-                return result
+            return super().__call__(*args, **kwargs)
         return self._original(*args, **kwargs)
 
 

@@ -8,7 +8,6 @@ which are methods of one generator each, by their names (patches.py). If the use
 functions/numpy_api/draws.py is asked; code of libraries gets the method itself.
 """
 
-import ctypes
 import gc
 import os
 import sys
@@ -19,23 +18,23 @@ from typing import Any
 
 from tracejit.record import monitor, patches
 from tracejit.record.current import thread
-from tracejit.record.exchanged_methods import has_usual_classes
+from tracejit.record.exchanged_methods import ExchangedMethods, has_usual_classes
 from tracejit.record.namespaces import Namespace
-from tracejit.util.locks import new_lock
 
 Instead = Callable[[Any, str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_ALIASES = {
-    "sample": "random_sample",
-    "ranf": "random_sample",
-}  # functions of np.random that call another one
+# Functions of np.random that call another one.
+_ALIASES = {"sample": "random_sample", "ranf": "random_sample"}
 
 
 class _RandomMethods:
     """The methods of a class, and what is called in their places."""
 
+    is_expected = True  # or there would be none
+
     def __init__(self, kind: type, names: Sequence[str], instead: Instead) -> None:
-        self._kind = kind
+        self.kind = kind
+        self._is_open = False
         self._namespace = Namespace(gc.get_referents(kind.__dict__)[0])
         self._inherited: dict[str, Any] = {}
         for name in names:
@@ -47,8 +46,11 @@ class _RandomMethods:
                 self._namespace.originals[name] = own
                 self._namespace.patched[name] = _asking(name, method, instead)
 
-    def put(self, is_open: bool) -> None:
-        """Exchange the methods, or put the class's own back."""
+    def put(self, is_open: bool) -> bool:
+        """Exchange the methods, or put the class's own back; return whether others were there."""
+        if is_open == self._is_open:
+            return False
+        self._is_open = is_open
         names = self._namespace.names
         if not is_open:
             for name, method in self._inherited.items():
@@ -57,12 +59,11 @@ class _RandomMethods:
         self._namespace.put(is_open)
         if is_open:
             names.update(self._inherited)
-        ctypes.pythonapi.PyType_Modified(ctypes.py_object(self._kind))
+        return True
 
 
 _methods: list[_RandomMethods] = []
-_open: set[int] = set()
-_lock = new_lock()
+_BLOCKS = ExchangedMethods(_methods)
 
 
 def install(module: str, classes: Sequence[str], names: Sequence[str], instead: Instead) -> None:
@@ -87,10 +88,8 @@ def _install(
     for kind in kinds:
         own = gc.get_referents(kind.__dict__)
         if any(type(part) is dict for part in own[:1]):
-            methods = _RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead)
-            _methods.append(methods)
-            if _open:
-                methods.put(True)
+            _methods.append(_RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead))
+    _BLOCKS.put_new()
     for name in (*names, *_ALIASES):
         function = vars(module).get(_ALIASES.get(name, name))
         if type(getattr(function, "__self__", None)) in kinds and name in vars(module):
@@ -122,32 +121,18 @@ def _answering(function: Any, instead: Instead) -> Callable[..., Any]:
 
 def begin(recording: object) -> None:
     """Have the methods ask while a recording is open."""
-    with _lock:
-        if not _open:
-            for methods in _methods:
-                methods.put(True)
-        _open.add(id(recording))
+    _BLOCKS.begin(id(recording))
 
 
 def end(recording: object) -> None:
-    """Put NumPy's methods back, if this was the last recording that was open; may be called twice."""
-    _end(id(recording))
-
-
-def _end(recording: int) -> None:
-    with _lock:
-        if recording in _open:
-            _open.discard(recording)
-            if not _open:
-                for methods in _methods:
-                    methods.put(False)
+    """Put the methods back, if this was the last recording that was open; may be called twice."""
+    _BLOCKS.end(id(recording))
 
 
 def _in_child() -> None:
-    """Put NumPy's methods back in a forked child, which does not have the threads that recorded."""
+    """Put the methods back in a forked child, which does not have the threads that recorded."""
     if thread.recorder is None:
-        for recording in [*_open]:
-            _end(recording)
+        _BLOCKS.end_all()
 
 
 if hasattr(os, "register_at_fork"):

@@ -24,7 +24,7 @@ from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import data_of, impossible, joined, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
-from tracejit.record.generator_draws import GeneratorDraw
+from tracejit.record.generator_draws import GeneratorDraw, in_order
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private, root_of
@@ -233,7 +233,7 @@ class Recorder(RecordingBlock):
 
     def number_of(self, generator: Any) -> int:
         """Return the number of a generator among those that the recording draws from."""
-        known = list({id(draw.generator): None for draw in self.generator_draws})
+        known = [*map(id, in_order(self.generator_draws))]
         return known.index(id(generator)) if id(generator) in known else len(known)
 
     def is_ndarray(self, data: np.ndarray) -> bool:

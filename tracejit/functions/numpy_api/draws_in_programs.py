@@ -29,7 +29,7 @@ def in_program(draw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     """Return the result of a draw that the program makes, and the array for it, or None if no program gives that.
 
     Args:
-        draw: the DrawCall, which replays can repeat but for its parameters.
+        draw: the call, as a DrawCall. A replay can make it once the program has computed the parameters.
         args, kwargs: the arguments.
     """
     current = recorder.recorder()

@@ -115,9 +115,8 @@ def _answer(
         given["size"] = whole(given["size"], name)
         if not holds_traced([*given.values()]):
             return draw.result((), given)
-    way = (
-        _WAYS.get(name) if type(generator).__module__.startswith("numpy.") else None
-    )  # a subclass may draw otherwise
+    # A subclass may draw in another way.
+    way = _WAYS.get(name) if type(generator).__module__.startswith("numpy.") else None
     result = NotImplemented if way is None else way(draw, given)
     return by_value(draw, given) if result is NotImplemented else result
 

@@ -14,7 +14,7 @@ from tracejit.functions.numpy_api.draws import DrawCall, by_value, number_of, wh
 from tracejit.functions.numpy_api.lists import holds_traced
 from tracejit.record import random_methods, recorder
 
-# The methods and their parameters; those behind an asterisk go by their names only.
+# The methods and their parameters.
 _PARAMETERS = {
     "betavariate": ("alpha", "beta"),
     "binomialvariate": ("n", "p"),
