@@ -65,11 +65,13 @@ TRACED_OF_BOTH = (
     "G.normal(float(x[0]), 1.0, size=2)", "G.normal([x[0], 1.0], 0.5)", "G.uniform(x, x + 2.0)",
     "G.uniform(-99.0, 3 + x)",
     "G.uniform(high=x[0] + 2.0)", "G.exponential(np.abs(x))", "G.laplace(x, 2.0)", "G.gumbel(x, 2.0)", "G.logistic(x)",
-    "G.rayleigh(np.abs(x))", "G.lognormal(x, 0.5)", "G.gamma(2.0, np.abs(x))",
+    "G.rayleigh(np.abs(x))", "G.lognormal(x, 0.5)", "G.gamma(2.0, np.abs(x))", "G.normal(x, 2.0, None)",
     "G.choice(3, p=np.abs(x) / np.abs(x).sum())",
     "G.choice(3, size=4, p=np.abs(x) / np.abs(x).sum())", "G.choice(x)", "G.choice(x, 2, replace=False)",
     "G.choice(x, 2, p=np.abs(x) / np.abs(x).sum())", "G.permutation(x)", "G.permutation(x[:, None] * x)",
-    "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]])", "(lambda y: (G.shuffle(y), y)[1])(x * 2)",
+    "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]])", "G.normal(x[:2] + 1, [1.0, 2.0], (2, 2))",
+    "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]], check_valid='raise')",
+    "(lambda y: (G.shuffle(y), y)[1])(x * 2)",
     "G.normal(size=int(len(x)))",
 )  # fmt: skip
 # With arrays that the function makes of constants, or that are written.
@@ -375,11 +377,18 @@ IN_PROGRAMS = (
     "G.standard_t(abs(x[0])) + G.vonmises(x[1], 2.0)", "k = G.poisson(np.abs(x)); x[G.choice(3)] + k.sum()",
     "G.negative_binomial(3, np.abs(x) / 99)", "sum([G.poisson(abs(v)) for v in x])",
     "G.chisquare(np.abs(x), size=(2, 3))",
+    "G.choice(int(abs(x[0])) + 1, 2)", "G.choice(int(abs(x[0])) + 4, 2, replace=False)",
+    "x[G.choice(1 + int(x[2]) % 3)]",
+    "(lambda n: G.integers(n, n + 2) if hasattr(G, 'integers') else G.randint(-n, n))(int(x[2]) // 2)",
+    "(getattr(G, 'integers', None) or G.randint)(0, (np.abs(x) + 1).astype(int))", "G.choice(int(abs(x[0])) + 1)",
+    "G.standard_gamma(np.abs(x), dtype=np.float64) if hasattr(G, 'integers') else G.standard_gamma(np.abs(x))",
+    "(getattr(G, 'integers', None) or G.randint)(int(abs(x[0])), 99, size=(2, 2), dtype=np.int64)",
     "G.poisson([abs(x[0]), 2.0])", "k = G.poisson(np.abs(x)); G.seed(int(k[0])) if hasattr(G, 'seed') else 0; k",
 )  # fmt: skip
 IN_PROGRAMS_OF_PYTHON = (
     "G.betavariate(abs(x[0]), 2.0)", "a = G.gammavariate(float(abs(x[0])), 1.0); a + G.random() + G.gauss(0.0, 1.0)",
-    "G.triangular(0.0, 1.0, float(abs(x[0])) / 99)",
+    "G.triangular(0.0, 1.0, float(abs(x[0])) / 99)", "G.randint(-int(x[2]), int(x[2])) * x",
+    "k = G.randrange(int(x[2])); G.randrange(0, 3 * k + 3, 3)", "x[G.randrange(1 + int(x[2]) % 3)]",
 )  # fmt: skip
 
 

@@ -8,13 +8,14 @@ with plain arguments, as the code of the generator makes it, so that the numbers
 
 import copy
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import recorder
 from tracejit.record.generator_draws import GeneratorDraw, drawn_array, undisturbed
 from tracejit.record.generator_states import copy_of, restore
@@ -166,15 +167,27 @@ def without_constants(x: Any) -> Any:
     return np.array(x._data) if isinstance(x, dlarray) and x._value is None and is_private(x) else x
 
 
+def takes_traced(values: Iterable[Any]) -> bool:
+    """Return whether arguments are traced, or hold something that is."""
+    return any(map(is_traced, _parts(list(values))))
+
+
+def computed(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Return a draw that the program makes once it has computed the arguments; NotImplemented if no replay can."""
+    current = recorder.recorder()
+    others = [part for part in _parts(given) if not is_traced(part)]
+    if current is None or not draw.is_repeated(current, given) or not all(map(_is_plain, others)):
+        return NotImplemented
+    result, array = draw.drawn_in_program(current, (), dict(given))
+    return result if array is None else draw.as_result(result, array)
+
+
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     """Return a draw with the values of traced arguments: the program makes it, or the function runs uncompiled."""
     current = recorder.recorder()
-    others = [
-        part for part in _parts(given) if not isinstance(part, dlarray) and not recorder.is_number(part)
-    ]
-    if current is not None and draw.is_repeated(current, given) and all(map(_is_plain, others)):
-        result, array = draw.drawn_in_program(current, (), dict(given))
-        return result if array is None else draw.as_result(result, array)
+    result = computed(draw, given)
+    if result is not NotImplemented:
+        return result
     values = {name: value_of(draw, x) for name, x in given.items()}
     if current is not None and current.assumed:
         return draw.assumed(current, (), values)

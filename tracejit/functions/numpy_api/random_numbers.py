@@ -15,12 +15,14 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions.numpy_api.draws import (
     DrawCall,
     by_value,
+    computed,
     number_of,
     plainly,
+    takes_traced,
     whole,
     without_constants,
 )
-from tracejit.functions.numpy_api.lists import as_array_of_list, holds_traced
+from tracejit.functions.numpy_api.lists import as_array_of_list
 from tracejit.record import random_methods, recorder
 from tracejit.util.named_tuples import NamedTuple
 
@@ -105,7 +107,7 @@ def _answer(
         return _filled(draw, given)
     if name == "shuffle":
         return _shuffle(draw, given)
-    if not holds_traced((*args, *kwargs.values())):
+    if not takes_traced((*args, *kwargs.values())):
         return draw.result(args, kwargs)
     if name in _BY_SIZES:
         return draw.result(tuple([whole(size, name) for size in args]), kwargs)
@@ -113,7 +115,7 @@ def _answer(
         return NotImplemented
     if "size" in given:
         given["size"] = whole(given["size"], name)
-        if not holds_traced([*given.values()]):
+        if not takes_traced([*given.values()]):
             return draw.result((), given)
     # A subclass may draw in another way.
     way = _WAYS.get(name) if type(generator).__module__.startswith("numpy.") else None
@@ -220,7 +222,7 @@ def _lognormal(draw: DrawCall, given: Mapping[str, Any]) -> Any:
 
 def _gamma(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     given = {"scale": 1.0, **given}
-    found = None if holds_traced([given["shape"]]) else _parameters(given, "shape", "scale")
+    found = None if takes_traced([given["shape"]]) else _parameters(given, "shape", "scale")
     if found is None:
         return NotImplemented
     shape, scale = found.arrays
@@ -230,14 +232,17 @@ def _gamma(draw: DrawCall, given: Mapping[str, Any]) -> Any:
 
 
 def _multivariate_normal(draw: DrawCall, given: dict[str, Any]) -> Any:
-    if holds_traced([value for name, value in given.items() if name != "mean"]):
+    if takes_traced([value for name, value in given.items() if name != "mean"]):
         return NotImplemented
     mean = as_array_of_list(given["mean"])
     return draw.array(**{**given, "mean": np.zeros(np.shape(mean))}) + mean
 
 
 def _integers(draw: DrawCall, given: dict[str, Any]) -> Any:
-    """Answer integers and randint: each bound that varies is a guard."""
+    """Answer integers and randint: each bound that varies is a guard where no program can draw."""
+    result = computed(draw, given)
+    if result is not NotImplemented:
+        return result
     bounds: dict[str, Any] = {name: given[name] for name in ("low", "high") if given.get(name) is not None}
     if any(map(np.ndim, bounds.values())):
         return NotImplemented
@@ -246,15 +251,19 @@ def _integers(draw: DrawCall, given: dict[str, Any]) -> Any:
 
 def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
     a, p = given["a"], given.get("p")
-    a = whole(a, draw.name) if recorder.is_number(a) else as_array_of_list(a)
-    if holds_traced([given.get(name) for name in ("replace", "axis", "shuffle")]):
+    if takes_traced([given.get(name) for name in ("replace", "axis", "shuffle")]):
         return NotImplemented
+    if not np.ndim(a) and p is None:
+        result = computed(draw, given)
+        if result is not NotImplemented:
+            return result
+    a = whole(a, draw.name) if recorder.is_number(a) else as_array_of_list(a)
     is_of_array, is_old = bool(np.ndim(a)), hasattr(draw.generator, "random_sample")
     if is_old and (np.ndim(a) > 1 or "axis" in given):
         return NotImplemented
     axis = given.get("axis", 0)
     count = a.shape[axis] if is_of_array else operator.index(a)
-    if p is None or not holds_traced([p]):
+    if p is None or not takes_traced([p]):
         named = {name: value for name, value in given.items() if name not in ("a", "axis")}
         places = draw.array(count, **named)
     else:

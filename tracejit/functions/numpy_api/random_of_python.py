@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.functions.numpy_api.draws import DrawCall, by_value, number_of, whole
-from tracejit.functions.numpy_api.lists import holds_traced
+from tracejit.functions.numpy_api.draws import DrawCall, by_value, computed, number_of, takes_traced, whole
 from tracejit.record import random_methods, recorder
 
 # The methods and their parameters.
@@ -57,12 +56,16 @@ def _answer(
     if name in _OF_SEQUENCES:
         return _OF_SEQUENCES[name](draw, given)
     if name in _OF_INTEGERS:
+        if name != "getrandbits" and takes_traced([*given.values()]):
+            result = computed(draw, given)
+            if result is not NotImplemented:
+                return result
         given = {key: whole(value, name) for key, value in given.items()}
         # Some integers may have more than 64 bits.
         if not _fits(name, [*given.values()]):
             return NotImplemented
         return draw.result((given["k"],), {}) if name == "getrandbits" else draw.result((), given)
-    if not holds_traced([*given.values()]):
+    if not takes_traced([*given.values()]):
         return draw.result((), given)
     way = _WAYS.get(name)
     return by_value(draw, given) if way is None else way(draw, given)
@@ -103,7 +106,7 @@ def _choice(draw: DrawCall, given: Mapping[str, Any]) -> Any:
 def _choices(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     population = given["population"]
     named = {name: value for name, value in given.items() if name != "population"}
-    if holds_traced([*named.values()]) or not hasattr(population, "__getitem__") or len(population) == 0:
+    if takes_traced([*named.values()]) or not hasattr(population, "__getitem__") or len(population) == 0:
         return by_value(draw, given)
     if type(population) in (list, tuple) and {*map(type, population)} == {float}:
         return draw.result((population,), named)
