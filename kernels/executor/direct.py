@@ -3,9 +3,10 @@
 
 Note [direct calls]
 Python's code around the entry (the `__call__` of an accelerated function, and the call path of a trace) takes longer
-than the entry and a small program. So where a trace needs nothing from Python but fetch(), the class of accelerated
-functions gets called() as its `__call__`. A function aims at the frame of one trace: that of its latest call path. The
-frame's state says how many calls may be served before Python has to see one, for an audit; whether a call is using the
+than the entry and a small program. So the class of accelerated functions gets called() as its `__call__`. A function
+aims at its first call path. Where the trace of that needs nothing from Python but fetch(), called() runs its program by
+a frame; otherwise it calls the call path (RUN), as for a trace that stores, or a path of several traces. The state of
+the frame says how many calls may be served before Python has to see one, for an audit; whether a call is using the
 frame; and where to find the dict whose size says whether anything in this process, such as a recording, blocks direct
 calls. In all these cases, and for a miss, called() calls the former `__call__`.
 
@@ -22,6 +23,7 @@ from .state import (
     BLOCKERS,
     BUSY,
     CALL_ALONE,
+    CALL_OBJECT,
     CALL_WITH,
     DICT_SIZE,
     DIRECT_COUNT,
@@ -35,13 +37,14 @@ from .state import (
     HITS_LEFT,
     INPUT_COUNT,
     LIST_ITEMS,
+    MISS,
     MISSED,
     NEW_DICT,
     NEW_TUPLE,
     NONE,
     OBJECT_SIZE,
     OBJECTS,
-    STATUS,
+    RUN,
     TAKE_REFERENCE,
     TAKEN,
     TUPLE_HEAD,
@@ -62,19 +65,48 @@ def called(function: Word, given: Word, named: Word) -> Word:
     state = frame[LIST_ITEMS][0][ARRAY_DATA]
     api = state[API]
     is_free = state[HITS_LEFT] != 0 and state[BUSY] == 0 and state[BLOCKERS][DICT_SIZE] == 0
-    if is_free and given[OBJECT_SIZE] == state[DIRECT_COUNT] and (named == 0 or named[DICT_SIZE] == 0):
+    if not is_free or (named != 0 and named[DICT_SIZE] != 0):
+        return call_generally(state, function, given, named)
+    if state[RUN] != 0:
+        call(api[TAKE_REFERENCE], load)
+        result = run_path(state, given)
+        if result != 0 and result != state[MISS] and state[HITS_LEFT] > 0:
+            state[HITS_LEFT] -= 1
+        if result == state[MISS]:
+            call(api[DROP_REFERENCE], result)
+            result = call_generally(state, function, given, named)
+        call(api[DROP_REFERENCE], load)
+        return result
+    if given[OBJECT_SIZE] == state[DIRECT_COUNT]:
         call(api[TAKE_REFERENCE], load)
         state[BUSY] = 1
         result = replay(state, frame, given)
         state[BUSY] = 0
-        if result != frame and result != 0 and state[HITS_LEFT] > 0:  # it may have been set meanwhile
+        if result != state[MISS] and result != 0 and state[HITS_LEFT] > 0:  # it may have been set meanwhile
             state[HITS_LEFT] -= 1
-        if result == frame:
+        if result == state[MISS]:
             call(api[DROP_REFERENCE], result)
             result = call_generally(state, function, given, named)
         call(api[DROP_REFERENCE], load)
         return result
     return call_generally(state, function, given, named)
+
+
+def run_path(state: Word, given: Word) -> Word:
+    """Call a call path, a function of Python, on a tuple of arguments and no named ones; return what it returns."""
+    api = state[API]
+    whole = call(api[NEW_TUPLE], 2)
+    if whole == 0:
+        return 0
+    items = whole + state[TUPLE_HEAD]
+    call(api[TAKE_REFERENCE], given)
+    items[0] = given
+    items[1] = call(api[NEW_DICT])
+    result = 0
+    if items[1] != 0:
+        result = call(api[CALL_OBJECT], state[RUN], whole)
+    call(api[DROP_REFERENCE], whole)
+    return result
 
 
 def replay(state: Word, frame: Word, given: Word) -> Word:
@@ -97,7 +129,7 @@ def replay(state: Word, frame: Word, given: Word) -> Word:
         elif read != 0:
             note_read(state, read, state[TAKEN])
     result = run_on(frame, state, status)
-    if result == frame and state[STATUS] < 0:  # results are in use
+    if result == frame:  # results are in use
         result = run_again(state, frame, given, read)
     if read != 0:
         call(api[DROP_REFERENCE], read)

@@ -81,6 +81,7 @@ from .state import (
     LABELLED_TYPE,
     LIST_ITEMS,
     LIST_TYPE,
+    MISS,
     MISSED,
     NEW_DICT,
     NEW_LIST,
@@ -139,9 +140,9 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     turn.
 
     Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
-    arrays. If nothing has run the result is the frame, and the status in its state says why: the number of the first
-    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use. It is the
-    frame too if a row has ended the run (HALTED).
+    arrays. If a result is in use, nothing has run: the result is the frame, and the status in its state is the negative
+    number of that result, counted from 1. If the program does not apply to the arguments, or a row has ended the run,
+    the result is the object MISS.
 
     Returns an object, or 0 if Python has no memory for it, or a function that a row calls has failed; then an error is
     set.
@@ -203,6 +204,8 @@ def run_on(frame: Word, state: Word, status: Word) -> Word:
         result = 0
     else:
         state[STATUS] = status
+        if status > 0:
+            result = state[MISS]
         call(api[TAKE_REFERENCE], result)
     for i in range(held):
         call(api[DROP_REFERENCE], objects[i])

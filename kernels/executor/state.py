@@ -36,8 +36,8 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES,
     DEVICE, GRAPHS, GRAPH_COUNT,
     GENERAL, HITS_LEFT, BUSY, BLOCKERS, AGAIN, FETCH, DIRECT_PATTERN, DIRECT_END, DIRECT_COUNT, DIRECT_FIRST,
-    BRIEF, SCRATCH,
-) = range(57)  # fmt: skip
+    BRIEF, RUN, MISS, SCRATCH,
+) = range(59)  # fmt: skip
 SCRATCH_WORDS = 3
 
 # The word of an accelerated function that has a list, whose first item is a load: a list of a

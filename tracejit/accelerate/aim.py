@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The aim of an accelerated function: the frame on which compiled code runs its calls, if it has one.
+"""The aim of an accelerated function: what compiled code runs its calls by, if there is something.
 
 Note [direct calls] in kernels/executor/direct.py gives the reason.
 """
@@ -7,16 +7,18 @@ Note [direct calls] in kernels/executor/direct.py gives the reason.
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.accelerate.call_paths import CallPath
 from tracejit.call.recycle import Frame
+from tracejit.call.result import MISS
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.record.current import blockers
-from tracejit.traces.trace import Trace
-from tracejit.traces.variants import NEVER, Variants
+from tracejit.traces.trace import Direct
+from tracejit.traces.variants import NEVER
 from tracejit.util.locks import new_lock
 
 Load = list[Any]
-"""A frame, and all that a call on it needs."""
+"""A frame, and all that a call on it needs; or a list of a state, and the call path that it names."""
 
 _NOWHERE: Load = []  # of a function without an aim; it has a frame once calls are direct
 _served: list[type] = []  # the class whose calls can be direct, until they are
@@ -24,46 +26,64 @@ _installing = new_lock()
 
 
 class Aim:
-    """The trace whose program the calls of a function run directly; it is used with the lock of the cache held.
+    """The call path that the calls of a function take directly; it is used with the lock of the cache held.
 
     Attributes:
         target: the function's list for the compiled code; its first item is a load.
-        trace: the trace, or None.
-        variants: those of its key.
+        path: the call path, or None.
     """
 
-    __slots__ = ("_frames", "_left", "target", "trace", "variants")
+    __slots__ = ("_frames", "_left", "path", "target")
 
     def __init__(self) -> None:
         self.target: list[Load] = [_NOWHERE]
-        self.trace: Trace | None = None
-        self.variants: Variants | None = None
+        self.path: CallPath | None = None
         self._frames: list[Frame] = []
         self._left = 0  # calls that may be direct, when they were counted last
 
-    def take(self, trace: Trace, variants: Variants) -> None:
-        """Run calls that fit a trace directly, until its variants pause; run none if the trace needs Python."""
-        if self.trace is not trace:
+    def take(self, path: CallPath) -> None:
+        """Have calls take a path directly, until the variants of its trace pause.
+
+        Without an error that the function may handle, no code of Python has to see them: a path of several traces
+        counts itself, and a program without one runs by compiled code alone.
+        """
+        if self.path is not path:
             self.drop()
-            if trace.direct is None or not _are_direct():
+            served = path.served[0]
+            if path.handles_errors or not (served.trace.has_entry and _are_direct()):
                 return
-            recycler, fetch = trace.direct
-            frame = recycler.take()
-            again = recycler.again  # which holds the tables of the program
-            state, nowhere = frame[0], _NOWHERE[0][0]
-            state[words.GENERAL] = nowhere[words.GENERAL]
-            state[words.BLOCKERS] = nowhere[words.BLOCKERS]
-            state[words.AGAIN] = id(again)
-            state[words.FETCH] = 0 if fetch is None else id(fetch)
-            self._frames = recycler.frames
-            self.target[0] = [frame, again, fetch]
-            self.trace, self.variants = trace, variants
-        self._left = max(0, min(variants.pause_at - 1, NEVER) - variants.calls)
+            direct = None if path.is_shared else served.trace.direct
+            self.target[0] = self._of_path(path) if direct is None else self._of_program(direct)
+            self.path = path
+        variants = path.served[0].variants
+        # The path of several traces says itself when calls have to be told.
+        calls = 0 if path.is_shared else variants.calls
+        self._left = max(0, min(NEVER if path.is_shared else variants.pause_at - 1, NEVER) - calls)
         self.target[0][0][0][words.HITS_LEFT] = self._left
+
+    @staticmethod
+    def _of_path(path: CallPath) -> Load:
+        """Return the load of a call path, a function of Python."""
+        state = _NOWHERE[0][0].copy()
+        state[words.RUN], state[words.MISS] = id(path.run), id(MISS)
+        return [[state], path.run]
+
+    def _of_program(self, direct: Direct) -> Load:
+        """Return the load of a program that needs no code of Python but fetch()."""
+        recycler, fetch = direct
+        frame = recycler.take()
+        again = recycler.again  # which holds the tables of the program
+        state, nowhere = frame[0], _NOWHERE[0][0]
+        state[words.GENERAL] = nowhere[words.GENERAL]
+        state[words.BLOCKERS] = nowhere[words.BLOCKERS]
+        state[words.AGAIN] = id(again)
+        state[words.FETCH] = 0 if fetch is None else id(fetch)
+        self._frames = recycler.frames
+        return [frame, again, fetch]
 
     def drop(self) -> None:
         """Stop running calls directly."""
-        self.trace = self.variants = None  # first: a signal handler may raise an error below
+        self.path = None  # first: a signal handler may raise an error below
         load = self.target[0]
         if load is not _NOWHERE:
             self.target[0] = _NOWHERE
@@ -74,10 +94,11 @@ class Aim:
             self._frames, self._left = [], 0
 
     def hits(self) -> int:
-        """Return the number of calls that were run since the last time."""
+        """Return the number of calls since the last time that nothing else has counted."""
         before = self._left
-        if self.trace is not None:
-            self._left = int(self.target[0][0][0][words.HITS_LEFT])
+        if self.path is None or self.path.is_shared:
+            return 0
+        self._left = int(self.target[0][0][0][words.HITS_LEFT])
         return before - self._left
 
 

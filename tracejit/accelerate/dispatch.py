@@ -17,7 +17,7 @@ from tracejit.accelerate.options import Options
 from tracejit.accelerate.reporter import Reporter, running_uncompiled
 from tracejit.call.copies import given
 from tracejit.call.explain import container_names, leaf_names
-from tracejit.call.path import MISS
+from tracejit.call.result import MISS
 from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, DeviceError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate

@@ -17,7 +17,7 @@ from tracejit.accelerate.cache import TraceCache
 from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
-from tracejit.call.path import MISS
+from tracejit.call.result import MISS
 from tracejit.call.signature import bind_arguments
 from tracejit.errors import ArgumentError, BoundsError, CacheError
 from tracejit.functions.evaluate import evaluate
@@ -190,18 +190,17 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         cache = self._cache
         if recorder is None:
             whole = (args, kwargs)
-            for call_path, trace, variants in cache.paths:
+            for path in cache.paths:
                 try:
-                    result = call_path(whole)
+                    result = path.run(whole)
                 except BoundsError:
-                    if trace.handles_errors:
-                        trace.state.rejected()
+                    if path.handles_errors:
+                        path.served[0].trace.state.rejected()
                         break
                     raise
                 if result is not MISS:
                     with cache.lock:
-                        cache.settle()
-                        cache.count_path_hit(trace, variants)
+                        cache.path_hit(path)
                     return result  # type: ignore[no-any-return]
         if _is_method_of(self._function, args):
             method: Callable[..., R_co] = self.__get__(args[0])

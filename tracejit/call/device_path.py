@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.call.path import PathGenerator, Stored, UncheckableError
+from tracejit.call.path_text import GeneratedPath
 from tracejit.call.result import ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, other_format
 from tracejit.record.state import State
@@ -41,7 +42,7 @@ def generate_for_device(
     kind_of: Callable[[ArrayPart], Any],
     state: State,
     stores: Stored | None = None,
-) -> Callable[[Any], Any] | None:
+) -> GeneratedPath | None:
     """Return the call path of a trace on a device, or None if its arguments cannot be compared fast.
 
     Args:

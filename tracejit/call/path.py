@@ -17,9 +17,9 @@ The function is
         result = enter(args, frame)
         if result is frame:
             result = again(frame, args)
-            if result is frame:
-                frames.append(frame)
-                return MISS
+        if result is MISS:
+            frames.append(frame)
+            return MISS
         frames.append(frame)
         return result
 
@@ -62,8 +62,6 @@ Programs whose results are large make new arrays instead:
 """
 
 import functools
-import linecache
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from itertools import count
@@ -74,22 +72,18 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import NUMPY_NUMBERS
+from tracejit.call.path_text import GeneratedPath, PathText, path_function
 from tracejit.call.recycle import Recycler
-from tracejit.call.result import NumberLeaf, ResultArray, ResultLayout, is_output
+from tracejit.call.result import MISS, NumberLeaf, ResultArray, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart, array_part, other_format, packed
 from tracejit.call.tables import Tables
 from tracejit.record.argument_containers import PassedContainer
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
-from tracejit.util import generated
 from tracejit.util.distinct import keys_of
 from tracejit.util.named_tuples import NamedTuple
 
-MISS = object()
-
-_ENDED: list[str] = []  # files of functions that are there no more
 _INDENT = "    "
-_numbers = count()  # of call paths
 _NO_TABLES = Tables()
 
 
@@ -124,7 +118,7 @@ def generate(
     written: Container[int] = (),
     stores: Stored | None = None,
     is_certain: bool = False,
-) -> Callable[[Any], Any] | None:
+) -> GeneratedPath | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
     Args:
@@ -156,8 +150,8 @@ def generate(
         if recycler is None:
             generator.fill_new(outputs, arrays)
         else:
-            generator.line(f"args = {_tuple(arrays)}")
-            generator.fill_again(len(outputs), recycler, (), by_recipe)
+            generator.line(f"inputs = {_tuple(arrays)}")
+            generator.fill_again(len(outputs), recycler, (), by_recipe, "inputs")
     if not by_recipe:
         generator.assemble(result, stores)
     if stores is not None:
@@ -185,6 +179,7 @@ class PathGenerator:
             "OrderedDict": OrderedDict,
             "truth": np.dtype(bool), "GuardFailed": GuardFailed, "array": np.array,
         }  # fmt: skip
+        self.read_lines = range(0)
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
 
@@ -231,6 +226,7 @@ class PathGenerator:
         if inlined is not None:
             lines, names, arrays = inlined
             self.names |= names
+            self.read_lines = range(len(self.lines), len(self.lines) + len(lines))
             for line in lines:
                 self.line(line)
             return arrays
@@ -240,8 +236,10 @@ class PathGenerator:
             return ["*read"]
         return []
 
-    def fill_again(self, outputs: int, recycler: Recycler, read: Sequence[str], is_result: bool) -> None:
-        """Emit the launch on results of earlier calls; it returns the result, or the arrays for it."""
+    def fill_again(
+        self, outputs: int, recycler: Recycler, read: Sequence[str], is_result: bool, given: str = "args"
+    ) -> None:
+        """Emit the launch on what is given and results of earlier calls; it returns the result, or its arrays."""
         self.names |= {"frames": recycler.frames, "new_frame": recycler.new_frame, "again": recycler.again}
         self.names["enter"] = recycler.enter
         more = ""
@@ -253,12 +251,12 @@ class PathGenerator:
             f"{_INDENT}frame = frames.pop()",
             "except IndexError:",
             f"{_INDENT}frame = new_frame()",
-            f"result = enter(args, frame{more})",
+            f"result = enter({given}, frame{more})",
             "if result is frame:",
-            f"{_INDENT}result = again(frame, args{more})",
-            f"{_INDENT}if result is frame:",
-            f"{_INDENT * 2}frames.append(frame)",
-            *self.dropped(2),
+            f"{_INDENT}result = again(frame, {given}{more})",
+            "if result is MISS:",
+            f"{_INDENT}frames.append(frame)",
+            *self.dropped(1),
         ):
             self.line(line)
         if outputs and not is_result:
@@ -294,17 +292,13 @@ class PathGenerator:
         for line in (f"{target} = {result}", *stores.lines, "return result"):
             self.line(line)
 
-    def function(self) -> Callable[[Any], Any]:
+    def function(self) -> GeneratedPath:
         """Return the function of all that was emitted."""
-        text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
-        file = f"<tracejit call path {next(_numbers)}>"
-        while _ENDED:  # not when they end, which may be within linecache.checkcache()
-            linecache.cache.pop(_ENDED.pop(), None)
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        replay: Callable[[Any], Any] = generated.function(text, file, self.names)
-        # The text goes with the function.
-        weakref.finalize(replay, _end, file).atexit = False
-        return replay
+        text = None
+        if self.read_lines and not self.state.generator_draws:
+            start, end = self.read_lines.start, self.read_lines.stop
+            text = PathText(self.lines[:start], self.lines[start:end], self.lines[end:], self.names)
+        return GeneratedPath(path_function(self.lines, self.names), text)
 
     def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:
         """Emit the launch on new arrays."""
@@ -467,9 +461,3 @@ class PathGenerator:
 
 def _tuple(names: Sequence[str]) -> str:
     return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-
-
-def _end(file: str) -> None:
-    """Forget the text of a function, whose name stays in linecache until the next one comes."""
-    linecache.cache[file] = (0, None, [], file)
-    _ENDED.append(file)

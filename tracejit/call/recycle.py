@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.call.result import ResultArray
+from tracejit.call.result import MISS, ResultArray
 from tracejit.util.named_tuples import NamedTuple
 
 MOST_BYTES = 1 << 26
@@ -32,9 +32,10 @@ Frame = list[Any]
 class EntryPoint(NamedTuple):
     """The compiled functions by which a call path runs a program (kernels/executor/entry.py).
 
-    enter       runs it on arguments and a frame; returns the result, or the frame if it has not run
+    enter       runs it on arguments and a frame; returns the result, MISS if the trace does not apply, or the frame if
+                the status says why it has not run
     new_state   returns an ndarray with a new state: one for each frame
-    status      why it has not run: if negative, the number of the result, counted from 1, that must be replaced
+    status      if negative, the number of the result, counted from 1, that must be replaced
     turn        the number of the next set of results
     mend        removes the reason of a status that is not negative; returns whether it could. By default nothing can
     new_array   returns the data of a result, given its number; by default an ndarray
@@ -92,7 +93,7 @@ class Recycler:
         return [*[None] * count, *more], [None] * count
 
     def again(self, frame: Frame, arguments: Any, *read: Any) -> Any:
-        """Replace results that are in use and run the program; return the frame if it did not run for another reason.
+        """Replace results that are in use and run the program; return the result, or MISS if that is not the reason.
 
         `arguments` and `read` are those that `enter` was called with.
         """
@@ -101,7 +102,7 @@ class Recycler:
             if status < 0:
                 self._replace(frame, -status - 1)
             elif not self._entry.mend(frame[0]):
-                return frame
+                return MISS
             result = self.enter(arguments, frame, *read)
             if result is not frame:
                 return result
@@ -114,7 +115,7 @@ class Recycler:
             result = self.enter(arguments, frame, *read)
         if result is frame and self._entry.status(frame[0]) >= 0 and self._entry.mend(frame[0]):
             result = self.enter(arguments, frame, *read)
-        return result
+        return MISS if result is frame else result
 
     def _replace(self, frame: Frame, number: int) -> None:
         output = self._outputs[number]

@@ -14,6 +14,9 @@ from tracejit.record.argument_containers import PassedContainer
 from tracejit.record.number import as_result
 from tracejit.util.named_tuples import NamedTuple
 
+MISS = object()
+"""The result of a call path for a call that its trace does not apply to."""
+
 
 class ArrayLeaf(NamedTuple):
     """A stand-in for an array among the leaves of a result."""

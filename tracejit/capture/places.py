@@ -47,7 +47,7 @@ def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
         else:
             cell.cell_contents = value
     elif kind is AttributeSlot:
-        _put_attribute(owner, name, value)
+        put_attribute(owner, name, value)
     elif kind is GrowthSlot:
         append(owner, value)
     elif kind is ElementsSlot:
@@ -62,7 +62,8 @@ def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
         owner[name] = value
 
 
-def _put_attribute(owner: Any, name: str, value: Any) -> None:
+def put_attribute(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute, or delete it if the value is MISSING, without running the user's code."""
     if isinstance(owner, types.ModuleType):
         put(vars(owner), GlobalSlot, name, value)
         return
@@ -71,13 +72,14 @@ def _put_attribute(owner: Any, name: str, value: Any) -> None:
             _written_in_c(owner, "__delattr__")(owner, name)
         return
     kind: Any = type(owner)
-    if kind.__setattr__ is _OF_OBJECTS:
-        _OF_OBJECTS(owner, name, value)
+    if kind.__setattr__ is OF_OBJECTS:
+        OF_OBJECTS(owner, name, value)
     else:  # a class, or an object with attributes of its own kind, or with a method of the user's
         _written_in_c(owner, "__setattr__")(owner, name, value)
 
 
-_OF_OBJECTS: Any = object.__setattr__
+OF_OBJECTS: Any = object.__setattr__
+"""The method that sets attributes of objects which have none of their own."""
 
 
 def _written_in_c(owner: Any, method: str) -> Any:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The walk from the roots of a snapshot to everything that a recording read, as guards and their lines."""
 
+import enum
 import types
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -226,7 +227,11 @@ class GuardWriter:
         variable = site.variable
         if is_atom(value):
             expected = self._guards.constant(value)
-            condition = f"{variable} is not {expected} and differs({variable}, {expected})"
+            condition = f"{variable} is not {expected}"
+            if not (
+                value is None or isinstance(value, (bool, enum.Enum))
+            ):  # of which there is one for each value
+                condition += f" and differs({variable}, {expected})"
             self._guards.add(site, _shown(value), condition, is_told=True, places=places)
             self._members_of_enumerations((value,), site.name)
             return

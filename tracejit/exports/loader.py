@@ -11,7 +11,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.explain import dict_names, leaf_names
-from tracejit.call.path import MISS
+from tracejit.call.result import MISS
 from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call, key_fits
 from tracejit.codegen.emit import module_source
 from tracejit.errors import (
@@ -161,8 +161,9 @@ class LoadedFunction(Generic[P, R_co]):
 
     def _remember(self, trace: LoadedTrace) -> None:
         """Try the call path of a trace first at the next call."""
-        call_path = trace.call_path()
-        if call_path is not None:
+        path = trace.call_path()
+        if path is not None:
+            call_path = path.run
             others = [path for path in self._fast if path is not call_path]
             self._fast = (call_path, *others[: _CALL_PATHS - 1])
 

@@ -13,6 +13,7 @@ from tracejit import config
 from tracejit.array import dlarray
 from tracejit.aval import Aval, native_dtype
 from tracejit.call.recycle import EntryPoint
+from tracejit.call.result import MISS
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.compile.registry import Code, registry
 from tracejit.errors import CodegenError
@@ -182,6 +183,7 @@ class CpuExecutable:
         program = self.program
         state = self._state.copy()
         state[words.BRIEF] = _is_brief(program)
+        state[words.MISS] = id(MISS)
         numbers = pattern.numbers if pattern is not None else ()
         checks = _checks(program.inputs, self._layouts, numbers, program.written)
         orders = [_by_columns(aval.shape) if program.order(number) == "F" else None

@@ -15,7 +15,8 @@ from tracejit.array import dlarray
 from tracejit.call.path import Stored
 from tracejit.call.signature import Call
 from tracejit.capture.changes import Assignment
-from tracejit.capture.places import look, present, put, reorder
+from tracejit.capture.places import OF_OBJECTS, look, present, put, put_attribute, reorder
+from tracejit.capture.slots import AttributeSlot
 from tracejit.capture.values import MISSING
 from tracejit.ir import Where
 from tracejit.ops import Op
@@ -155,6 +156,7 @@ class Stores:
             containers: the expressions of the containers among them.
         """
         names: dict[str, Any] = {"put": put, "present": present, "argument": _argument, "alias": views.alias}
+        names |= {"put_attribute": put_attribute, "of_objects": OF_OBJECTS}
         used = self.used
         takes = bool(used)
         containers = containers if used else ()
@@ -174,13 +176,15 @@ class Stores:
             first = store.sources[0] if store.treedef.structure == tree.LEAF else None
             holder = f"c{store.owner}" if store.is_passed else objects[store.owner]
             owner = f"{holder}, kind{number}, name{number}"
+            is_attribute = change.kind is AttributeSlot
+            here = f"getattr({holder}, name{number})" if is_attribute else f"present({owner})"
             names |= {f"kind{number}": change.kind, f"name{number}": change.name}
             if first is not None and first.kind == OUTPUT and not (first.views or first.is_array):
                 value = f"stored[{first.number}]"
             elif first is not None and first.kind == CONTAINER:
                 value = f"c{first.number}"
             elif first is not None and first.kind in (CONSTANT, INCREMENT):
-                value = f"value{number}" if first.kind == CONSTANT else f"present({owner}) + value{number}"
+                value = f"value{number}" if first.kind == CONSTANT else f"{here} + value{number}"
                 names[f"value{number}"] = first.value
             elif first is not None and first.kind == ARGUMENT and not first.views:
                 value = f"alias(argument({taken[first.number]}), {first.format!r})"
@@ -192,7 +196,11 @@ class Stores:
             if change.is_moved:
                 names["missing"] = MISSING
                 puts.append(f"put({owner}, missing)")
-            puts.append(f"put({owner}, s{number})")
+            if is_attribute and not (first is not None and first.kind == CONSTANT and first.value is MISSING):
+                setter = f"(of_objects if type({holder}).__setattr__ is of_objects else put_attribute)"
+                puts.append(f"{setter}({holder}, name{number}, s{number})")
+            else:
+                puts.append(f"put({owner}, s{number})")
         return Stored([*lines, *puts], names, self.returns, takes, containers, used)
 
     def _stored_value(

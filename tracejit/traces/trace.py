@@ -6,9 +6,10 @@ from typing import Any
 
 from tracejit.array import dlarray
 from tracejit.call.argument_places import argument_places, container_places
-from tracejit.call.path import MISS, Stored, generate
+from tracejit.call.path import Stored, generate
+from tracejit.call.path_text import GeneratedPath
 from tracejit.call.recycle import MOST_BYTES, Recycler
-from tracejit.call.result import ResultArray, ResultLayout
+from tracejit.call.result import MISS, ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
@@ -51,7 +52,8 @@ class Replayable:
         stores: what is put into objects; the arrays for it, if there are any, are the second part of the result.
 
     Attributes:
-        direct: what direct calls need; None as long as there is no call path, or where there can be none.
+        direct: what direct calls of the program need; None as long as there is no call path, or where it needs Python.
+        has_entry: whether the call path runs the program by compiled code.
     """
 
     replay: Any  # a Replay, or what an exported folder has in its place
@@ -68,9 +70,10 @@ class Replayable:
         self.key = key
         self.state = state
         self._guard = guard
-        self._path: Callable[[Any], Any] | None = None
+        self._path: GeneratedPath | None = None
         self._is_generated = False
         self.direct: Direct | None = None
+        self.has_entry = False
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
@@ -163,7 +166,7 @@ class Replayable:
         self.stores.commit(outputs, call, objects, containers)
         return result
 
-    def call_path(self) -> Callable[[Any], Any] | None:
+    def call_path(self) -> GeneratedPath | None:
         """Return the generated call path, or None where there can be none."""
         if not self._is_generated:
             launch = self.replay.launch
@@ -183,7 +186,7 @@ class Replayable:
         captured = [inputs[number] for number in self.effects.targets if number >= arguments]
         return self.effects.numbers or any(not aval.ndim for aval in captured)
 
-    def _generate_for_device(self, launch: Any) -> Callable[[Any], Any] | None:
+    def _generate_for_device(self, launch: Any) -> GeneratedPath | None:
         from tracejit.call.device_path import generate_for_device
         from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray
         from tracejit.traces import device_arrays
@@ -232,7 +235,7 @@ class Replayable:
         """Return whether results are filled again (Note [recycling] in call/recycle.py)."""
         return bool(sum(output.aval.size * output.aval.dtype.itemsize for output in outputs) <= MOST_BYTES)
 
-    def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
+    def _generate(self, launch: Any) -> GeneratedPath | None:
         program = self.replay.program
         stores = self._emitted_stores()
         if stores is None and self.stores is not None:
@@ -250,6 +253,7 @@ class Replayable:
             tables = Tables(None if draws else pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry, bool(program.checked))
+        self.has_entry = recycler is not None
         is_whole = (
             tables.recipe is not None and tables.pattern is not None and tables.pattern.direct is not None
         )

@@ -224,7 +224,7 @@ def test_nothing_is_leaked() -> None:
 def test_programs_go_with_their_function() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)
-    program, frame = weakref.ref(double._cache.paths[0][1]), double._aim[0][0]
+    program, frame = weakref.ref(double._cache.paths[0].served[0].trace), double._aim[0][0]
     state = weakref.ref(frame[0])
     del frame
     double.clear_cache()
@@ -236,7 +236,7 @@ def test_a_call_keeps_its_program() -> None:
     """Other threads may drop a trace whenever a call runs Python; a profiler stands for them here."""
     x, settings = array(1.0, 2.0), {"by": 2.0}
     scale = ready(lambda x: x * settings["by"], x)
-    recycler = weakref.ref(scale._cache.paths[0][1].direct.recycler)
+    recycler = weakref.ref(scale._cache.paths[0].served[0].trace.direct.recycler)
     alive: list[bool] = []
 
     def drop(frame: Any, event: str, _: Any) -> None:
@@ -283,7 +283,7 @@ def test_threads_drop_programs_that_run() -> None:
 def test_a_trace_that_was_dropped_while_it_ran_gets_no_path() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)
-    _, trace, variants = double._cache.paths[0]
+    trace, variants, _ = double._cache.paths[0].served[0]
     double.clear_cache()
     double._cache.remember(trace, variants)
     assert double._cache.paths == () and not is_direct(double, x)

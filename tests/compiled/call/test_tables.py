@@ -285,7 +285,7 @@ def test_an_array_without_labels_is_a_different_argument() -> None:
 
 def counted(function: Callable[[], Any], objects: list[Any], calls: int = 200) -> list[int]:
     """Return by how many references to each object calls leave more."""
-    for _ in range(20):
+    for _ in range(100):  # after which traces that are used by turns share a call path
         function()
     gc.collect()
     before = [sys.getrefcount(each) for each in objects]

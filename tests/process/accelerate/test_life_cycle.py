@@ -214,7 +214,7 @@ class TestCollection:
         fun = dlaccelerate(lambda x: x * 2)
         for _ in range(4):
             fun(np.ones(3))
-        call_path = fun._cache.paths[0][0]
+        call_path = fun._cache.paths[0].run
         assert inspect.getsource(call_path).startswith("def replay(args):\n")
 
     def test_no_instance_is_kept(self):
