@@ -20,9 +20,9 @@ from tracejit.errors import (
 KEPT: list[Any] = []
 
 
-def refused(function: Callable[[Any], object]) -> None:
+def refused(function: Callable[[Any], object], **options: Any) -> None:
     """Call an accelerated function with different values until it is known to run uncompiled."""
-    accelerated = tj.dlaccelerate(function)
+    accelerated = tj.dlaccelerate(function, **options)
     for n in range(12):
         accelerated(V + n)
 
@@ -168,7 +168,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "in a step or a branch (dlscan, dlcond).",
     ),
     (
-        lambda: refused(lambda x: next(n for n in range(100) if x.sum() < n)),
+        lambda: refused(lambda x: next(n for n in range(100) if x.sum() < n), max_variants=8),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: bool() on traced arrays had other "
         "outcomes in each of 9 recordings at <place>. Use where(condition, a, b) instead of if, dlwhile instead of "

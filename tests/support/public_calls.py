@@ -195,7 +195,7 @@ CALLS: dict[str, list[Call]] = {
     "custom_gradient": [call(lambda x: (x, x))],
     "kernel": [call(doubled, out=lambda x: (x.shape, x.dtype))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
-                          audit=True, max_variants=8, check_every=100, write_arguments=True)],
+                          audit=True, max_variants=None, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_derivatives.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},

@@ -13,7 +13,7 @@ from tracejit.traces.variants import NEVER, Variants
 from tracejit.util.named_tuples import NamedTuple
 
 _MOST_TRIED = 8  # paths of one trace, tried in turn before the key of a call is made
-_MOST_SHARED = 16  # traces that one path serves
+_MOST_SHARED = 32  # traces that one path serves
 
 
 class Served(NamedTuple):

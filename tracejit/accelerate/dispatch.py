@@ -244,7 +244,7 @@ class CallDispatcher:
             if cache.tried:
                 outcome = variants.try_again(trace)
             else:
-                outcome = variants.add(trace, failed, fits, options.confirm, options.max_variants, audit)
+                outcome = variants.add(trace, failed, fits, options.confirm, options.most, audit)
             self._schedule(variants)
             cache.settle_tried(trace.state.given)
             if outcome.varying:
@@ -258,7 +258,7 @@ class CallDispatcher:
                 miss.outcome = "refused"
             counters.outcomes[miss.outcome] += 1
             self._evict()
-            churning = cache.numbers.churning(call, options.max_variants, cache.hits)
+            churning = cache.numbers.churning(call, options.most.values, cache.hits)
             changing = cache.changing_object(call.key)
         self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
         warn = self.reporter.warn

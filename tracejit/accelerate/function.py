@@ -50,7 +50,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         confirm: how many later calls with the same key (1) have to record the same before a trace is replayed. With 0
             a trace is replayed at once, and a constant that differs in each call goes unnoticed.
         audit: whether calls 8, 64, 512, ... of a key record again, to notice constants that change later.
-        max_variants: largest number of traces of one key (8), if values of arrays decide what is recorded.
+        max_variants: largest number of traces of one key, if values of arrays decide what is recorded. None, the
+            default, keeps 8 that differ by numbers which are taken out of arrays, and 64 that differ by branches.
         cache_size: largest number of keys kept (50); the least recently used one is evicted first.
         stats: counts and times since the cache was cleared (tracejit.traces.stats.Stats): misses by reason,
             recordings, programs, kernels, and the time they took.
@@ -96,7 +97,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         enabled: bool = True,
         confirm: int = 1,
         audit: bool = True,
-        max_variants: int = 8,
+        max_variants: int | None = None,
         check_every: int = 100,
         write_arguments: bool | None = None,
         target: str = "auto",
@@ -393,7 +394,7 @@ def _without_function() -> AcceleratedFunction[..., Any]:
 @overload
 def dlaccelerate(
     function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
-    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int | None = None, check_every: int = 100,
     write_arguments: bool | None = None, target: str = "auto", precision: str | None = None,
 ) -> Callable[[Callable[P, S]], AcceleratedFunction[P, S]]: ...  # fmt: skip
 
@@ -401,7 +402,7 @@ def dlaccelerate(
 @overload
 def dlaccelerate(
     function: Callable[P, S], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
-    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int | None = None, check_every: int = 100,
     write_arguments: bool | None = None, target: str = "auto", precision: str | None = None,
 ) -> AcceleratedFunction[P, S]: ...  # fmt: skip
 
@@ -411,7 +412,7 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
-        options: confirm (1), audit (True), max_variants (8), cache_size (50), check_mode ("none"), check_every
+        options: confirm (1), audit (True), max_variants (None), cache_size (50), check_mode ("none"), check_every
             (100), check_tolerance (1e-4), write_arguments (True), enabled (True), precision
             ("default"), target ("auto"): see
             AcceleratedFunction.

@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.accelerate import messages
 from tracejit.config import PRECISIONS
 from tracejit.errors import ArgumentError
+from tracejit.traces.variants import Most
 from tracejit.util.arguments import is_option, is_real, real
 from tracejit.util.text import brief
 
@@ -23,6 +24,10 @@ NAMES = (
 READ_ONLY = ("function", "hit_rate", "occupancy", "stats")
 
 
+MOST = Most(values=8, branches=64)
+"""The numbers of traces that are kept for a key by default."""
+
+
 class Options:
     """The values of the options; see AcceleratedFunction."""
 
@@ -32,11 +37,16 @@ class Options:
     enabled: bool = True
     confirm: int = 1
     audit: bool = True
-    max_variants: int = 8
+    max_variants: int | None = None
     check_every: int = 100
     write_arguments: bool = True
     precision: str = "default"
     target: str = "auto"
+
+    @property
+    def most(self) -> Most:
+        """The largest number of traces of one key."""
+        return MOST if self.max_variants is None else Most(self.max_variants, self.max_variants)
 
 
 class Aiming:
@@ -150,13 +160,13 @@ class OptionProperties(Aiming):
         self._changed()
 
     @property
-    def max_variants(self) -> int:
-        """Largest number of traces kept for one key."""
+    def max_variants(self) -> int | None:
+        """Largest number of traces kept for one key; None: 8 that differ by numbers, 64 that differ by branches."""
         return self._options.max_variants
 
     @max_variants.setter
-    def max_variants(self, value: int) -> None:
-        self._options.max_variants = _whole("max_variants", value, 1)
+    def max_variants(self, value: int | None) -> None:
+        self._options.max_variants = None if value is None else _whole("max_variants", value, 1)
 
     @property
     def cache_size(self) -> int:

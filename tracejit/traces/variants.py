@@ -12,6 +12,7 @@ from typing import Any
 from tracejit.call.dynamic import VALUES
 from tracejit.call.signature import Key
 from tracejit.ir import Where
+from tracejit.record.guards import Decides
 from tracejit.record.memory import MIXED_WRITES
 from tracejit.record.number import KEPT
 from tracejit.record.recorder import Refusal, at_location
@@ -23,10 +24,23 @@ from tracejit.util.named_tuples import NamedTuple
 
 # Most recordings of a function that changes what it reads; the first one may only have set something up.
 _MOST_OWN_CHANGES = 2
+# Operations of all traces of a key that branches lead to, up to which more of them are recorded.
+_MOST_OPERATIONS = 20_000
 # Most recordings in a row that each find other places that vary, as those of a list do that grows.
 _MOST_ROUNDS = 32
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62
+
+
+class Most(NamedTuple):
+    """The largest number of traces of one key.
+
+    values    of those that differ by numbers that they take
+    branches  of those that differ by branches, and by what is read besides the arguments
+    """
+
+    values: int
+    branches: int
 
 
 class Variants:
@@ -81,7 +95,7 @@ class Variants:
 
     def add(
         self, recording: Trace, failed: Sequence[Trace], fits: Callable[[Trace], bool],
-        confirm: int, most: int, audit: bool,
+        confirm: int, most: Most, audit: bool,
     ) -> "Outcome":  # fmt: skip
         """Take in a new recording and return what it led to.
 
@@ -90,7 +104,7 @@ class Variants:
             failed: variants that were tried in this call and did not apply.
             fits: whether a variant applies to this call, but for guards of values.
             confirm: recordings that have to agree with a trace before it is replayed.
-            most: number of variants to keep.
+            most: numbers of variants to keep.
             audit: whether this is an audit.
         """
         if recording.refusal is not None:
@@ -116,7 +130,7 @@ class Variants:
         if varying is not None:
             return varying
         self._changes += bool(broken) and None not in broken
-        if self._changes > most:
+        if self._changes > most.values:
             return self._give_up(refusals.moving(broken[-1]), self.calls)
         divergences: list[Divergence] = []
         for trace in self.traces:
@@ -127,7 +141,7 @@ class Variants:
             departure = compare(trace, recording)
             if departure is None:
                 was_tried = trace in failed and trace not in loosened
-                return self._agreement(trace, recording, was_tried, confirm, most, audit)
+                return self._agreement(trace, recording, was_tried, confirm, most.values, audit)
             if isinstance(departure, Difference):
                 return self._difference(trace, recording, departure, confirm)
             divergences.append(departure)
@@ -199,23 +213,35 @@ class Variants:
         return Outcome("replaced", recording, f"{difference.what}{place}", difference=difference)
 
     def _new_variant(
-        self, recording: Trace, divergences: Sequence[Divergence], broken: Sequence[Any], most: int
+        self, recording: Trace, divergences: Sequence[Divergence], broken: Sequence[Any], most: Most
     ) -> "Outcome":
         """Keep a recording that no variant applies to; drop variants whose state has changed if there are too many."""
         self.refusal = None
         self.traces.append(recording)
+        number = self._number(most)
         for trace in list(self.traces):
-            if len(self.traces) > most and trace.state.failed() is not None:
+            if len(self.traces) > number and trace.state.failed() is not None:
                 self.traces.remove(trace)
-        if len(self.traces) > most:
+        if len(self.traces) > number:
             guards = [trace.guards for trace in self.traces]
-            return self._give_up(refusals.too_many(guards, [found.guard for found in divergences], most))
+            return self._give_up(refusals.too_many(guards, [found.guard for found in divergences], number))
         why = None
         if divergences:
             why = f"unlike in the latest trace, {divergences[-1].guard}"
         elif broken and broken[-1] is not None:
             why = broken[-1].no_longer()
         return Outcome("recorded", recording, why)
+
+    def _number(self, most: Most) -> int:
+        """Return how many traces are kept: branches come back, numbers may be others in each call."""
+        values: dict[Where, set[bytes]] = {}
+        for trace in self.traces:
+            for guard in trace.guards:
+                if guard.decides is not Decides.TRUTH:
+                    values.setdefault(guard.where, set()).add(guard.outcome.tobytes())
+        vary = any(len(outcomes) > most.values for outcomes in values.values())
+        length = sum(trace.length for trace in self.traces)
+        return most.values if vary or length > _MOST_OPERATIONS else most.branches
 
     def _give_up(self, refusal: Refusal, retry_after: int = NEVER) -> "Outcome":
         self.refuse(refusal)

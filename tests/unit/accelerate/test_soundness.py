@@ -246,7 +246,7 @@ class TestLimits:
                 return x * complex(x[1]).real  # here
             return x
 
-        accelerated = dlaccelerate(fun)
+        accelerated = dlaccelerate(fun, max_variants=8)
         with pytest.warns(NotAcceleratedWarning) as caught:
             for n in range(12):
                 accelerated(vector(-1.0 if n in (0, 8) else 1.0, n))
@@ -262,7 +262,7 @@ class TestLimits:
                 x = x + 1 if x[i] > 0 else x - 1
             return x
 
-        accelerated = dlaccelerate(fun)
+        accelerated = dlaccelerate(fun, max_variants=8)
         with pytest.warns(
             NotAcceleratedWarning, match=r"bool\(\) on traced arrays had other outcomes in each"
         ):
@@ -276,7 +276,7 @@ class TestLimits:
             return x
 
         line = fun.__code__.co_firstlineno + 1
-        accelerated = dlaccelerate(fun)
+        accelerated = dlaccelerate(fun, max_variants=8)
         for n in range(8):
             accelerated(vector(2.0**n / 4))
         with pytest.warns(NotAcceleratedWarning) as caught:
@@ -296,6 +296,36 @@ class TestLimits:
             "not accelerated for x: 1 float64: bool() on traced arrays had other outcomes"
             in accelerated.explain()
         )
+
+    def test_by_default_branches_may_lead_to_many_traces(self):
+        def fun(x):
+            for i in range(5):
+                x = x * 2 if x[i] > 0 else x / 2
+            return x
+
+        accelerated = dlaccelerate(fun, audit=False)
+        for n in range(32 * 4):
+            x = np.array([1.0 if (n * 5) >> i & 1 else -1.0 for i in range(5)])
+            assert accelerated(x).tolist() == fun(x).tolist()
+        assert accelerated.stats.kept == 32 and accelerated.stats.hits == 64
+
+    def test_loops_of_many_operations_may_not(self):
+        def fun(x):
+            while x.sum() < 100:
+                for _ in range(600):
+                    x = x + 0.0066
+            return x
+
+        accelerated = dlaccelerate(fun, audit=False)
+        with pytest.warns(NotAcceleratedWarning, match=r"other outcomes in each of 9 recordings"):
+            for n in range(20):
+                accelerated(vector(100.0 - 4 * n))
+
+    def test_too_many_by_default(self):
+        accelerated = dlaccelerate(lambda x: next(n for n in range(100) if x.sum() < n), audit=False)
+        with pytest.warns(NotAcceleratedWarning, match=r"other outcomes in each of 65 recordings"):
+            for n in range(65):
+                accelerated(vector(float(n)))
 
     def test_once_for_each_line(self):
         accelerated = dlaccelerate(lambda x: x * complex(x[0]).real, max_variants=2)
