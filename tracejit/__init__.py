@@ -158,7 +158,13 @@ with memory.collector_paused():  # which would scan the new modules thirty times
         transpose,
     )
     from tracejit.functions.norms import norm
-    from tracejit.functions.numpy_api import buffers, methods, random_numbers, random_of_python
+    from tracejit.functions.numpy_api import (
+        buffers,
+        made_generators,
+        methods,
+        random_numbers,
+        random_of_python,
+    )
     from tracejit.functions.numpy_function import NumpyFunction, numpy_function
     from tracejit.functions.padding import pad, repeat, tile
     from tracejit.functions.random import (
@@ -198,6 +204,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     buffers.install()
     random_numbers.install()
     random_of_python.install()
+    made_generators.install()
     memory.age()
 
 __all__ = [

@@ -34,7 +34,8 @@ from .state import (
     FETCH,
     FUNCTION_AIM,
     GENERAL,
-    HITS_LEFT,
+    HITS,
+    HITS_LIMIT,
     INPUT_COUNT,
     LIST_ITEMS,
     MISS,
@@ -64,14 +65,15 @@ def called(function: Word, given: Word, named: Word) -> Word:
     frame = load[LIST_ITEMS][0]
     state = frame[LIST_ITEMS][0][ARRAY_DATA]
     api = state[API]
-    is_free = state[HITS_LEFT] != 0 and state[BUSY] == 0 and state[BLOCKERS][DICT_SIZE] == 0
+    is_free = state[HITS] < state[HITS_LIMIT] and state[BUSY] == 0 and state[BLOCKERS][DICT_SIZE] == 0
     if not is_free or (named != 0 and named[DICT_SIZE] != 0):
         return call_generally(state, function, given, named)
     if state[RUN] != 0:
         call(api[TAKE_REFERENCE], load)
+        state[HITS] += 1  # before other threads may come to the limit
         result = run_path(state, given)
-        if result != 0 and result != state[MISS] and state[HITS_LEFT] > 0:
-            state[HITS_LEFT] -= 1
+        if result == 0 or result == state[MISS]:
+            state[HITS] -= 1
         if result == state[MISS]:
             call(api[DROP_REFERENCE], result)
             result = call_generally(state, function, given, named)
@@ -80,10 +82,11 @@ def called(function: Word, given: Word, named: Word) -> Word:
     if given[OBJECT_SIZE] == state[DIRECT_COUNT]:
         call(api[TAKE_REFERENCE], load)
         state[BUSY] = 1
+        state[HITS] += 1
         result = replay(state, frame, given)
         state[BUSY] = 0
-        if result != state[MISS] and result != 0 and state[HITS_LEFT] > 0:  # it may have been set meanwhile
-            state[HITS_LEFT] -= 1
+        if result == 0 or result == state[MISS]:
+            state[HITS] -= 1
         if result == state[MISS]:
             call(api[DROP_REFERENCE], result)
             result = call_generally(state, function, given, named)

@@ -33,13 +33,13 @@ class Aim:
         path: the call path, or None.
     """
 
-    __slots__ = ("_frames", "_left", "path", "target")
+    __slots__ = ("_frames", "_hits", "path", "target")
 
     def __init__(self) -> None:
         self.target: list[Load] = [_NOWHERE]
         self.path: CallPath | None = None
         self._frames: list[Frame] = []
-        self._left = 0  # calls that may be direct, when they were counted last
+        self._hits = 0  # calls that were direct, when they were counted last
 
     def take(self, path: CallPath) -> None:
         """Have calls take a path directly, until the variants of its trace pause.
@@ -54,12 +54,13 @@ class Aim:
                 return
             direct = None if path.is_shared else served.trace.direct
             self.target[0] = self._of_path(path) if direct is None else self._of_program(direct)
+            self._hits = int(self.target[0][0][0][words.HITS])
             self.path = path
         variants = path.served[0].variants
-        # The path of several traces says itself when calls have to be told.
-        calls = 0 if path.is_shared else variants.calls
-        self._left = max(0, min(NEVER if path.is_shared else variants.pause_at - 1, NEVER) - calls)
-        self.target[0][0][0][words.HITS_LEFT] = self._left
+        # A path of several traces says itself when calls have to be told. Compiled code alone changes the count, so
+        # that none is lost which it changes meanwhile.
+        left = NEVER if path.is_shared else min(variants.pause_at - 1, NEVER) - variants.calls
+        self.target[0][0][0][words.HITS_LIMIT] = self._hits + max(0, left)
 
     @staticmethod
     def _of_path(path: CallPath) -> Load:
@@ -88,18 +89,17 @@ class Aim:
         if load is not _NOWHERE:
             self.target[0] = _NOWHERE
             frame: Frame = load[0]
-            frame[0][words.HITS_LEFT] = 0
+            frame[0][words.HITS_LIMIT] = 0
             if not frame[0][words.BUSY]:
                 self._frames.append(frame)
-            self._frames, self._left = [], 0
+            self._frames = []
 
     def hits(self) -> int:
         """Return the number of calls since the last time that nothing else has counted."""
-        before = self._left
         if self.path is None or self.path.is_shared:
             return 0
-        self._left = int(self.target[0][0][0][words.HITS_LEFT])
-        return before - self._left
+        before, self._hits = self._hits, int(self.target[0][0][0][words.HITS])
+        return self._hits - before
 
 
 def serve(kind: type) -> None:

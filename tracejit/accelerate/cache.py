@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cache of an accelerated function: the variants of each key, the call paths, and the latest calls."""
 
-import weakref
 from collections import deque
 from collections.abc import Container, Sequence
 
-from tracejit.accelerate.aim import Aim
-from tracejit.accelerate.call_paths import CallPath, Served, in_front, joined
+from tracejit.accelerate.call_paths import CallPath, Served, in_front
+from tracejit.accelerate.routes import Routes
 from tracejit.call.dynamic import DynamicNumbers
 from tracejit.call.signature import Call, Key, object_of
 from tracejit.record.state import NO_EXCHANGE, CapturedPlace, Exchange
@@ -14,26 +13,19 @@ from tracejit.traces.report import Miss
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
-from tracejit.util.locks import new_lock
 
-# Calls that a path served after the first one was tried in vain, before the order of the paths changes.
-_STRAYS = 32
-_NEARLY_ALL = 0.8  # of the calls; a path of one trace serves these faster than one of several traces
 _EVICTED_KEPT = 1000  # hashes of evicted keys, for explain()
 _MANY_OBJECTS = 10  # that were passed as one argument, which is worth a warning
 _HISTORY = 50  # misses kept for view()
 
 
-class TraceCache:
+class TraceCache(Routes):
     """The traces of an accelerated function by key, and the outcomes of its calls.
 
     All methods are called with the lock held.
 
     Attributes:
-        lock: held while anything here changes.
         variants: by key, oldest key first.
-        paths: call paths, latest first; set by route().
-        aim: that of the first path.
         numbers: which number arguments vary.
         varying: the places of captured numbers that vary.
         tried: the places of ndarrays that vary and that are looked at in one recording before they are inputs.
@@ -48,18 +40,13 @@ class TraceCache:
     """
 
     __slots__ = (
-        "__weakref__", "_evicted", "_shared", "_strays",
-        "aim", "calls", "cleared", "history", "keeps_all", "last_miss", "last_trace", "lock", "misses",
-        "numbers", "paths", "takes_arrays", "takes_numbers", "tried", "variants", "varying",
+        "_evicted", "calls", "cleared", "history", "keeps_all", "last_miss", "last_trace", "misses", "numbers",
+        "takes_arrays", "takes_numbers", "tried", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.lock = new_lock()
+        super().__init__()
         self.variants: dict[Key, Variants] = {}
-        self.paths: tuple[CallPath, ...] = ()
-        self._shared: CallPath | None = None  # the latest path of several traces
-        self._strays = 0
-        self.aim = Aim()
         self.numbers = DynamicNumbers()
         self.varying: set[CapturedPlace] = set()
         self.tried: frozenset[CapturedPlace] = frozenset()
@@ -82,19 +69,6 @@ class TraceCache:
         """Percentage of calls that were served by a trace."""
         return 100.0 * self.hits / self.calls if self.calls else 0.0
 
-    def settle(self) -> None:
-        """Count the calls that were served without the lock since the last time."""
-        hits = self.aim.hits()
-        if hits and self.aim.path is not None:
-            self.aim.path.hits[0] += hits
-            self._count(hits, self.aim.path.served[0])
-        for path in self.paths:
-            self._take_hits(path)
-
-    def _take_hits(self, path: CallPath) -> None:
-        for hits, served in path.take_hits():
-            self._count(hits, served)
-
     def _count(self, hits: int, served: Served) -> None:
         self.calls += hits
         served.variants.calls += hits
@@ -102,83 +76,12 @@ class TraceCache:
         self.last_trace = served.trace
         self.last_miss = None
 
-    def route(self, paths: tuple[CallPath, ...]) -> None:
-        """Try these call paths from now on, and the first of them directly."""
-        self.settle()
-        for path in self.paths:
-            if path not in paths:
-                path.retire()
-        self.paths = paths
-        if not paths:
-            self.aim.drop()
-        self._limit()
-
-    def _limit(self) -> None:
-        """Say how many calls may be served without the lock from now on."""
-        if self.paths:
-            self.aim.take(self.paths[0])
-        for path in self.paths:
-            path.limit()
-
-    def path_hit(self, path: CallPath) -> None:
-        """Count a call that a call path served."""
-        self.settle()
-        if not path.is_shared:
-            self._count(1, path.served[0])
-            path.hits[0] += 1
-        if self.paths and path is not self.paths[0]:
-            self._strays += 1
-        self._go_on(path.served)
-
-    def told(self, path: CallPath, number: int) -> None:
-        """Go on after a call that a path of several traces served by one of them, which has reached its limit."""
-        with self.lock:
-            self.settle()
-            self._take_hits(path)  # which a thread may be on that has been dropped
-            self._go_on(path.served[number : number + 1])
-
-    def _go_on(self, served: Sequence[Served]) -> None:
-        """Say how the next calls are served, after traces have served some."""
-        due = [each.variants for each in served if each.variants.calls >= each.variants.pause_at]
-        for variants in due:
-            self.pause(variants)
-        if not due and self._strays >= _STRAYS:
-            self._reorder()
-        elif not due:
-            self._limit()
-
-    def _reorder(self) -> None:
-        """Put the path that serves nearly all calls in front; if there is none, have traces share a path."""
-        self._strays = 0
-        most = max(self.paths, key=lambda path: sum(path.hits))
-        hits = sum(sum(path.hits) for path in self.paths)
-        if sum(most.hits) >= _NEARLY_ALL * hits:
-            self.route(in_front(most, self.paths))
-        else:
-            self._join()
-        for path in self.paths:  # later calls count more
-            path.hits[:] = [each // 2 for each in path.hits]
-
-    def _join(self) -> None:
-        """Have traces that calls take by turns share a call path."""
-        told = weakref.WeakMethod(self.told)  # or the path would keep the cache, which keeps the path
-
-        def told_of(path: CallPath, number: int) -> None:
-            method = told()
-            if method is not None:
-                method(path, number)
-
-        path = joined(self.paths, told_of)
-        if path is not None:
-            self._shared = path
-            self.route(in_front(path, self.paths))
-
     def clear(self) -> None:
         """Drop all traces and counts."""
         self.settle()
         self.cleared = self.cleared or self.calls > 0
         self.variants.clear()
-        self._shared = None
+        self.shared = None
         self.route(())
         self.calls = self.misses = 0
         self._evicted.clear()
@@ -212,7 +115,7 @@ class TraceCache:
         """Drop all traces."""
         for variants in self.variants.values():
             variants.forget()
-        self._shared = None
+        self.shared = None
         self.route(())
 
     @property
@@ -287,10 +190,6 @@ class TraceCache:
         variants.used = self.calls
         return variants
 
-    def pause(self, variants: Variants) -> None:
-        """Have the next call with a key go the general way, where audits and checks are made."""
-        self.route(tuple([path for path in self.paths if not path.is_of(variants)]))
-
     def remember(self, trace: Trace, variants: Variants) -> None:
         """Try the call path of a trace first at the next call, if no audit or check is due then."""
         if variants.calls >= variants.pause_at or logs.each_call():  # Note [hits]
@@ -298,13 +197,13 @@ class TraceCache:
         if not self._is_kept(trace, variants):
             return  # another thread has dropped it since it was found
         path = next((path for path in self.paths if path.serves(trace)), None)
-        if path is None and self._shared is not None and self._shared.serves(trace):
+        if path is None and self.shared is not None and self.shared.serves(trace):
             is_ready = all(
                 self._is_kept(served.trace, served.variants)
                 and served.variants.calls < served.variants.pause_at
-                for served in self._shared.served
+                for served in self.shared.served
             )
-            path = self._shared if is_ready else None
+            path = self.shared if is_ready else None
         if path is None:
             generated = trace.call_path()
             if generated is None:
@@ -315,18 +214,6 @@ class TraceCache:
     def _is_kept(self, trace: Trace, variants: Variants) -> bool:
         """Return whether a trace is still one of the variants of its key."""
         return self.variants.get(variants.key) is variants and trace in variants.traces
-
-    def drop_paths(self, variants: Variants) -> None:
-        """Drop the call paths of traces that are variants no longer."""
-
-        def is_live(path: CallPath) -> bool:
-            return all(
-                served.variants is not variants or served.trace in variants.traces for served in path.served
-            )
-
-        if self._shared is not None and not is_live(self._shared):
-            self._shared = None
-        self.route(tuple(filter(is_live, self.paths)))
 
     def evict(self, size: int) -> Sequence[Key]:
         """Drop the least recently used keys until no more than `size` are left, and return them."""
@@ -340,6 +227,6 @@ class TraceCache:
             if len(self._evicted) > _EVICTED_KEPT:
                 del self._evicted[next(iter(self._evicted))]
             self.pause(oldest)
-            if self._shared is not None and self._shared.is_of(oldest):
-                self._shared = None
+            if self.shared is not None and self.shared.is_of(oldest):
+                self.shared = None
         return evicted

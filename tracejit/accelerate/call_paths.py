@@ -38,23 +38,24 @@ class CallPath:
         counts: the counts of the calls that the traces have served, by a path of several ones.
 
     Attributes:
+        is_shared: whether it is of several traces, and counts the calls that it serves.
+        traces: the ids of the traces.
         hits: the calls that each trace has served, when they were counted last.
     """
 
-    __slots__ = ("__weakref__", "_counts", "hits", "run", "served")
+    __slots__ = ("__weakref__", "_counts", "_shares", "hits", "is_shared", "run", "served", "traces")
 
     def __init__(
         self, run: Callable[[Any], Any], served: Sequence[Served], counts: ServedCounts | None = None
     ) -> None:
         self.run = run
         self.served = tuple(served)
+        self.is_shared = counts is not None
+        self.traces = frozenset(id(each.trace) for each in self.served)
         self.hits = [0] * len(self.served)
         self._counts = counts
-
-    @property
-    def is_shared(self) -> bool:
-        """True if it is of several traces, and counts the calls that it serves."""
-        return self._counts is not None
+        alike = Counter(id(each.variants) for each in self.served)
+        self._shares = [alike[id(each.variants)] for each in self.served]  # traces of the same variants
 
     def take_hits(self) -> list[tuple[int, Served]]:
         """Return how many calls traces have served since the last time, if any; the latest one comes last."""
@@ -73,11 +74,12 @@ class CallPath:
         Calls of the same variants may take turns, so each trace gets its share.
         """
         if self._counts is not None:
-            variants = [served.variants for served in self.served]
-            shares = Counter(map(id, variants))
-            self._counts.limit([
-                (min(each.pause_at, NEVER) - each.calls) // shares[id(each)] for each in variants
-            ])  # fmt: skip
+            self._counts.limit(
+                [
+                    (min(served.variants.pause_at, NEVER) - served.variants.calls) // share
+                    for served, share in zip(self.served, self._shares, strict=True)
+                ]
+            )
 
     def retire(self) -> None:
         """Have a path of several traces tell each call from now on."""
@@ -91,7 +93,7 @@ class CallPath:
 
     def serves(self, trace: Trace) -> bool:
         """Return whether a trace is among those that it serves."""
-        return any(served.trace is trace for served in self.served)
+        return id(trace) in self.traces
 
     def is_of(self, variants: Variants) -> bool:
         """Return whether a trace of some variants is among those that it serves."""
@@ -100,8 +102,7 @@ class CallPath:
 
 def in_front(path: CallPath, paths: Sequence[CallPath]) -> tuple[CallPath, ...]:
     """Return paths with another one in front, without those that it serves the traces of."""
-    traces = {id(served.trace) for served in path.served}
-    others = [other for other in paths if not all(id(served.trace) in traces for served in other.served)]
+    others = [other for other in paths if not other.traces <= path.traces]
     return (path, *others[: _MOST_TRIED - 1])
 
 
@@ -112,13 +113,8 @@ def joined(paths: Sequence[CallPath], told: Callable[[CallPath, int], None]) -> 
         paths: the paths.
         told: is called with the new path and the number of a trace, after a call that the cache has to know of.
     """
-    hits: dict[int, tuple[int, Served]] = {}
-    for path in paths:
-        for served, times in zip(path.served, path.hits, strict=True):
-            if served.generated.text is not None and not served.trace.handles_errors:
-                hits[id(served.trace)] = times, served
-    most = sorted(hits.values(), key=lambda pair: -pair[0])[:_MOST_SHARED]
-    texts = [served.generated.text for _, served in most if served.generated.text is not None]
+    most = _most_taken(paths)
+    texts = [served.generated.text for served in most if served.generated.text is not None]
     if len(texts) < 2:
         return None
     from tracejit.call.shared_reads import shared  # with ast, which few functions need
@@ -134,6 +130,21 @@ def joined(paths: Sequence[CallPath], told: Callable[[CallPath, int], None]) -> 
     run = shared(texts, counts)
     if run is None:
         return None
-    path = CallPath(run, [served for _, served in most], counts)
+    path = CallPath(run, most, counts)
     made.append(weakref.ref(path))
     return path
+
+
+def are_joined(path: CallPath, paths: Sequence[CallPath]) -> bool:
+    """Return whether a path serves what joined() would join."""
+    return path.traces == {id(served.trace) for served in _most_taken(paths)}
+
+
+def _most_taken(paths: Sequence[CallPath]) -> list[Served]:
+    """Return the traces of paths that can share one, those that have served the most calls first."""
+    hits: dict[int, tuple[int, Served]] = {}
+    for path in paths:
+        for served, times in zip(path.served, path.hits, strict=True):
+            if served.generated.text is not None and not served.trace.handles_errors:
+                hits[id(served.trace)] = times, served
+    return [served for _, served in sorted(hits.values(), key=lambda pair: -pair[0])[:_MOST_SHARED]]

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from tracejit.record import generator_states
+from tracejit.record.places import user_location
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
 """Names of what tells the state of a generator without drawing from it."""
@@ -32,6 +33,8 @@ class Generators:
         self._noted: list[tuple[Any, Any, tuple[str, int]]] = []
         self._recorded: dict[int, Any] = {}  # states after draws that the recording has noted
         self._set: list[Any] = []  # generators whose state the code sets, or looks at
+        # By the call itself, with whether their numbers are the same in each call.
+        self._made: dict[int, tuple[Any, bool]] = {}
         self._drawn: tuple[str, tuple[str, int]] | None = None  # from what has no state
 
     def note(self, value: Any, where: tuple[str, int]) -> None:
@@ -42,10 +45,26 @@ class Generators:
         if is_of_system or name in _NEVER_THE_SAME:
             self._drawn = self._drawn or (f"{name[0]}.{name[1]}" if name else "random.SystemRandom", where)
         for candidate in (value, value.__self__ if is_method else _behind(name)):
-            if all(candidate is not generator for generator, _, _ in self._noted):
+            if id(candidate) not in self._made and all(
+                candidate is not generator for generator, _, _ in self._noted
+            ):
                 state = _mark_of(candidate)
                 if state is not None:
                     self._noted.append((candidate, state, where))
+
+    def note_made(self, generator: Any, is_seeded: bool = True) -> None:
+        """Note a generator, or what one takes its bits from, that the call has made: its numbers are constants."""
+        self._made[id(generator)] = generator, is_seeded
+
+    def note_made_of(self, generator: Any, bits: Any) -> None:
+        """Note a generator that the call has made, if it has made what it takes its bits from, too."""
+        if id(bits) in self._made:
+            self.note_made(generator, self._made[id(bits)][1])
+
+    def note_computed(self, generator: Any, where: tuple[str, int] | None) -> None:
+        """Note a generator that each replay makes."""
+        self.note_made(generator)
+        self._noted.append((generator, _mark_of(generator), where or ("", 0)))
 
     def drawn_from(self) -> tuple[str, tuple[str, int]] | None:
         """Return in words the generator that random numbers were drawn from, if any were, and where it is read."""
@@ -58,6 +77,8 @@ class Generators:
         """Return whether a generator was noted, as was all that was drawn from it since, and nothing sets its state."""
         if any(generator is other for other in self._set):
             return False
+        if id(generator) in self._made and not self._made[id(generator)][1]:
+            self._drawn = self._drawn or ("a generator without a seed", user_location() or ("", 0))
         for noted, state, _ in self._noted:
             if noted is generator:
                 return bool(_mark_of(generator) == self._recorded.get(id(generator), state))

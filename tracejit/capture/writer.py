@@ -21,6 +21,7 @@ from tracejit.capture.captured_places import captured_place, changed_places, pla
 from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
 from tracejit.capture.library import has_state_still
+from tracejit.capture.located import compare_located
 from tracejit.capture.named import ObservedMember
 from tracejit.capture.objects import ForeignArray, ObservedArray
 from tracejit.capture.observed import Observed, Slot
@@ -46,7 +47,6 @@ from tracejit.record.state import CapturedPlace
 from tracejit.util import text
 
 _NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
-_ARRAYS = (ObservedArray, ForeignArray)
 _SHOWN = 60  # characters of a value
 
 
@@ -99,7 +99,7 @@ class GuardWriter:
                 self._queue.append(kind)
                 self._walk()
         self._identities()
-        self._owners()
+        compare_located(self._located, self._guards, self._snapshot, self._reached)
         self._arrays.fresh(self._reached)
         self._arrays.related()
         self._arrays.loose()
@@ -119,31 +119,6 @@ class GuardWriter:
                 (one, name), (other, of_other) = self._reached[id(first)], self._reached[id(second)]
                 site = Site("", "", name or "the function", where)
                 self._guards.add(site, f"another object than {of_other}", f"{one} is {other}")
-
-    def _owners(self) -> None:
-        """Compare that objects which a replay stores to are still apart from others of their class that are read."""
-        kinds = {type(value): value for value in self._located if id(value) in self._reached}
-        alike: dict[type, list[Observed]] = {kind: [] for kind in kinds}
-        for ident in self._reached:
-            observed = self._snapshot.objects.get(ident)
-            if observed is not None and type(observed.value) in alike and not isinstance(observed, _ARRAYS):
-                alike[type(observed.value)].append(observed)
-        for kind, group in alike.items():
-            if any(
-                not observed.is_fixed and id(observed.value) not in self._snapshot.roots for observed in group
-            ):
-                owner = kinds[kind]
-                others = [observed.value for observed in group if observed.value is not owner]
-                name = self._reached[id(owner)][1]
-                site = Site("", "", name, self._snapshot.objects[id(owner)].where)
-                variables = [self._reached[id(value)][0] for value in (owner, *others)]
-                if len(others) == 1:
-                    of_other = self._reached[id(others[0])][1]
-                    shown = f"another object than {of_other}"
-                    self._guards.add(site, shown, " is ".join(variables))
-                elif others:
-                    distinct = ", ".join(f"id({variable})" for variable in variables)
-                    self._guards.add(site, "an object of its own", f"len({{{distinct}}}) != {len(variables)}")
 
     def _slots(self, observed: Observed) -> None:
         owner, name = self._reached[id(observed.value)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classes of NumPy whose calls are answered while something is recorded: np.float32(x), np.nditer(x).
+"""Classes in C whose calls are answered while something is recorded: np.float32(x), np.nditer(x).
 
 Note [calls of classes]
 np.float64(x) uses no protocol: it takes the number of x, and the trace is lost. The name cannot be replaced, as the
@@ -54,6 +54,12 @@ def replace(owner: type, instead: Callable[..., Any]) -> None:
         instead: is called with a function that makes NumPy's instance, and the arguments, in a thread that records.
     """
     _waiting.append((owner, instead))
+    with _lock:
+        if _open:  # its module was imported by what is recorded
+            known = len(_ready)
+            _prepare()
+            for constructor in _ready[known:]:
+                constructor.place.value = constructor.pythons
 
 
 def _place(owner: type) -> Any:

@@ -37,6 +37,7 @@ class GeneratorDraw(NamedTuple):
     kwargs      those by name
     value       the input of the trace that its result is; None if the method sets the state, or the program draws
     in_program  whether the program makes the call: Note [draws in programs] in functions/numpy_api
+    is_of_made  whether the program makes the generator, too
     """
 
     generator: Any
@@ -46,6 +47,7 @@ class GeneratorDraw(NamedTuple):
     kwargs: dict[str, Any]
     value: Value | None
     in_program: bool = False
+    is_of_made: bool = False
 
     def __str__(self) -> str:
         parts = [*map(_shown, self.args), *[f"{name}={_shown(value)}" for name, value in self.kwargs.items()]]
@@ -83,7 +85,7 @@ class _LatestDraws(threading.local):
 
     pending: Sequence[tuple[Any, Any, Any]] | None = None
     accepted: Sequence[tuple[Any, Any, Any]] | None = None
-    generators: Sequence[Any] = ()
+    generators: Any = ()
 
 
 _thread = _LatestDraws()
@@ -106,10 +108,12 @@ class GeneratorDraws(State):
     ) -> None:
         self.reads = reads
         self._fixed = tuple(fixed)
+        self._made = (None,) * len(made_of(draws))  # by the program, which puts them in these places
         self._stored = len(reads.objects) - len(found)
         self._is_in_program = any(draw.in_program for draw in draws)
         # In the order of their first draws: the places of the generators among those that are found and the others.
-        places = {id(generator): place for place, generator in enumerate((*found, *fixed))}
+        made = made_of(draws)
+        places = {id(generator): place for place, generator in enumerate((*found, *fixed, *made))}
         numbers = {id(generator): number for number, generator in enumerate(in_order(draws))}
         self._order = [places[ident] for ident in numbers]
         self._calls = [
@@ -141,7 +145,7 @@ class GeneratorDraws(State):
 
     def _draw_for_good(self, found: Sequence[Any]) -> list[np.ndarray]:
         """Return the draws of a replay that applies, given the generators that it finds."""
-        places = (*found, *self._fixed)
+        places = (*found, *self._fixed, *self._made)
         generators = _thread.generators = [places[place] for place in self._order]
         arrays = []
         for number, method, args, kwargs, is_input in self._calls:
@@ -250,13 +254,24 @@ def joined(reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], g
         return reads
     own = [draw.value for draw in draws if draw.value is not None]
     graph.inputs = [value for value in graph.inputs if value not in own] + own
-    fixed = [generator for generator in in_order(draws) if all(generator is not other for other in found)]
+    others = [*found, *made_of(draws)]
+    fixed = [generator for generator in in_order(draws) if all(generator is not other for other in others)]
     return GeneratorDraws(reads, draws, found, fixed)
 
 
 def found_generator(number: int) -> Any:
     """Return a generator that the last fetch of this thread has found, by its number among those of the trace."""
     return _thread.generators[number]
+
+
+def put_generator(number: int, generator: Any) -> None:
+    """Put a generator that a program has made in its place among those of the trace."""
+    _thread.generators[number] = generator
+
+
+def made_of(draws: Sequence[GeneratorDraw]) -> list[Any]:
+    """Return the generators of draws that the program makes."""
+    return in_order([draw for draw in draws if draw.is_of_made])
 
 
 def in_order(draws: Sequence[GeneratorDraw]) -> list[Any]:
@@ -267,5 +282,5 @@ def in_order(draws: Sequence[GeneratorDraw]) -> list[Any]:
 def generators_of(draws: Sequence[GeneratorDraw]) -> list[Any]:
     """Return the generators of draws that a replay has to find: all but those behind np.random and random."""
     module = sys.modules.get("numpy.random")
-    fixed = (module and module.mtrand._rand, getattr(random, "_inst", None))
+    fixed = [module and module.mtrand._rand, getattr(random, "_inst", None), *made_of(draws)]
     return [generator for generator in in_order(draws) if all(generator is not other for other in fixed)]

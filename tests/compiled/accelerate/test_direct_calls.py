@@ -221,6 +221,48 @@ def test_nothing_is_leaked() -> None:
     assert sys.getallocatedblocks() - blocks < 500
 
 
+@pytest.mark.parametrize("by_python", [False, True])
+def test_threads_lose_no_call(by_python: bool) -> None:
+    """A program alone, or a call path, which makes a number of Python's."""
+    x = np.ones(3)
+    step = tj.dlaccelerate(
+        (lambda x: float((x * 2.0).sum())) if by_python else (lambda x: x * 2.0), audit=False
+    )
+    step.check_mode, step.check_every = "sample", 10
+    for _ in range(25):
+        step(x)
+    assert frames_of(lambda: step(x)) == (["replay"] if by_python else ["fetch"])
+    before, interval = step.stats.calls, sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=lambda: [step(x) for _ in range(500)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert step.stats.calls == before + 2000
+
+
+def test_a_method_that_stores_runs_its_call_path_alone() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.w, self.n = np.ones(3), 0
+
+        def step(self, x: Any) -> Any:
+            self.n += 1
+            self.w = self.w - 0.1 * x
+            return self.w.sum()
+
+    model, x = Model(), np.ones(3)
+    step = tj.dlaccelerate(model.step, audit=False)
+    for _ in range(8):
+        step(x)
+    assert frames_of(lambda: step(x)) == ["replay"]
+    assert model.n == 9 and step.stats.hits >= 5
+
+
 def test_programs_go_with_their_function() -> None:
     x = array(1.0)
     double = ready(lambda x: x * 2, x)

@@ -187,6 +187,56 @@ def test_two_signatures_share_a_path() -> None:
     assert any(len(path.served) > 2 for path in twice._cache.paths)
 
 
+def test_a_trace_that_cannot_share_lets_the_others_share() -> None:
+    class Walk:
+        def __init__(self) -> None:
+            self.n, self.rng = 0, np.random.default_rng(0)
+
+        def step(self, x: Any) -> Any:
+            self.n += 1
+            if self.n % 3 == 0:
+                return x + self.rng.normal(size=2)
+            return x * 2 if x[0] > 0 else x - 1
+
+    plain, ours = Walk(), Walk()
+    step = tj.dlaccelerate(ours.step, audit=False)
+    for n in range(200):
+        np.testing.assert_array_equal(step(X if n % 2 else -X), plain.step(X if n % 2 else -X))
+    kept = [path for path in step._cache.paths if path.is_shared]
+    for n in range(400):
+        np.testing.assert_array_equal(step(X if n % 2 else -X), plain.step(X if n % 2 else -X))
+    assert len(kept) == 1 and kept[0] in step._cache.paths  # it was not made again
+
+
+def test_a_call_that_was_on_its_way_when_all_paths_were_dropped() -> None:
+    fold = alternating()
+    path = fold._cache.paths[0]
+    fold._cache._strays = 32
+    fold.confirm = 1
+    fold._cache.path_hit(path)
+    assert fold(X).tolist() == (X - 1).tolist()
+
+
+def test_another_way_to_set_attributes_is_seen() -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.n = 0
+
+        def step(self, x: Any) -> Any:
+            self.n += 1
+            return x * 2
+
+    step, log = tj.dlaccelerate(Counting().step, audit=False), []
+    for _ in range(20):
+        step(X)
+    Counting.__setattr__ = lambda self, name, value: (
+        log.append(name),
+        object.__setattr__(self, name, value),
+    )[1]
+    step(X)
+    assert log == ["n"]
+
+
 def test_threads_lose_no_call() -> None:
     fold = alternating()
     before = fold.stats.calls

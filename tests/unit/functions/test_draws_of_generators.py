@@ -410,6 +410,15 @@ def test_programs_draw_with_parameters_that_they_compute(source: str, call: str)
     follow(call, source, lambda fun: lambda x: tj.dlfeval(fun, x), calls=3)
 
 
+@pytest.mark.parametrize("call", ["g.choice(n, 3)", "g.choice(n, 2, replace=False)", "g.integers(0, n, 3)"])
+def test_bounds_are_arguments(call: str) -> None:
+    ours, plain = np.random.default_rng(1), np.random.default_rng(1)
+    drawn = tj.dlaccelerate(lambda n, x: eval(call, {"g": ours, "n": n}).sum() + x, audit=False)
+    for n in range(3, 30):
+        assert drawn(n, X).tolist() == (eval(call, {"g": plain, "n": n}).sum() + X).tolist()
+    assert drawn.stats.hits >= 20
+
+
 def test_draws_of_programs_have_no_derivative_by_parameters_that_are_no_rates() -> None:
     rng = np.random.default_rng(0)
     counted = tj.dlaccelerate(lambda x: tj.dlgradient((rng.poisson(x) * x).sum(), x))

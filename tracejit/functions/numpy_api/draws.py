@@ -17,7 +17,7 @@ from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import recorder
-from tracejit.record.generator_draws import GeneratorDraw, drawn_array, undisturbed
+from tracejit.record.generator_draws import GeneratorDraw, drawn_array, made_of, undisturbed
 from tracejit.record.generator_states import copy_of, restore
 from tracejit.record.memory import is_private
 from tracejit.record.plain_numbers import note_use
@@ -134,7 +134,10 @@ class DrawCall(NamedTuple):
         self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any, in_program: bool = False
     ) -> None:
         """Note a call that replays make again."""
-        draw = GeneratorDraw(self.generator, self.name, self.method, args, kwargs, value, in_program)
+        is_of_made = any(self.generator is other for other in made_of(current.generator_draws))
+        draw = GeneratorDraw(
+            self.generator, self.name, self.method, args, kwargs, value, in_program, is_of_made
+        )
         current.generator_draws.append(draw)
         current.has_replaced = True
         current.state.generators.has_drawn(self.generator)

@@ -8,6 +8,8 @@ op, too: so they run in the order of the code. The last one is a guard, so that 
 one that the fetch before the program has found, by its number among those of the trace.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from tracejit.functions.numpy_api.in_python import ArgumentPlace, Arguments, cal
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder, views
-from tracejit.record.generator_draws import found_generator
+from tracejit.record.generator_draws import GeneratorDraw, found_generator, put_generator
 
 _TOKEN = Aval((), None, BOOL)
 
@@ -34,22 +36,10 @@ def in_program(draw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     """
     current = recorder.recorder()
     assert current is not None
-    leaves, structure = tree.flatten((args, kwargs))
-    arrays: list[dlarray] = []
-    kept: list[Any] = []
-    for leaf in leaves:
-        form, array = _form_of(leaf)
-        kept.append(leaf if array is None else ArgumentPlace(len(arrays), form))
-        if array is not None:
-            recorder.check_open(array)
-            arrays.append(array)
+    arguments, arrays = _taken_apart(args, kwargs)
     token = current.tokens.get(id(draw.generator))
-    arguments = Arguments(structure, tuple(kept))
     method = draw.method
-    result = host.run(
-        lambda *data: called_with(lambda *a, **k: method(draw.generator, *a, **k), data, arguments),
-        [host.read_only(np.asarray(array._data)) for array in arrays],
-    )
+    result = _called(current, draw.name, partial(method, draw.generator), arguments, arrays)
     data = np.array(result, order="C")
     if data.dtype not in SUPPORTED_DTYPES or type(result) not in (int, float, np.ndarray, data.dtype.type):
         return result, None
@@ -64,6 +54,62 @@ def in_program(draw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     array, token = host.append(_op_of(draw), inputs, params, (drawn, _TOKEN), [data, np.array(True)])
     current.tokens[id(draw.generator)] = token
     return result, views.without_axes(array) if type(result) is np.ndarray and not data.ndim else array
+
+
+def made_in_program(
+    name: str, make: Any, args: tuple[Any, ...], kwargs: dict[str, Any], make_first: Any = None
+) -> Any:
+    """Return a generator that each replay makes, because the seed is a number that varies.
+
+    Args:
+        name: of the function or the class.
+        make: the function that makes it.
+        args, kwargs: the arguments.
+        make_first: makes that of the recording; by default make.
+    """
+    current = recorder.recorder()
+    assert current is not None
+    arguments, arrays = _taken_apart(args, kwargs)
+    generator = _called(current, name, make_first or make, arguments, arrays)
+    current.state.generators.note_computed(generator, recorder.user_location())
+    params = {"arguments": arguments, "generator": current.number_of(generator), HANDLED: True}
+    key = type(generator), name
+    op = _ops.get(key) or _ops.setdefault(key, _new_maker(name, make))
+    (token,) = host.append(op, arrays, params, _TOKEN, [np.array(True)])
+    current.tokens[id(generator)] = token
+    draw = GeneratorDraw(generator, name, make, (), {}, None, in_program=True, is_of_made=True)
+    current.generator_draws.append(draw)
+    current.has_replaced = True
+    return generator
+
+
+def _called(
+    current: recorder.Recorder, name: str, function: Any, arguments: Arguments, arrays: Sequence[dlarray]
+) -> Any:
+    """Return the result of a function; an error that the user's code may handle keeps the recording from replays."""
+    try:
+        return host.run(
+            lambda *data: called_with(function, data, arguments),
+            [host.read_only(np.asarray(array._data)) for array in arrays],
+        )
+    except Exception as error:
+        where = recorder.user_location()
+        current.refuse(f"{name} raised {type(error).__name__}", where, "check its arguments outside")
+        raise
+
+
+def _taken_apart(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, list[dlarray]]:
+    """Return arguments with the places of arrays, and the arrays."""
+    leaves, structure = tree.flatten((args, kwargs))
+    arrays: list[dlarray] = []
+    kept: list[Any] = []
+    for leaf in leaves:
+        form, array = _form_of(leaf)
+        kept.append(leaf if array is None else ArgumentPlace(len(arrays), form))
+        if array is not None:
+            recorder.check_open(array)
+            arrays.append(array)
+    return Arguments(structure, tuple(kept)), arrays
 
 
 def _form_of(leaf: Any) -> tuple[str | None, Any]:
@@ -83,6 +129,23 @@ _ops: dict[tuple[type, str], Op] = {}
 def _op_of(draw: Any) -> Op:
     key = type(draw.generator), draw.name
     return _ops.get(key) or _ops.setdefault(key, _new_op(draw.name, draw.method, draw.is_discrete))
+
+
+def _new_maker(name: str, make: Any) -> Op:
+    def run(*data: np.ndarray, arguments: Any, generator: int) -> Any:
+        put_generator(generator, host.run(lambda *given: called_with(make, given, arguments), data))
+        return np.array(True)
+
+    def gradient(b: Any, node: Any, ct: Any) -> Any:
+        return [None] * len(node.inputs)
+
+    def infer(*inputs: Aval, arguments: Any, generator: int, handled: bool = False) -> Any:
+        return _TOKEN
+
+    return Op(
+        name=f"make_{name}", doc=f"a generator that {name} makes of a seed", kind=Kind.HOST, infer=infer,
+        numpy=host.copies(run), vjp=gradient, emit=PythonCall(run), samples=(), analytic=False,
+    )  # fmt: skip
 
 
 def _new_op(name: str, method: Any, is_discrete: bool) -> Op:

@@ -244,7 +244,7 @@ def _integers(draw: DrawCall, given: dict[str, Any]) -> Any:
     if result is not NotImplemented:
         return result
     bounds: dict[str, Any] = {name: given[name] for name in ("low", "high") if given.get(name) is not None}
-    if any(map(np.ndim, bounds.values())):
+    if any(not recorder.is_number(bound) and np.ndim(bound) for bound in bounds.values()):
         return NotImplemented
     return draw.result((), {**given, **{name: whole(bound, draw.name) for name, bound in bounds.items()}})
 
@@ -253,7 +253,7 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
     a, p = given["a"], given.get("p")
     if takes_traced([given.get(name) for name in ("replace", "axis", "shuffle")]):
         return NotImplemented
-    if not np.ndim(a) and p is None:
+    if (recorder.is_number(a) or not np.ndim(a)) and p is None:
         result = computed(draw, given)
         if result is not NotImplemented:
             return result

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.functions.numpy_api import made_generators
 from tracejit.functions.numpy_api.draws import DrawCall, by_value, computed, number_of, takes_traced, whole
 from tracejit.record import random_methods, recorder
 
@@ -36,16 +37,19 @@ _PARAMETERS = {
     "weibullvariate": ("alpha", "beta"),
 }
 _SETTING = ("seed", "setstate")
+_MAKING = "__init__"
 
 
 def install() -> None:
     """Have the methods of Python's generators ask while something is recorded."""
-    random_methods.install("random", ("Random",), (*_PARAMETERS, *_SETTING), _answer)
+    random_methods.install("random", ("Random",), (*_PARAMETERS, *_SETTING, _MAKING), _answer)
 
 
 def _answer(
     generator: Any, name: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
+    if name == _MAKING:
+        return made_generators.init(generator, method, args, kwargs)
     if name in _SETTING:
         return DrawCall(generator, name, method).set(args, kwargs)
     parameters = _PARAMETERS[name]
