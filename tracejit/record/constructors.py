@@ -26,18 +26,25 @@ from tracejit.util.locks import new_lock
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _Word = ctypes.c_size_t
 _New = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.py_object)
-_OFFSET_OF_NEW = 39 * _WORD  # tp_new in a PyTypeObject
+# In a PyTypeObject: tp_new, and tp_vectorcall, which makes instances without it.
+_OFFSET_OF_NEW, _OFFSET_OF_CALL = 39 * _WORD, 50 * _WORD
 
 
 class _Constructor:
-    """The place of the function that makes a class's instances, with NumPy's function and that for recordings."""
+    """A class, with the function that makes its instances, and that for recordings."""
 
-    __slots__ = ("numpys", "place", "pythons")
+    __slots__ = ("_call", "_calls", "_numpys", "_place", "_pythons")
 
-    def __init__(self, place: Any, numpys: int, pythons: int) -> None:
-        self.place = place
-        self.numpys = numpys
-        self.pythons = pythons
+    def __init__(self, owner: type, pythons: int) -> None:
+        self._place = _place(owner)
+        self._call = _place(owner, _OFFSET_OF_CALL)
+        self._numpys, self._calls = self._place.value, self._call.value
+        self._pythons = pythons
+
+    def put(self, is_open: bool) -> None:
+        """Exchange the function, or restore it."""
+        self._place.value = self._pythons if is_open else self._numpys
+        self._call.value = 0 if is_open else self._calls
 
 
 _waiting: list[tuple[type, Callable[..., Any]]] = []
@@ -59,12 +66,12 @@ def replace(owner: type, instead: Callable[..., Any]) -> None:
             known = len(_ready)
             _prepare()
             for constructor in _ready[known:]:
-                constructor.place.value = constructor.pythons
+                constructor.put(True)
 
 
-def _place(owner: type) -> Any:
+def _place(owner: type, offset: int = _OFFSET_OF_NEW) -> Any:
     """Return the place in memory of the function that makes instances of a class."""
-    return _Word.from_address(id(owner) + _OFFSET_OF_NEW)
+    return _Word.from_address(id(owner) + offset)
 
 
 class _Written:
@@ -80,7 +87,10 @@ def is_possible() -> bool:
     if sys.implementation.name != "cpython" or sys.version_info >= (3, 14) or (has_lock and not has_lock()):
         return False
     plain = type("_Plain", (), {})
-    return bool(_place(plain).value == _place(object).value != _place(_Written).value)
+    calls = [bool(_place(kind, _OFFSET_OF_CALL).value) for kind in (plain, list, tuple, _Written)]
+    return bool(_place(plain).value == _place(object).value != _place(_Written).value) and calls == [
+        False, True, True, False,
+    ]  # fmt: skip
 
 
 def _prepare() -> None:
@@ -90,10 +100,10 @@ def _prepare() -> None:
         names = gc.get_referents(owner.__dict__)
         if not possible or len(names) != 1 or type(names[0]) is not dict:
             continue
-        numpys = _place(owner).value
-        names[0]["__new__"] = staticmethod(_new(_New(numpys), owner, instead))
+        made = _Constructor(owner, _place(_Written).value)
+        names[0]["__new__"] = staticmethod(_new(_New(_place(owner).value), owner, instead))
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(owner))
-        _ready.append(_Constructor(_place(owner), numpys, _place(_Written).value))
+        _ready.append(made)
     _waiting.clear()
 
 
@@ -116,7 +126,7 @@ def begin(recording: object) -> None:
             _prepare()
         if not _open:
             for constructor in _ready:
-                constructor.place.value = constructor.pythons
+                constructor.put(True)
         _open.add(id(recording))
 
 
@@ -130,7 +140,7 @@ def _end(recording: int) -> None:
         _open.discard(recording)
         if not _open:
             for constructor in _ready:
-                constructor.place.value = constructor.numpys
+                constructor.put(False)
 
 
 def _in_child() -> None:
