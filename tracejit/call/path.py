@@ -222,7 +222,7 @@ class PathGenerator:
 
     def read(self) -> list[str]:
         """Emit code that checks all that is read besides arguments; return the arrays among it."""
-        inlined = self.state.inlined_once_checked if self.is_certain else self.state.inlined
+        inlined = self.state.inlined_for_good if self.is_certain else self.state.inlined
         if inlined is not None:
             lines, names, arrays = inlined
             self.names |= names

@@ -371,7 +371,7 @@ class CapturedState(State):
         every = [*guards.tests, *guards.checks]
         fetched, within = arrays.inputs.expressions(), arrays.inputs.expressions(within=True)
         self.inlined = (emit.tested(guards.tests, "return MISS"), guards.names, fetched)
-        self.inlined_once_checked = (emit.tested(every, "return MISS"), *self.inlined[1:]) if draws else None
+        self.inlined_with_sizes = (emit.tested(every, "return MISS"), *self.inlined[1:]) if draws else None
         self._sources = {
             "fetch": emit.fetching(guards.tests, fetched),
             "_checked": emit.fetching(every, fetched),

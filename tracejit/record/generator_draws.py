@@ -133,8 +133,8 @@ class GeneratorDraws(State):
             reads.has_numbers,
             reads.of_outer,
         )
-        self.inlined = self._with_draws(reads.inlined_once_checked, self._draw)
-        self.inlined_once_checked = self._with_draws(reads.inlined_once_checked, self._draw_for_good)
+        self.inlined = self._with_draws(reads.inlined_with_sizes, self._draw)
+        self.inlined_for_good = self._with_draws(reads.inlined_with_sizes, self._draw_for_good)
 
     def _with_draws(self, inlined: Any, draw: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
         if inlined is None:

@@ -97,8 +97,11 @@ class State:
     # that it uses, and the expressions for the arrays after it; None: fetch() is called.
     inlined: tuple[list[str], dict[str, Any], list[str]] | None = None
 
-    # The same with sizes, dtypes and layouts compared too, for a path that compares those of the arguments before.
-    inlined_once_checked: tuple[list[str], dict[str, Any], list[str]] | None = None
+    # The same with sizes, dtypes and layouts compared too, for a state that draws before the program runs.
+    inlined_with_sizes: tuple[list[str], dict[str, Any], list[str]] | None = None
+
+    # The same for a path of a trace that applies if the arguments and this do, which notes no state of a generator.
+    inlined_for_good: tuple[list[str], dict[str, Any], list[str]] | None = None
 
     # The generators of random numbers that a recording has met (capture/generators.py); None if it looks for none.
     generators: Any = None
