@@ -2,7 +2,7 @@
 """Functions of NumPy and SciPy without an op: the program calls the libraries' own functions; few have a derivative."""
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import MethodType
 from typing import Any
@@ -164,17 +164,41 @@ def _format(function: Any, arrays: list[dlarray], shape: tuple[int, ...]) -> str
 
 def called_with(function: Callable[..., Any], data: Any, arguments: Arguments) -> Any:
     """Return the result of a function, given the data of the arrays among its arguments, and the other ones."""
-    leaves = [leaf.of(data) if type(leaf) is ArgumentPlace else leaf for leaf in arguments.leaves]
-    args, options = tree.unflatten(arguments.structure, leaves)
+    args, options = _put_together(arguments, data)
     try:
         return function(*args, **options)
     except ValueError as error:  # of code in C that declares its arguments as ones that it writes
         if "read-only" not in str(error):
             raise
-    copies = [array.copy() for array in data]
-    leaves = [leaf.of(copies) if type(leaf) is ArgumentPlace else leaf for leaf in arguments.leaves]
-    args, options = tree.unflatten(arguments.structure, leaves)
+    args, options = _put_together(arguments, [array.copy() for array in data])
     return function(*args, **options)
+
+
+def _put_together(arguments: Arguments, data: Any) -> Any:
+    """Return the arguments of a call, and those by name."""
+    leaves = [leaf.of(data) if type(leaf) is ArgumentPlace else leaf for leaf in arguments.leaves]
+    names = _names_of_flat(arguments.structure)
+    if names is None:
+        return tree.unflatten(arguments.structure, leaves)
+    first = len(leaves) - len(names)
+    return leaves[:first], dict(zip(names, leaves[first:], strict=True))
+
+
+_flat: dict[int, tuple[tree.TreeDef, Sequence[str] | None]] = {}
+_MOST_FLAT = 1024
+
+
+def _names_of_flat(structure: tree.TreeDef) -> Sequence[str] | None:
+    """Return the names of arguments none of which is a container, the last ones; None if one is."""
+    known = _flat.get(id(structure))
+    if known is None or known[0] is not structure:
+        marks = [object() for _ in range(structure.size)]
+        args, options = tree.unflatten(structure, list(marks))
+        names = tuple(options) if marks == [*args, *options.values()] else None
+        if len(_flat) >= _MOST_FLAT:
+            _flat.clear()
+        known = _flat[id(structure)] = structure, names
+    return known[1]
 
 
 def _parts_of(returned: Any) -> tuple[list[Any], tree.TreeDef]:
