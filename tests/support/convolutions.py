@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random convolutions as graphs: one op or all three, in any order of axes."""
 
+import math
 import random
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +59,14 @@ def operands_of(
         "groups": groups,
     }  # fmt: skip
     return Operands(shapes, sizes, params)
+
+
+def at_most(elements: int, drawn: Callable[[], Operands]) -> Operands:
+    """Return the first operands drawn that have so many elements: Python takes seconds for the largest."""
+    while True:
+        operands = drawn()
+        if sum(map(math.prod, operands.shapes)) <= elements:
+            return operands
 
 
 def graph_of(operands: Operands, dtype: str, seed: int) -> tuple[Graph, list[np.ndarray]]:

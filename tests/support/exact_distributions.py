@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,15 @@ def _logarithm(part: Any, other: Any) -> Any:
     return mp.log1p(-other) if other < 1e-20 else mp.log(part)
 
 
-def _exact(name: str, method: str, x: Any, shapes: Any) -> Any:
-    below, above = EXACT[name](x, *shapes)
+@cache
+def _both_sides(name: str, x: float, shapes: tuple[float, ...]) -> Pair:
+    """Return what all methods of a distribution have in common: its integrals take most of their time."""
+    with mp.workdps(DIGITS):
+        return EXACT[name](mpf(x), *map(mpf, shapes))
+
+
+def _exact(name: str, method: str, x: float, shapes: tuple[float, ...]) -> Any:
+    below, above = _both_sides(name, x, shapes)
     part, other = (below, above) if method in ("cdf", "logcdf") else (above, below)
     return _logarithm(part, other) if method.startswith("log") else part
 
@@ -121,16 +129,26 @@ def _exact(name: str, method: str, x: Any, shapes: Any) -> Any:
 def exact(name: str, method: str, x: float, shapes: tuple[float, ...]) -> float:
     """Return cdf, sf, logcdf or logsf of a distribution at a finite place within its support."""
     with mp.workdps(DIGITS):
-        return float(_exact(name, method, mpf(x), [mpf(s) for s in shapes]))
+        return float(_exact(name, method, x, shapes))
+
+
+@cache
+def _beside(name: str, x: float, shapes: tuple[float, ...], wrt: int) -> tuple[Any, Pair, Pair]:
+    """Return a step, and both probabilities a step above and below the value of an operand, to 120 digits."""
+    with mp.workdps(120):
+        given = [mpf(x), *map(mpf, shapes)]
+        step = abs(given[wrt]) * mpf(10) ** -25 if given[wrt] else mpf(10) ** -40
+        above, below = (
+            EXACT[name](*given[:wrt], moved, *given[wrt + 1 :])
+            for moved in (given[wrt] + step, given[wrt] - step)
+        )
+        return step, above, below
 
 
 def exact_slope(name: str, method: str, x: float, shapes: tuple[float, ...], wrt: int) -> float:
     """Return the derivative of `exact` by the variable (wrt = 0) or by a shape, by differences of 120 digits."""
     with mp.workdps(120):
-        given = [mpf(x), *map(mpf, shapes)]
-        step = abs(given[wrt]) * mpf(10) ** -25 if given[wrt] else mpf(10) ** -40
-        both = (given[wrt] + step, given[wrt] - step)
-        values = [EXACT[name](*given[:wrt], moved, *given[wrt + 1 :]) for moved in both]
+        step, *values = _beside(name, x, shapes, wrt)
         smaller = int(values[0][0] > values[0][1])
         slope = (values[0][smaller] - values[1][smaller]) / (2 * step)
         place = int(method in ("sf", "logsf"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counting_programs import body, made, state
-from effort import sweep
+from effort import by_turns, sweep
 
 import tracejit as tj
 
@@ -33,8 +33,9 @@ def check_same(have: Any, want: Any) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("checks", ["none", "tolerance"])
-@pytest.mark.parametrize("seed", range(sweep(40, 2000, sample=20)))
+@pytest.mark.parametrize(
+    ("seed", "checks"), by_turns(range(sweep(50, 2000, sample=20)), ["none", "tolerance"])
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_random_programs(seed: int, checks: str) -> None:
     """As Python does, in recordings and replays, and nothing runs uncompiled."""

@@ -111,7 +111,7 @@ def same(got: list[Any], want: list[Any]) -> bool:
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning", "ignore::tracejit.LostChangeWarning")
-@pytest.mark.parametrize("seed", range(sweep(16, 400)))
+@pytest.mark.parametrize("seed", range(sweep(10, 400)))
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_drawn_programs_leave_the_modes_of_the_plain_function(domain: str, seed: int) -> None:
     values, expression = DOMAINS[domain]

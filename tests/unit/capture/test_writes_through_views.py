@@ -2,6 +2,7 @@
 """Plain NumPy writes numbers into an array of the state through another name: each call does what Python does."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,18 @@ PLACES: dict[str, Callable[[Model], Any]] = {
 
 @pytest.mark.filterwarnings("ignore::tracejit.TraceJitWarning")
 @pytest.mark.parametrize(
-    ("view", "write", "place", "shape", "reads"),
-    by_turns([*VIEWS], [*WRITES], [*PLACES], [(3, 4), (200, 100)], ["the view", "the array", "both"]),
+    ("view", "write", "place", "shape_and_reads"),
+    by_turns(
+        [*VIEWS], [*WRITES], [*PLACES], [*product([(3, 4), (200, 100)], ["the view", "the array", "both"])]
+    ),
+    ids=str,
 )
 @pytest.mark.sampled
 def test_each_call_does_what_python_does(
-    view: str, write: str, place: str, shape: tuple[int, int], reads: str
+    view: str, write: str, place: str, shape_and_reads: tuple[tuple[int, int], str]
 ) -> None:
+    shape, reads = shape_and_reads
+
     def calls(accelerate: Callable[..., Any]) -> list[list[float]]:
         model = Model(np.zeros(shape))
         find, look, change = PLACES[place], VIEWS[view], WRITES[write]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from effort import sweep
+from effort import by_turns, sweep
 from writing_programs import Holder, body, made
 
 import tracejit as tj
@@ -175,8 +175,9 @@ def test_an_ndarray_that_is_returned_is_not_that_of_the_recording(text: str) -> 
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("checks", ["none", "tolerance"])
-@pytest.mark.parametrize("seed", range(sweep(40, 3000, sample=20)))
+@pytest.mark.parametrize(
+    ("seed", "checks"), by_turns(range(sweep(50, 3000, sample=20)), ["none", "tolerance"])
+)
 @pytest.mark.filterwarnings("ignore:.*is not subscriptable:SyntaxWarning")
 def test_random_programs(seed: int, checks: str) -> None:
     """As NumPy does, in recordings, replays and uncompiled, also after the state was changed outside."""

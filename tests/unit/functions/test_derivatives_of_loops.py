@@ -134,15 +134,14 @@ def test_they_are_those_of_the_loop_in_python(loop: str, derivative: str) -> Non
     reference = DERIVATIVES[derivative](python, True)
     accelerated = tj.dlaccelerate(fun)
     calls = [(W, XS), (W * 0.8, XS * 1.3)]
+    wanted = [tj.tree.flatten(tj.dlfeval(reference, w, xs))[0] for w, xs in calls]
     for _ in range(3):
-        for w, xs in calls:
-            expected = tj.dlfeval(reference, w, xs)
-            pairs = zip(tj.tree.flatten(accelerated(w, xs))[0], tj.tree.flatten(expected)[0], strict=True)
-            for one, other in pairs:
+        for (w, xs), want in zip(calls, wanted, strict=True):
+            for one, other in zip(tj.tree.flatten(accelerated(w, xs))[0], want, strict=True):
                 np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9, atol=1e-11)
     assert (accelerated.stats.programs, accelerated.stats.hits) == (1, 4)
     eager = tj.tree.flatten(tj.dlfeval(fun, W, XS))[0] if derivative not in NOT_IN_PYTHON else []
-    for one, other in zip(eager, tj.tree.flatten(tj.dlfeval(reference, W, XS))[0], strict=False):
+    for one, other in zip(eager, wanted[0], strict=False):
         np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-9, atol=1e-11)
 
 

@@ -268,7 +268,7 @@ def walked(body: list[str], calls: list[tuple[float, str | None]], accelerated: 
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_drawn_programs_draw_what_the_plain_function_draws(seed: int) -> None:
     draw = random.Random(seed)
     body = [part for line in draw.sample(BODIES, draw.randint(1, 5)) for part in line.split("; ")]

@@ -8,7 +8,7 @@ import complex_loops
 import numpy as np
 import pytest
 from counted_runs import counts_runs
-from effort import sweep
+from effort import by_turns, sweep
 from loops import agree, array, check_functions_of_python, loops_of
 from random_loops import check
 
@@ -24,7 +24,7 @@ def decay(state: Any, x: Any) -> Any:
     return state, state.sum()
 
 
-@pytest.mark.parametrize("case", range(sweep(16, 120)))
+@pytest.mark.parametrize("case", range(sweep(12, 120)))
 @pytest.mark.sampled(share=60)
 def test_random_loops(case: int) -> None:
     """Gradients of first order, and of second order in every other case."""
@@ -260,8 +260,10 @@ def test_steps_that_are_no_body_are_made_one_by_one() -> None:
     agree(lambda xs: tj.dlscan(Counted(), 0.0, xs[:, 0]), array(5, 2), loops=0)
 
 
-@pytest.mark.parametrize("derivative", [complex_loops.first, complex_loops.second, complex_loops.forward])
-@pytest.mark.parametrize("seed", range(sweep(5, 20)))
+@pytest.mark.parametrize(
+    ("seed", "derivative"),
+    by_turns(range(sweep(9, 20)), [complex_loops.first, complex_loops.second, complex_loops.forward]),
+)
 @pytest.mark.sampled(share=30)
 def test_random_loops_of_complex_numbers(seed: int, derivative: Any) -> None:
     accelerated = complex_loops.check(seed, derivative)

@@ -52,6 +52,11 @@ def replayed(fun: Any, *args: Any) -> Any:
     return result
 
 
+def mode_of_replays(sizes: Any, dtype: str) -> str:
+    """Return the mode whose replays are checked: each in turn of every size, and of every dtype."""
+    return MODES[(len(sizes[0]) + sum(sizes[0]) + DTYPES.index(dtype)) % len(MODES)]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -68,7 +73,8 @@ def test_convolutions(sizes: Any, dtype: str) -> None:
         methods = ("auto", "direct") if dtype in ("int8", "bool") else ("auto", "direct", "fft")
         for method in methods:
             check(ours(x, v, mode, method), want)
-        check(replayed(lambda x, v: ours(x, v, mode), x, v), want)  # noqa: B023
+        if mode == mode_of_replays(sizes, dtype):
+            check(replayed(lambda x, v: ours(x, v, mode), x, v), want)  # noqa: B023
 
 
 @pytest.mark.slow
@@ -76,7 +82,7 @@ def test_convolutions(sizes: Any, dtype: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "dtype", "name"),
     by_turns(
-        [*SIZES, ((500,), (7,)), ((90, 8), (4, 70)), ((7,), (300,))],
+        [*SIZES, ((500,), (7,)), ((40, 4), (3, 30)), ((7,), (300,))],
         ["float64", "float32", "complex128", "int64"],
         ["fftconvolve", "oaconvolve"],
     ),
@@ -89,7 +95,8 @@ def test_convolutions_by_transforms(sizes: Any, dtype: str, name: str) -> None:
             want = getattr(scipy.signal, name)(x, v, mode)
             want = want.astype(float) if dtype == "int64" else want  # SciPy leaves integers where sizes are 1
             check(getattr(tj.signal, name)(x, v, mode), want)
-            check(replayed(lambda x, v: getattr(tj.signal, name)(x, v, mode), x, v), want)  # noqa: B023
+            if mode == mode_of_replays(sizes, dtype):
+                check(replayed(lambda x, v: getattr(tj.signal, name)(x, v, mode), x, v), want)  # noqa: B023
 
 
 @pytest.mark.parametrize("name", ["fftconvolve", "oaconvolve"])

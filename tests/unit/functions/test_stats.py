@@ -87,12 +87,12 @@ def gradients(
     """Return the derivative of the sum of a method by an operand, by dlgradient and by differences."""
     operands = [x, *map(np.array, given)]
 
-    def total(moved: Any) -> Any:
-        arguments = [moved if i == wrt else operand for i, operand in enumerate(operands)]
-        return getattr(found, method)(*arguments).sum()
+    def values(moved: Any) -> Any:
+        return getattr(found, method)(*operands[:wrt], moved, *operands[wrt + 1 :])
 
-    slope = tj.dlfeval(lambda z: tj.dlgradient(total(z), z).sum(), operands[wrt])
-    near = [total(dlarray(operands[wrt] + h)).item() for h in (2e-4, 1e-4, -1e-4, -2e-4)]
+    slope = tj.dlfeval(lambda z: tj.dlgradient(values(z).sum(), z).sum(), operands[wrt])
+    moved = [np.broadcast_to(operands[wrt] + h, x.shape) for h in (2e-4, 1e-4, -1e-4, -2e-4)]
+    near = tj.extractdata(values(dlarray(np.stack(moved)))).sum(1)
     return slope.item(), (8 * (near[1] - near[2]) - near[0] + near[3]) / 12e-4
 
 

@@ -36,19 +36,24 @@ def test_methods_are_those_of_the_distribution(found: Distribution) -> None:
         assert frozen.median().item() == found.median(*given).item()
 
 
+NUMBER_BY_NUMBER = ("vonmises", "exponnorm")  # whose quantiles SciPy looks for one at a time
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("found", ALL, ids=lambda found: found.name)
 def test_random_numbers_have_the_distribution(found: Distribution) -> None:
-    """That of a thousand numbers differs from it by at most what one in 10^6 samples does."""
+    """That of many numbers differs from it by at most what one in 10^6 samples does."""
     given = parameters(found)
     with np.errstate(all="ignore"):
-        drawn = tj.extractdata(found.rvs(*given, size=1000, random_state=3))
-        again = tj.extractdata(found(*given).rvs(1000, tj.Generator(3)))
-    np.testing.assert_array_equal(drawn, again)
+        size = 400 if found.name in NUMBER_BY_NUMBER else 1000
+        drawn = tj.extractdata(found.rvs(*given, size=size, random_state=3))
+        few = tj.extractdata(found.rvs(*given, size=50, random_state=3))
+        again = tj.extractdata(found(*given).rvs(50, tj.Generator(3)))
+    np.testing.assert_array_equal(few, again)
     theirs = getattr(scipy.stats, found.name)(*given)
     places, counts = np.unique(drawn, return_counts=True)
-    distance = np.abs(np.cumsum(counts) / 1000 - theirs.cdf(places)).max()
-    assert distance < scipy.stats.kstwo.isf(1e-6, 1000)
+    distance = np.abs(np.cumsum(counts) / size - theirs.cdf(places)).max()
+    assert distance < scipy.stats.kstwo.isf(1e-6, size)
 
 
 @pytest.mark.parametrize(
