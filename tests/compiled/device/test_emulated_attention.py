@@ -31,7 +31,7 @@ class Sizes(NamedTuple):
 
 CASES = [
     Sizes(),
-    Sizes(queries=37, keys=35, causal=True),  # groups of threads with queries of two heads
+    Sizes(batch=1, queries=37, keys=35, causal=True),  # groups of threads with queries of two heads
     Sizes(width=3, value_width=1, mask=(True, True, True)),
     Sizes(width=1, value_width=19, heads=6, key_heads=2, mask=(False, True, False)),
     Sizes(width=64, value_width=64, mask=(True, False, True), causal=True, keys=4),
@@ -39,7 +39,7 @@ CASES = [
     Sizes(width=40, value_width=40, queries=33),
     Sizes(width=128, value_width=128, batch=1, causal=True),
     Sizes(width=600, value_width=530, batch=1, heads=1, key_heads=1, queries=3, keys=2),
-    Sizes(batch=1, heads=1, key_heads=1, queries=150, keys=40, causal=True),  # the adjoint has bands
+    Sizes(batch=1, heads=1, key_heads=1, queries=150, keys=20, causal=True),  # the adjoint has bands
     Sizes(keys=0),
     Sizes(queries=0),
     Sizes(batch=0),

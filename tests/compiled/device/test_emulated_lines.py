@@ -94,8 +94,8 @@ def alignments(batch: int, steps: int, most: int, classes: int, dtype: str) -> t
     by_turns(
         [
             (6, 9, 3, 5),
-            (5, 50, 20, 4),
-            (3, 40, 18, 3),
+            (3, 37, 20, 4),
+            (2, 40, 18, 3),
             (2, 4, 0, 2),
             (2, 0, 2, 3),
             (0, 3, 2, 3),
