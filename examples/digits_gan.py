@@ -20,6 +20,7 @@ import tracejit as tj
 from tracejit import nn
 
 LATENT = 32
+CHANNELS = 32  # of the inner images of both networks, and twice as many of the smallest
 RATE, DECAY = 5e-4, 0.5  # of Adam
 
 
@@ -27,11 +28,11 @@ def networks(seed: int = 0) -> dict[str, tj.dlnetwork]:
     """Return generator and discriminator before training."""
     generator = [
         nn.FeatureInput(LATENT),
-        nn.FullyConnected(64 * 4),
-        nn.Reshape((64, 2, 2), "CSS"),
+        nn.FullyConnected(2 * CHANNELS * 4),
+        nn.Reshape((2 * CHANNELS, 2, 2), "CSS"),
         nn.BatchNormalization(),
         nn.Relu(),
-        nn.TransposedConv2d(4, 32, stride=2, cropping=1),
+        nn.TransposedConv2d(4, CHANNELS, stride=2, cropping=1),
         nn.BatchNormalization(),
         nn.Relu(),
         nn.TransposedConv2d(4, 1, stride=2, cropping=1),
@@ -40,9 +41,9 @@ def networks(seed: int = 0) -> dict[str, tj.dlnetwork]:
     discriminator = [
         nn.ImageInput((SIDE, SIDE, 1)),
         nn.Dropout(0.3),
-        nn.Convolution2d(4, 32, stride=2, padding=1),
+        nn.Convolution2d(4, CHANNELS, stride=2, padding=1),
         nn.LeakyRelu(0.2),
-        nn.Convolution2d(4, 64, stride=2, padding=1),
+        nn.Convolution2d(4, 2 * CHANNELS, stride=2, padding=1),
         nn.LeakyRelu(0.2),
         nn.FullyConnected(1),
     ]

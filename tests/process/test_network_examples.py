@@ -107,6 +107,7 @@ def test_a_generator_learns(tmp_path, monkeypatch):
     # The step has 54 kernels, which take 10 s to compile: emitted source computes two small mini-batches.
     monkeypatch.setattr(config.settings, "backend", "python")
     monkeypatch.setattr(digits, "BATCH", 4)
+    monkeypatch.setattr(digits_gan, "CHANNELS", 8)
     step = digits_gan.step
     step.clear_cache()
     nets, losses = digits_gan.train(2, most=5)
