@@ -82,7 +82,7 @@ def test_threads_take_tiles(sizes: tuple[int, int], busy: int, monkeypatch: pyte
     channels, filters = sizes
     monkeypatch.setattr(kernels, "BUSY_THREADS", busy)
     monkeypatch.setattr(convolution_parts, "_FULL", 2)
-    graph, arrays, operands = convolution(2, 4, channels, filters, ORDERS["channels first"] or ("", "", ""))
+    graph, arrays, operands = convolution(2, 5, channels, filters, ORDERS["channels first"] or ("", "", ""))
     assert_same(graph, arrays, EmulatedProgram(build_for_device(graph))(arrays), operands)
 
 
@@ -96,7 +96,7 @@ def test_blocks_take_tiles(tile: Tile, order: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(convolution_parts, "BLOCK_TILES", ((tile.rows, tile.columns),))
     monkeypatch.setattr(convolution_tiles, "TILES", (tile,))
     monkeypatch.setattr(convolution_parts, "POSITIONS", 1)
-    graph, arrays, operands = convolution(2, 4, 3, tile.rows + 1, ORDERS[order] or ("", "", ""))
+    graph, arrays, operands = convolution(2, 5, 3, tile.rows + 1, ORDERS[order] or ("", "", ""))
     program = build_for_device(graph)
     assert [row.grid.threads for row in program.rows if row.grid][:3] == [tile.threads] * 3
     assert len(program.rows) == 4  # the parts of a gradient are added up by one more launch
