@@ -67,13 +67,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run all generated cases, not only the sample of a run of a folder",
     )
     parser.addoption(
+        "--turn",
+        metavar="N/M",
+        help="with --sweep: of many cases of a test the sample, and one of M, the Nth from 0 on",
+    )
+    parser.addoption(
         "--few", action="store_true", help="collect all tests, and run a case of a few of each file"
     )
     parser.addoption("--long", action="store_true", help="try every width, size and seed, not only the edges")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    effort.EFFORT = effort.effort_of(config)
+    effort.EFFORT, effort.TURN = effort.effort_of(config), effort.turn_of(config)
     settings.register_profile(
         "derandomized", derandomize=True, max_examples=effort.sweep(15, 200, sample=5), deadline=None
     )
@@ -94,6 +99,8 @@ def pytest_report_header() -> str | None:
         return "a quick answer: of large files some tests, of generated cases a sample; --sweep runs all"
     if effort.EFFORT is effort.Effort.SAMPLE:
         return "generated cases: a sample; --sweep runs all"
+    if effort.TURN is not None:
+        return f"of many cases of a test: a sample, and turn {effort.TURN[0]} of {effort.TURN[1]}"
     return None
 
 
@@ -103,6 +110,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     yield
     if effort.EFFORT <= effort.Effort.SAMPLE:
         effort.leave_sample(metafunc)
+    elif effort.TURN is not None:
+        effort.leave_turn(metafunc, *effort.TURN)
 
 
 @pytest.hookimpl(trylast=True)

@@ -122,15 +122,14 @@ def test_commands_of_the_readme_are_those_that_ci_runs():
     readme = (ROOT / "README.md").read_text()
     ci = (ROOT / ".ci" / "run").read_text()
     assert '\npip install -e ".[test]" && pytest\n' in readme
-    # The same tests, with all generated cases instead of a sample, and those of unit/ by themselves.
-    assert (
-        "\npytest -q --sweep tests/unit\n" in ci
-        and '\npip install --quiet -e ".[test]"\npytest --sweep ' in ci
-    )
+    # The same tests, with more cases than the sample, and those of unit/ by themselves.
+    sweep = 'pytest --sweep --turn="$turn" '
+    assert '\npytest -q --sweep --turn="$turn" tests/unit\n' in ci
+    assert f'\npip install --quiet -e ".[test]"\n{sweep}' in ci
     folders = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
         "testpaths"
     ]
-    assert {"tests/unit", *ci.splitlines()[-1].removeprefix("pytest --sweep ").split()} == set(folders)
+    assert {"tests/unit", *ci.splitlines()[-1].removeprefix(sweep).split()} == set(folders)
     assert '\npip install -e ".[demo]" && tracejit demo\n' in readme
 
 

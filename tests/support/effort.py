@@ -4,7 +4,8 @@
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
 tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
 case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
-a file, or by name, has all cases of what it names.
+a file, or by name, has all cases of what it names. ``--sweep --turn=0/4`` has all tests, and of many cases the sample
+and a quarter: so four runs have all cases.
 """
 
 import itertools
@@ -37,6 +38,7 @@ class Effort(IntEnum):
 
 
 EFFORT = Effort.SWEEP  # set by conftest.py before any test is imported
+TURN: tuple[int, int] | None = None  # likewise
 
 
 def effort_of(config: pytest.Config) -> Effort:
@@ -51,6 +53,23 @@ def effort_of(config: pytest.Config) -> Effort:
         return Effort.SWEEP
     paths = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
     return Effort.QUICK if paths == [UNIT] else Effort.SAMPLE
+
+
+def turn_of(config: pytest.Config) -> tuple[int, int] | None:
+    """Return the number of a turn and how many there are, by the option --turn; None if it is not given.
+
+    Raises:
+        pytest.UsageError: if it is no such pair.
+    """
+    text = config.option.turn
+    if text is None:
+        return None
+    number, _, turns = text.partition("/")
+    if not (number.isdecimal() and turns.isdecimal() and int(number) < int(turns)):
+        raise pytest.UsageError(
+            f"--turn: expected a number from 0 on and how many there are, such as 1/4, not {text}"
+        )
+    return int(number), int(turns)
 
 
 def sweep(few: T, everything: T, sample: T | None = None) -> T:
@@ -87,7 +106,7 @@ def sample(cases: Iterable[T], of: str = "", share: int = SHARE) -> list[T]:
 
 def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: int) -> list[int]:
     """Return which cases are in the sample: one of `share` by a hash of its name, and one of each other family."""
-    hashes = [zlib.crc32(name.encode("utf-8", "backslashreplace")) for name in names]
+    hashes = [*map(hashed, names)]
     keep = {i for i, number in enumerate(hashes) if number % share == 0}
     covered = {family for i in keep for family in families[i]}
     for i in sorted(range(len(names)), key=lambda i: (hashes[i], i)):
@@ -95,6 +114,11 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
             keep.add(i)
             covered.update(families[i])
     return sorted(keep)
+
+
+def hashed(name: str) -> int:
+    """Return a number that is another one for each name, and the same in each run."""
+    return zlib.crc32(name.encode("utf-8", "backslashreplace"))
 
 
 def leave_sample(metafunc: pytest.Metafunc) -> None:
@@ -106,6 +130,17 @@ def leave_sample(metafunc: pytest.Metafunc) -> None:
         names = [f"{definition.nodeid}[{call.id}]" for call in calls]
         options = {"share": SHARE_OF_SHORT} if whole else {} if mark is None else mark.kwargs
         calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
+
+
+def leave_turn(metafunc: pytest.Metafunc, number: int, turns: int) -> None:
+    """Leave the sample of many cases of a test, and those whose turn it is."""
+    definition, calls = metafunc.definition, metafunc._calls
+    mark = definition.get_closest_marker("sampled")
+    if len(calls) > MOST_CASES and definition.get_closest_marker("whole") is None:
+        names = [f"{definition.nodeid}[{call.id}]" for call in calls]
+        kept = {*sample_of(names, [call.params for call in calls], **({} if mark is None else mark.kwargs))}
+        kept |= {i for i, name in enumerate(names) if hashed(name) // SHARE % turns == number}
+        calls[:] = [calls[i] for i in sorted(kept)]
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
