@@ -98,12 +98,12 @@ class TestValuesThatDecide:
                     x = x * 2
                 return x
 
-            return lambda n: fun(np.array([2.0 ** (n % 12 - 6)]))
+            return lambda n: fun(np.array([2.0 ** (n % 70 - 63)]))
 
         follow(
             world,
             warns=r"bool\(\) on traced arrays had other outcomes.*Use where\(condition, a, b\)",
-            calls=30,
+            calls=80,
         )
 
 
