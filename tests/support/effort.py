@@ -4,8 +4,8 @@
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
 tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
 case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
-a file, or by name, has all cases of what it names. ``--sweep --turn=0/4`` has all tests, and of many cases the sample
-and a quarter: so four runs have all cases.
+a file, or by name, has all cases of what it names. ``--sweep --turn=0/8`` has all tests, and of many cases the sample
+and an eighth: so eight runs have all cases.
 """
 
 import itertools
