@@ -131,6 +131,17 @@ def test_an_error_that_is_handled_keeps_no_trace(make: str) -> None:
             np.testing.assert_array_equal(fast(X, n), plain(X, n))
 
 
+def test_a_seed_of_numpy_stays_one() -> None:
+    """Python's generators refuse it, except where its number has been taken out."""
+    fast = tj.dlaccelerate(lambda x, k: x * random.Random(k).random())
+    own = tj.dlaccelerate(lambda x, k: x * np.random.default_rng(k).random(), audit=False)
+    for k in np.arange(3, 12):
+        np.testing.assert_array_equal(own(X, k), X * np.random.default_rng(k).random())
+        with pytest.raises(TypeError, match="supported seed types"):
+            fast(X, k)
+    assert own.stats.hits >= 4
+
+
 def test_gradients_go_by_the_numbers_that_are_drawn() -> None:
     @tj.dlaccelerate(audit=False)
     def slope(x: Any, n: int) -> Any:

@@ -115,7 +115,7 @@ def _taken_apart(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Argumen
 def _form_of(leaf: Any) -> tuple[str | None, Any]:
     """Return the form in which the method gets an argument, and the array of it; None for a plain one."""
     if recorder.is_number(leaf):
-        return ("int" if isinstance(leaf, int) else "float"), leaf._array
+        return {int: "int", float: "float"}.get(type(leaf._number), "number"), leaf._array
     if isinstance(leaf, dlarray):
         return ("number" if views.is_scalar(leaf) else None), leaf
     if type(leaf) is np.ndarray and leaf.dtype in SUPPORTED_DTYPES:  # it may be another one in the next call
