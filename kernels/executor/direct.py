@@ -68,31 +68,24 @@ def called(function: Word, given: Word, named: Word) -> Word:
     is_free = state[HITS] < state[HITS_LIMIT] and state[BUSY] == 0 and state[BLOCKERS][DICT_SIZE] == 0
     if not is_free or (named != 0 and named[DICT_SIZE] != 0):
         return call_generally(state, function, given, named)
+    if state[RUN] == 0 and given[OBJECT_SIZE] != state[DIRECT_COUNT]:
+        return call_generally(state, function, given, named)
+    call(api[TAKE_REFERENCE], load)
+    state[HITS] += 1  # before other threads may come to the limit
+    result = 0
     if state[RUN] != 0:
-        call(api[TAKE_REFERENCE], load)
-        state[HITS] += 1  # before other threads may come to the limit
         result = run_path(state, given)
-        if result == 0 or result == state[MISS]:
-            state[HITS] -= 1
-        if result == state[MISS]:
-            call(api[DROP_REFERENCE], result)
-            result = call_generally(state, function, given, named)
-        call(api[DROP_REFERENCE], load)
-        return result
-    if given[OBJECT_SIZE] == state[DIRECT_COUNT]:
-        call(api[TAKE_REFERENCE], load)
+    else:
         state[BUSY] = 1
-        state[HITS] += 1
         result = replay(state, frame, given)
         state[BUSY] = 0
-        if result == 0 or result == state[MISS]:
-            state[HITS] -= 1
-        if result == state[MISS]:
-            call(api[DROP_REFERENCE], result)
-            result = call_generally(state, function, given, named)
-        call(api[DROP_REFERENCE], load)
-        return result
-    return call_generally(state, function, given, named)
+    if result == 0 or result == state[MISS]:
+        state[HITS] -= 1
+    if result == state[MISS]:
+        call(api[DROP_REFERENCE], result)
+        result = call_generally(state, function, given, named)
+    call(api[DROP_REFERENCE], load)
+    return result
 
 
 def run_path(state: Word, given: Word) -> Word:

@@ -117,7 +117,7 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
 
 
 def hashed(name: str) -> int:
-    """Return a number that is another one for each name, and the same in each run."""
+    """Return the hash of a name, which is the same in each run."""
     return zlib.crc32(name.encode("utf-8", "backslashreplace"))
 
 

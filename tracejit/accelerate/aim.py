@@ -44,8 +44,7 @@ class Aim:
     def take(self, path: CallPath) -> None:
         """Have calls take a path directly, until the variants of its trace pause.
 
-        Without an error that the function may handle, no code of Python has to see them: a path of several traces
-        counts itself, and a program without one runs by compiled code alone.
+        A path whose function may handle an error is taken by way of Python, which sees the error.
         """
         if self.path is not path:
             self.drop()

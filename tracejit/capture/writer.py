@@ -203,9 +203,8 @@ class GuardWriter:
         if is_atom(value):
             expected = self._guards.constant(value)
             condition = f"{variable} is not {expected}"
-            if not (
-                value is None or isinstance(value, (bool, enum.Enum))
-            ):  # of which there is one for each value
+            # None, a truth value and a member of an enumeration are one object each.
+            if value is not None and not isinstance(value, (bool, enum.Enum)):
                 condition += f" and differs({variable}, {expected})"
             self._guards.add(site, _shown(value), condition, is_told=True, places=places)
             self._members_of_enumerations((value,), site.name)

@@ -134,7 +134,7 @@ class DrawCall(NamedTuple):
         self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any, in_program: bool = False
     ) -> None:
         """Note a call that replays make again."""
-        is_of_made = any(self.generator is other for other in made_of(current.generator_draws))
+        is_of_made = in_program and any(self.generator is other for other in made_of(current.generator_draws))
         draw = GeneratorDraw(
             self.generator, self.name, self.method, args, kwargs, value, in_program, is_of_made
         )
