@@ -105,6 +105,7 @@ REPLAYED = (
     "o.h.append((o.n, {'x': x * 1}))", "h = o.h; h.append(x)", "add = o.h.append; add(1); add(x * 3)",
     "if k: o.h.append(k)", "for part in x: o.h.append(float(part))", "o.h.append(1); o.h += [2]; o.h.extend((3, 4))",
     "o.queue.extend([x.sum() * n for n in range(3)])", "o.n += 1; o.h.append(o.n)", "o.h.append(o.a)",
+    "o.h.append(len(o.h))", "if len(o.h) < 2: o.h.append(len(o.h) * x)", "o.n += len(o.h)",
     "o.queue.append(k); o.queue.append(k)", "o.queue.extend([1, 2, 1, 2])",
 )  # fmt: skip
 TOLD = (
@@ -112,7 +113,7 @@ TOLD = (
 
     "o.c.update('ab')", "o.__dict__['n'] += 1",
     "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.appendleft(k)", "o.h.append(1); o.h.reverse()",
-    "o.h.append(len(o.h))", "o.h.append(1); o.h.insert(0, 2)", "o.h += [2]; o.h[0] = 3", "o.h.append(2); o.h *= 2",
+    "o.h.append(1); o.h.insert(0, 2)", "o.h += [2]; o.h[0] = 3", "o.h.append(2); o.h *= 2",
     "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",
     "o.memory.append(1)", "o.memory += b'a'", "o.memory[1:2] = b'a'; o.memory[0] += 1",
 )  # fmt: skip

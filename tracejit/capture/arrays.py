@@ -18,6 +18,7 @@ import numpy as np
 
 from tracejit.call import signature
 from tracejit.ir import Value
+from tracejit.util.memory import owner_of
 
 
 class SeenArray:
@@ -223,10 +224,3 @@ def is_within(view: np.ndarray, array: np.ndarray) -> bool:
     bounds = np.lib.array_utils.byte_bounds
     (low, high), (first, last) = bounds(view), bounds(array)
     return bool(first <= low and high <= last)
-
-
-def owner_of(array: np.ndarray) -> np.ndarray:
-    """Return the array whose memory an array is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array

@@ -27,8 +27,10 @@ from tracejit.capture.arrays import SeenArray
 from tracejit.capture.captured_places import captured_place, note_again
 from tracejit.capture.exchanges import Exchanged
 from tracejit.capture.growth import is_appended
+from tracejit.capture.lengths import Lengths
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.places import look
+from tracejit.capture.slots import LengthSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.record import recorder
 from tracejit.record.number import Number
@@ -54,12 +56,16 @@ class CapturedNumbers:
         state: of the recording.
         varying: the places of numbers that vary.
         seen: what entered the recording, to which the numbers are added.
+        lengths: the numbers of elements among them.
     """
 
-    def __init__(self, state: Any, varying: Container[CapturedPlace], seen: list[SeenArray]) -> None:
+    def __init__(
+        self, state: Any, varying: Container[CapturedPlace], seen: list[SeenArray], lengths: Lengths
+    ) -> None:
         self._state = state
         self._varying = varying
         self._seen = seen
+        self._lengths = lengths
         self._places: list[Exchanged] = []
         self._entries: dict[int, SeenArray | NumbersOfTuple] = {}  # by the id of the Number, or of the tuple
 
@@ -77,6 +83,11 @@ class CapturedNumbers:
         if place is None or place not in self._varying or type(slot.value) is np.ndarray:
             return
         owner, kind, name, before = observed.value, type(slot), slot.name, slot.value
+        if kind is LengthSlot:
+            number, slot.number = self._entered(before, current)
+            self._lengths.met(owner, number, before)
+            slot.is_read = True
+            return
         holds = look(owner, kind, name)
         if id(holds) in self._entries:  # another path led to the same place
             slot.number = self._entries[id(holds)]

@@ -10,7 +10,7 @@ import numpy as np
 from tracejit.aval import NUMBERS
 from tracejit.call.signature import is_int64
 from tracejit.capture.observed import Observed, Slot
-from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
+from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot, LengthSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, SEQUENCES, differs, is_hashed_by_python
 from tracejit.record.monitor import is_user_class
@@ -134,6 +134,8 @@ def _owner(observed: Observed, kind: type[Slot]) -> Any:
         return owner.get("__name__", "")
     if kind is ClosureSlot:
         return getattr(owner, "__code__", None)
+    if kind is LengthSlot:
+        return type(owner)
     if kind is ItemSlot:
         return (
             type(owner)

@@ -5,6 +5,7 @@ import builtins
 import enum
 import gc
 import inspect
+import random
 import sys
 import types
 from collections import deque
@@ -22,10 +23,12 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import (
     CHANGE,
     DELETE,
+    LENGTH,
     MOVE,
     MOVERS,
     PROBE,
     READ,
+    TAKE,
     TOUCH,
     UPDATE,
     WRITE,
@@ -41,14 +44,16 @@ from tracejit.capture.slots import (
     SLOTS,
     AttributeSlot,
     DrawsSlot,
+    GlobalSlot,
+    LengthSlot,
     LibrarySlot,
     PresenceSlot,
     SuperSlot,
 )
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.takers import takes_dlarrays
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, static
-from tracejit.record import monitor
+from tracejit.capture.values import MISSING, SEQUENCES, UNKNOWN, is_closed, static
+from tracejit.record import monitor, patches
 from tracejit.record.monitor import is_user_class
 from tracejit.record.side_effects import MEMORIES
 
@@ -74,6 +79,7 @@ class PathReader:
         snapshot: the notes.
         started: is told what a function can read that begins to run, if nothing was noted of it before.
         given: is told the frame of each function that begins to run.
+        of_length: is told the global names of code that asks for the length of a list.
     """
 
     def __init__(
@@ -81,10 +87,12 @@ class PathReader:
         snapshot: Snapshot,
         started: Callable[[Sequence[Observed]], None],
         given: Callable[[types.FrameType], None],
+        of_length: Callable[[dict[str, Any]], None],
     ) -> None:
         self._snapshot = snapshot
         self._tell = started
         self._tell_frame = given
+        self._tell_length = of_length
         self._ignored: set[types.CodeType] = set()
         self._seen: set[Any] = set()
         self._scope: dict[str, Any] = {}
@@ -237,11 +245,13 @@ class PathReader:
             if value is UNKNOWN or value is MISSING:
                 self._follow_unknown(use, self._snapshot.observe(owner), steps[number - 1 :])
                 return
-        if use.how == READ and type(value) is np.ndarray and value.dtype != object:
+        if use.how in (LENGTH, TAKE) and self._takes(use, value):
+            return
+        if use.how in (READ, LENGTH, TAKE) and type(value) is np.ndarray and value.dtype != object:
             array = self._snapshot.observe(value)
             assert isinstance(array, ObservedArray)
             self._read_elements(use, array)
-        elif use.how == READ:
+        elif use.how in (READ, LENGTH, TAKE):
             callee = use.callee if type(value) in CHANGING else None
             if callee is not None and _is_watched(callee, self._scope, self._variables):
                 self._snapshot.observe(value)  # the code that gets it says what it does with it
@@ -261,6 +271,30 @@ class PathReader:
                 self._snapshot.read_specials(value)
                 if issubclass(value, enum.Enum):  # a call of it finds a member
                     self._snapshot.read_whole(value)
+
+    def _takes(self, use: Use, value: Any) -> bool:
+        """Note that a use reads the length of a value, or takes drawn elements of it; return whether that is all."""
+        snapshot = self._snapshot
+        if use.how == TAKE:
+            return type(value) in SEQUENCES and self._is_drawing(use.callee) and snapshot.take(value)
+        is_container = type(value) in SEQUENCES
+        if is_container or _has_length(value):
+            snapshot.slot(snapshot.root(self._scope, "global"), GlobalSlot, "len")  # what it meant so far
+            self._tell_length(self._scope)
+        if is_container:
+            snapshot.read(snapshot.observe(value), LengthSlot, "")
+        elif _has_length(value):
+            snapshot.observe(value).note_used(snapshot)
+            snapshot.read_specials(type(value))  # __len__ is code that is watched
+        else:
+            return False
+        return True
+
+    def _is_drawing(self, callee: AccessPath | None) -> bool:
+        """Return whether a path leads to a method of one of Python's own generators of random numbers."""
+        value = None if callee is None else _called(callee, self._scope, self._variables)
+        owner = getattr(patches.original(value), "__self__", None)
+        return type(owner) is random.Random
 
     def _ends(self, use: Use, observed: Observed, slot_kind: type[Slot], name: Any) -> bool:
         """Note a use of the last step of a path that does not read the value there; return whether it is one."""
@@ -357,18 +391,27 @@ def _is_of_collector(frame: types.FrameType) -> bool:
 
 def _is_watched(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
     """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
+    value = _called(callee, scope, variables)
+    if type(value) is types.MethodType:
+        value = value.__func__
+    return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
+
+
+def _called(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
+    """Return what a path to a function leads to, without running the user's code; None if it is not known."""
     if callee.scope == "global":
         value = scope.get(callee.name)
     else:
         value = variables.get(callee.name) if callee.scope == "local" else None
+    owner = None
     for kind, name in callee.steps:
         if kind != "attr":
-            return False
-        own = getattr(value, "__dict__", {})
+            return None
+        owner, own = value, getattr(value, "__dict__", {})
         value = own[name] if name in own else static(type(value), name)
-    if type(value) is types.MethodType:
-        value = value.__func__
-    return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
+    if type(owner) is random.Random and isinstance(value, types.FunctionType):
+        return types.MethodType(value, owner)
+    return value
 
 
 def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
@@ -384,6 +427,12 @@ def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     return (module == "builtins" and name in _NUMBERS) or (
         module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
     )
+
+
+def _has_length(value: Any) -> bool:
+    """Return whether the user's code says what the length of an object is."""
+    kind = type(value)
+    return is_user_class(kind) and type(static(kind, "__len__")) is types.FunctionType
 
 
 def _at_scope(path: AccessPath, scope: Mapping[str, Any]) -> Any:

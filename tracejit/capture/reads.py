@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE = (
+READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE, LENGTH, TAKE = (
     "read",
     "touch",
     "write",
@@ -21,6 +21,8 @@ READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE = (
     "move",
     "probe",
     "delete",
+    "length",
+    "take",
 )
 
 
@@ -67,7 +69,8 @@ class Use(NamedTuple):
 
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
                 it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; MOVE:
-                they may move, as by a slice; PROBE: whether its last step exists; DELETE: its last step is deleted
+                they may move, as by a slice; PROBE: whether its last step exists; DELETE: its last step is deleted;
+                LENGTH: it is passed to len(); TAKE: to a function such as random.sample, which takes elements out of it
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison

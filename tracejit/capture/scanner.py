@@ -19,9 +19,11 @@ from typing import Any
 from tracejit.capture.reads import (
     CHANGE,
     DELETE,
+    LENGTH,
     MOVE,
     PROBE,
     READ,
+    TAKE,
     TOUCH,
     UPDATE,
     WRITE,
@@ -74,6 +76,9 @@ _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
+_LEN = AccessPath("global", "len")
+# Functions that take elements out of what they get first, or by one of these names.
+_TAKERS, _TAKEN = frozenset({"choice", "choices", "sample"}), frozenset({"population", "seq"})
 _SIGNS = {"+=": 1, "-=": -1}
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
@@ -564,9 +569,9 @@ class Scanner:
 
     def visit_call_function_ex(self, instruction: dis.Instruction) -> None:
         # Positional arguments, then keywords; Python 3.14 always pushes both.
-        self._call(2 if sys.version_info >= (3, 14) else 1 + ((instruction.arg or 0) & 1))
+        self._call(2 if sys.version_info >= (3, 14) else 1 + ((instruction.arg or 0) & 1), is_spread=True)
 
-    def _call(self, above: int) -> None:
+    def _call(self, above: int, is_spread: bool = False) -> None:
         """Interpret a call with `above` entries on the stack above the function and its self or NULL."""
         at = len(self._stack) - above
         arguments, below = self._stack[max(at, 0) :], self._stack[max(at - 2, 0) : max(at, 0)]
@@ -584,6 +589,13 @@ class Scanner:
             self._attribute_by_name(callee, arguments, max(at, 0))
         self._callee = callee
         keywords, self._keywords = self._keywords, ()
+        is_taker = callee is not None and (callee.steps[-1][1] if callee.steps else callee.name) in _TAKERS
+        if (is_taker or callee == _LEN) and at >= 0 and not is_spread:
+            named = [above - len(keywords) + i for i, name in enumerate(keywords) if name in _TAKEN]
+            place = 0 if above > len(keywords) else named[0] if named else above
+            if place < above:
+                self._use(self._stack[at + place], TAKE if is_taker else LENGTH)
+                self._stack[at + place] = None
         if "out" in keywords and len(arguments) >= len(keywords):
             self._use(arguments[keywords.index("out") - len(keywords)], CHANGE)
         if callee is not None and callee.steps[-1:] in _WRITING_STEPS and arguments:

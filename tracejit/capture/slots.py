@@ -332,6 +332,22 @@ class ExtentSlot(Slot):
         return owner
 
 
+class LengthSlot(Slot):
+    """The number of elements of a list or a deque, which code asks for."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return len(owner.value)
+
+    def expression(self, owner: str, source: Source) -> str:
+        return f"len({owner})"
+
+    def path(self, owner: str) -> str:
+        return f"len({owner})"
+
+
 class StateSlot(Slot):
     """The state of an object of the standard library."""
 

@@ -14,6 +14,7 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
+from operator import is_
 from typing import Any
 
 from tracejit.capture import bytecode
@@ -45,6 +46,7 @@ from tracejit.capture.slots import (
     ExtentSlot,
     HasItemSlot,
     ItemSlot,
+    LengthSlot,
     LibrarySlot,
     ModuleSlot,
     MroSlot,
@@ -63,6 +65,7 @@ from tracejit.capture.values import (
     UNKNOWN,
     is_atom,
     is_closed,
+    is_container,
     is_hashed_by_python,
     is_written_in_place,
     static,
@@ -76,6 +79,7 @@ from tracejit.record.state import CapturedPlace
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
+MOST_CHOICES = 16  # arrays or numbers of a list of which code takes one
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
 _WITH_ATTRIBUTES = (ObservedInstance, ObservedMember, ObservedHolder)  # arguments that can change
 _OF_MODULES = frozenset({"import_module", "__import__", "modules"})
@@ -106,6 +110,7 @@ class Snapshot:
         stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
+        pools: ids of lists and deques of which code takes drawn elements (Note [pools] in record/pools.py).
 
     Args:
         function: the function that is called.
@@ -143,6 +148,7 @@ class Snapshot:
         self.apart: list[tuple[Any, Any, tuple[str, int]]] = []
         self.inherited: list[tuple[Observed, Slot, Observed]] = []
         self.made = MadeClasses()
+        self.pools: set[int] = set()
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
         self.observe(function)
@@ -321,6 +327,8 @@ class Snapshot:
             holder, key = place
             return self.firsts.setdefault((id(holder), key), (holder, value))[1]
         contents = self.contents.get(id(owner.value))
+        if contents is not None and kind is LengthSlot:
+            return len(contents)
         if contents is not None and kind is ExtentSlot:
             return len(contents) if type(contents) is tuple else (*contents,)
         if type(contents) is dict and kind in (OwnSlot, HasItemSlot):
@@ -469,6 +477,23 @@ class Snapshot:
                 continue
             if CapturedPlace(kind, ItemSlot, key) in self._varying or patches.is_patched(part):
                 self.slot(owner, ItemSlot, key)
+
+    def take(self, container: Any) -> bool:
+        """Note that code draws elements out of a list or a deque; return whether it is a pool, which is not compared.
+
+        From a few arrays or numbers each choice has a trace, so that the function can write what it has chosen.
+        """
+        elements = () if self.observe(container).is_whole else self.contents.get(id(container), ())
+        if len(elements) > MOST_CHOICES or (elements and is_container(next(iter(elements)))):
+            self.pools.add(id(container))
+        return id(container) in self.pools
+
+    def is_pool(self, container: Any) -> bool:
+        """Return whether a list or a deque is a pool that the call has not changed so far."""
+        if id(container) not in self.pools or self.observe(container).is_whole:
+            return False
+        elements = self.contents[id(container)]
+        return len(elements) == len(container) and all(map(is_, elements, container))
 
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
+"""The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards.
+
+Long because one class answers each question of State.
+"""
 
 import io
 import itertools
@@ -17,7 +20,7 @@ from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
-from tracejit.capture.arrays import SeenArray, owner_of
+from tracejit.capture.arrays import SeenArray
 from tracejit.capture.captured_functions import CapturedFunctions
 from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.captured_places import places_of_arrays
@@ -25,6 +28,7 @@ from tracejit.capture.changes import Assignment, changes
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.generators import Generators
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
+from tracejit.capture.lengths import Lengths
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.paths import PathReader
@@ -39,6 +43,7 @@ from tracejit.record.side_effects import SideEffect, SideEffects
 from tracejit.record.state import Exchange, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
+from tracejit.util.memory import owner_of
 from tracejit.util.spans import Spans
 
 _TAKING = frozenset(
@@ -88,7 +93,10 @@ class CapturedState(State):
         self._observed, self._known = Spans(), 0  # ndarrays, of how many objects
         self._exchange = exchange
         self.looks_at_calls = bool(exchange.tried)
-        self._captured_numbers: CapturedNumbers | None = CapturedNumbers(self, exchange.places, self._seen)
+        self._lengths = Lengths(self, exchange.places, lambda ident: ident in self._effects.methods())
+        self._captured_numbers: CapturedNumbers | None = CapturedNumbers(
+            self, exchange.places, self._seen, self._lengths
+        )
         self._captured_functions = CapturedFunctions()
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
@@ -117,7 +125,9 @@ class CapturedState(State):
         varying = self._exchange.places
         self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met, varying)
         self._exchanges = Exchanges(self._snapshot, self._exchange)
-        reader = PathReader(self._snapshot, self._exchanges.started, self._captured_functions.started)
+        reader = PathReader(
+            self._snapshot, self._exchanges.started, self._captured_functions.started, self._lengths.asked
+        )
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
 
@@ -195,6 +205,15 @@ class CapturedState(State):
         """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""
         entered, self._entered = self._entered, {}
         return entered
+
+    def is_pool(self, container: Any) -> bool:
+        """Return whether a list or a deque is not compared, because the code takes drawn elements of it only."""
+        return self._snapshot is not None and self._snapshot.is_pool(container)
+
+    def read_pool(self, container: Any) -> None:
+        """Note that elements of a list or a deque are read otherwise, so that it is compared."""
+        if self._snapshot is not None:
+            self._snapshot.read_whole(container)
 
     def number(self, number: Any) -> None:
         """Note a number that is a constant of the trace."""
@@ -396,6 +415,7 @@ class CapturedState(State):
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
         self._captured_functions.end(self._snapshot)
+        self._lengths.end()
         if self._exchanges is not None:
             self.has_exchanged = self._exchanges.has_places
             self.given = frozenset(self._exchanges.given)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tracejit.util import frames
 from tracejit.util.locks import new_lock
+from tracejit.util.threads import OwnThread
 from tracejit.util.uninterrupted import Stopping, warn_of_threads
 
 _SWITCH_S = 2e-4
@@ -80,7 +81,7 @@ def _in_threads(
     started: list[threading.Thread] = []
     try:
         for _ in range(threads):
-            thread = threading.Thread(target=finish, name="tracejit compiler")
+            thread = OwnThread(target=finish, name="tracejit compiler")
             thread.start()
             started.append(thread)
     except RuntimeError as error:

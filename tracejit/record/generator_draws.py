@@ -14,17 +14,20 @@ it draws, for a program without guards, does not note it.
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from tracejit.ir import Value
 from tracejit.record.generator_states import copy_of, mark_of, restore
+from tracejit.record.pools import Taken, Taking
 from tracejit.record.state import State
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.threads import is_alone
 
 
 class GeneratorDraw(NamedTuple):
@@ -38,6 +41,7 @@ class GeneratorDraw(NamedTuple):
     value       the input of the trace that its result is; None if the method sets the state, or the program draws
     in_program  whether the program makes the call: Note [draws in programs] in functions/numpy_api
     is_of_made  whether the program makes the generator, too
+    taken       what it took out of a pool, in place of a value (Note [pools] in pools.py)
     """
 
     generator: Any
@@ -48,9 +52,22 @@ class GeneratorDraw(NamedTuple):
     value: Value | None
     in_program: bool = False
     is_of_made: bool = False
+    taken: Taken | None = None
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The inputs of the trace that its result is."""
+        if self.taken is not None:
+            return self.taken.values
+        return () if self.value is None else (self.value,)
 
     def __str__(self) -> str:
-        parts = [*map(_shown, self.args), *[f"{name}={_shown(value)}" for name, value in self.kwargs.items()]]
+        pool = [] if self.taken is None else [f"a {type(self.taken.pool).__name__}"]
+        parts = [
+            *pool,
+            *map(_shown, self.args),
+            *[f"{name}={_shown(value)}" for name, value in self.kwargs.items()],
+        ]
         return f"{self.name}({', '.join(parts)})"
 
 
@@ -71,7 +88,26 @@ _alone = nullcontext()
 
 def undisturbed() -> AbstractContextManager[Any]:
     """Return the context in which no other thread draws by way of tracejit."""
-    return _alone if threading.active_count() == 1 else _lock
+    return _alone if is_alone() else _lock
+
+
+class _RepeatedDraw(NamedTuple):
+    """A call of a method of a generator that a replay makes.
+
+    number     of the generator
+    method     the function of the class
+    args       its arguments; the place of a pool among what the trace finds, if it draws out of one
+    kwargs     those by name
+    is_input   whether the result is an input
+    taking     the draw out of a pool
+    """
+
+    number: int
+    method: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    is_input: bool
+    taking: Taking | None = None
 
 
 class _LatestDraws(threading.local):
@@ -97,32 +133,45 @@ class GeneratorDraws(State):
     Args:
         reads: the state that it captured otherwise.
         draws: in their order.
-        found: the generators of draws that replays find again, behind the objects that they store to.
+        found: the generators of draws, and the pools, that replays find again, behind the objects that they store to.
         fixed: those that are always the same.
+        written: the places among the arrays of `reads` of those that the trace writes.
     """
 
     fetches = accepts = True
 
     def __init__(
-        self, reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], fixed: Sequence[Any]
-    ) -> None:
+        self, reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], fixed: Sequence[Any],
+        written: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         self.reads = reads
+        self._written = tuple(written)
         self._fixed = tuple(fixed)
         self._made = (None,) * len(made_of(draws))  # by the program, which puts them in these places
         self._stored = len(reads.objects) - len(found)
         self._is_in_program = any(draw.in_program for draw in draws)
         # In the order of their first draws: the places of the generators among those that are found and the others.
         made = made_of(draws)
-        places = {id(generator): place for place, generator in enumerate((*found, *fixed, *made))}
+        places = {id(one): place for place, one in enumerate((*found, *fixed, *made))}
         numbers = {id(generator): number for number, generator in enumerate(in_order(draws))}
         self._order = [places[ident] for ident in numbers]
         self._calls = [
-            (numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None)
+            _RepeatedDraw(numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None)
+            if d.taken is None
+            else _RepeatedDraw(
+                numbers[id(d.generator)],
+                d.method,
+                (places[id(d.taken.pool)],),
+                d.kwargs,
+                True,
+                d.taken.taking,
+            )
             for d in draws
             if not d.in_program
         ]
+        self._takes = any(draw.taken is not None for draw in draws)
         self.generator_draws = tuple(map(str, draws))
-        inputs = [str(draw) for draw in draws if draw.value is not None]
+        inputs = [str(draw) for draw in draws for _ in draw.values]
         self.layouts = (*reads.layouts, *[None] * len(inputs))
         self.names = (*reads.names, *inputs)
         self.objects = reads.objects[: self._stored]
@@ -134,45 +183,83 @@ class GeneratorDraws(State):
             reads.of_outer,
         )
         self.inlined = self._with_draws(reads.inlined_with_sizes, self._draw)
-        self.inlined_for_good = self._with_draws(reads.inlined_with_sizes, self._draw_for_good)
+        for_good = self._draw_or_none if self._takes else self._draw_for_good
+        self.inlined_for_good = self._with_draws(reads.inlined_with_sizes, for_good)
 
-    def _with_draws(self, inlined: Any, draw: Callable[[Sequence[Any]], Sequence[Any]]) -> Any:
+    def _with_draws(
+        self, inlined: Any, draw: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any] | None]
+    ) -> Any:
         if inlined is None:
             return None
         lines, names, arrays = inlined
         found = "".join(f"{variable}, " for variable in self.reads.objects[self._stored :])
-        return [*lines, f"drawn = draw(({found}))"], {**names, "draw": draw}, [*arrays, "*drawn"]
+        written = "".join(f"{arrays[place]}, " for place in self._written) if self._takes else ""
+        lines = [*lines, f"drawn = draw(({found}), ({written}))"]
+        lines += ["if drawn is None: return MISS"] if self._takes else []
+        return lines, {**names, "draw": draw}, [*arrays, "*drawn"]
 
-    def _draw_for_good(self, found: Sequence[Any]) -> list[np.ndarray]:
-        """Return the draws of a replay that applies, given the generators that it finds."""
+    def _draw_for_good(self, found: Sequence[Any], written: Sequence[Any]) -> list[np.ndarray] | None:
+        """Return the draws of a replay that applies; None if what a pool gives does not fit.
+
+        Args:
+            found: what the replay finds.
+            written: arrays that the trace writes.
+        """
         places = (*found, *self._fixed, *self._made)
         generators = _thread.generators = [places[place] for place in self._order]
-        arrays = []
-        for number, method, args, kwargs, is_input in self._calls:
-            if is_input:
+        arrays: list[np.ndarray] = []
+        for number, method, args, kwargs, is_input, taking in self._calls:
+            if taking is not None:
+                columns = taking.columns(method, generators[number], places[args[0]], kwargs, written)
+                if columns is None:
+                    return None
+                arrays += columns
+            elif is_input:
                 arrays.append(drawn_array(generators[number], method, args, kwargs)[1])
             else:
                 method(generators[number], *args, **kwargs)
         return arrays
 
-    def _draw(self, found: Sequence[Any]) -> list[np.ndarray]:
+    def _draw_or_none(self, found: Sequence[Any], written: Sequence[Any]) -> list[np.ndarray] | None:
+        """Return the draws of a replay that applies unless what a pool gives does not fit."""
+        with undisturbed():
+            return self._drawn(found, written)[0]
+
+    def _draw(self, found: Sequence[Any], written: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the draws of a replay that may turn out not to apply."""
-        generators = (*found, *self._fixed)
         # If another thread draws, too, before the replay is dropped, the states must not come back. What the program
         # draws later cannot be told from that.
-        is_alone = threading.active_count() == 1 or self._is_in_program
-        with undisturbed():
-            before = [copy_of(generator) for generator in generators]
-            drawn = self._draw_for_good(found)
-            after = [None if is_alone else mark_of(generator) for generator in generators]
-        _thread.pending = [*zip(generators, before, after, strict=True)]
+        if is_alone() or self._is_in_program:
+            drawn, before = self._drawn(found, written)
+            after: Iterable[Any] = repeat(None)
+        else:
+            with _lock:
+                drawn, before = self._drawn(found, written)
+                after = [mark_of(generator) for generator, _ in before]
+        if drawn is not None:
+            _thread.pending = [(*one, state) for one, state in zip(before, after, strict=False)]
         return drawn
+
+    def _drawn(
+        self, found: Sequence[Any], written: Sequence[Any]
+    ) -> tuple[list[np.ndarray] | None, list[tuple[Any, Any]]]:
+        """Return the draws of a replay, or None, and the generators with the states that they had before."""
+        existing = (*found, *self._fixed)
+        before = [
+            (existing[place], copy_of(existing[place])) for place in self._order if place < len(existing)
+        ]
+        drawn = self._draw_for_good(found, written)
+        if drawn is None:
+            for generator, state in before:
+                restore(generator, state)
+        return drawn, before
 
     def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
         if located is None:
             return None
         read, objects = located
-        return (*read, *self._draw(objects[self._stored :])), objects[: self._stored]
+        drawn = self._draw(objects[self._stored :], [read[place] for place in self._written])
+        return None if drawn is None else ((*read, *drawn), objects[: self._stored])
 
     def fetch(self) -> tuple[Any, ...] | None:
         """Return the arrays to launch with, the last of which are drawn, or None."""
@@ -241,22 +328,29 @@ class GeneratorDraws(State):
         return self.reads.guards()
 
 
-def joined(reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], graph: Any) -> State:
+def joined(
+    reads: State, draws: Sequence[GeneratorDraw], found: Sequence[Any], graph: Any, arguments: int = 0,
+    written: Collection[Value] = (),
+) -> State:  # fmt: skip
     """Return the captured state of a trace with its draws, whose results become the graph's last inputs.
 
     Args:
         reads: the state that it captured otherwise, which has ended.
         draws: of the recording.
-        found: the generators of draws that replays find, behind the other objects of `reads`.
+        found: the generators of draws, and the pools, that replays find, behind the other objects of `reads`.
         graph: of the trace.
+        arguments: how many of its inputs are arguments of the function.
+        written: the inputs that the trace writes.
     """
     if not draws:
         return reads
-    own = [draw.value for draw in draws if draw.value is not None]
-    graph.inputs = [value for value in graph.inputs if value not in own] + own
-    others = [*found, *made_of(draws)]
-    fixed = [generator for generator in in_order(draws) if all(generator is not other for other in others)]
-    return GeneratorDraws(reads, draws, found, fixed)
+    own = [value for draw in draws for value in draw.values]
+    others = [value for value in graph.inputs if value not in own]
+    graph.inputs = others + own
+    places = [place for place, value in enumerate(others[arguments:]) if value in written]
+    located = [*found, *made_of(draws)]
+    fixed = [generator for generator in in_order(draws) if all(generator is not other for other in located)]
+    return GeneratorDraws(reads, draws, found, fixed, places)
 
 
 def found_generator(number: int) -> Any:
@@ -279,8 +373,10 @@ def in_order(draws: Sequence[GeneratorDraw]) -> list[Any]:
     return [*{id(draw.generator): draw.generator for draw in draws}.values()]
 
 
-def generators_of(draws: Sequence[GeneratorDraw]) -> list[Any]:
-    """Return the generators of draws that a replay has to find: all but those behind np.random and random."""
+def found_by(draws: Sequence[GeneratorDraw]) -> list[Any]:
+    """Return what a replay has to find: pools, and generators other than those behind np.random and random."""
     module = sys.modules.get("numpy.random")
     fixed = [module and module.mtrand._rand, getattr(random, "_inst", None), *made_of(draws)]
-    return [generator for generator in in_order(draws) if all(generator is not other for other in fixed)]
+    pools = {id(draw.taken.pool): draw.taken.pool for draw in draws if draw.taken is not None}
+    found = [generator for generator in in_order(draws) if all(generator is not other for other in fixed)]
+    return [*found, *pools.values()]

@@ -13,6 +13,8 @@ cannot select a trace, so it is a guard where it is needed. And it has a derivat
 object stays a Number when its value has been asked for, and becomes a true one only where C code insists on the type
 (crossings.py), or when the recording has ended. Who makes it a true number is noted, as of arrays (Note [plain numbers]
 in plain_numbers.py).
+
+Long because one class has all methods of numbers.
 """
 
 import gc
@@ -116,6 +118,8 @@ class Number:
         """Return whether the number's size is below a bound, which is then a guard."""
         if not self._number.__abs__() < bound:
             return False
+        if self._kind is bool:
+            return True
         if not any(guarded <= bound for guarded in self._bounds):
             self._bounds.add(bound)
             # Not by the absolute value, which the least integer does not have.
@@ -287,14 +291,18 @@ class Number:
     # Arithmetic
 
     def __pos__(self) -> "Number":
-        return self
+        return self if self._kind is not bool else self + 0
 
     def __neg__(self) -> Any:
+        if self._kind is bool:
+            return 0 - self
         if self._kind is int and not self.below(SUM):
             return -self.needed("- of a large integer")
         return Number(-self._number, recorder.apply("neg", self._array), self._sources)
 
     def __abs__(self) -> Any:
+        if self._kind is bool:
+            return self + 0
         if self._kind is int and not self.below(SUM):
             return abs(self.needed("abs() of a large integer"))
         if self._kind is complex:  # which may overflow

@@ -91,7 +91,7 @@ def _install(
             _methods.append(_RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead))
     _BLOCKS.put_new()
     for name in (*names, *_ALIASES):
-        function = vars(module).get(_ALIASES.get(name, name))
+        function = vars(module).get(_ALIASES.get(name, name)) or vars(module).get(name)
         if type(getattr(function, "__self__", None)) in kinds and name in vars(module):
             patches.answer_user(module, name, _answering(function, instead))
 

@@ -189,6 +189,13 @@ class State:
     def gives(self, array: np.ndarray) -> None:
         """Note that the function returns an ndarray, whose elements are constants of the trace."""
 
+    def is_pool(self, container: Any) -> bool:
+        """Return whether a list or a deque is not compared, because the code takes drawn elements of it only."""
+        return False
+
+    def read_pool(self, container: Any) -> None:
+        """Note that elements of a list or a deque are read otherwise, so that it is compared."""
+
     def shows(self, array: np.ndarray) -> None:
         """Note that the recording may have views of an ndarray, and write it through them."""
 

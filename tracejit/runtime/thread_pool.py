@@ -14,6 +14,7 @@ from tracejit.compile.registry import Code, registry
 from tracejit.kernels.executor import state
 from tracejit.util.files import IS_WINDOWS
 from tracejit.util.locks import new_lock
+from tracejit.util.threads import OwnThread
 from tracejit.util.uninterrupted import uninterrupted, warn_of_threads
 
 FUNCTIONS = ("run_parts", "work")
@@ -37,7 +38,7 @@ class Pool:
         self._initialise()
         work = _WORK(code.function("work"))
         self._threads = [
-            threading.Thread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
+            OwnThread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
             for i in range(1, size)
         ]
         usual = threading.stack_size(STACK_BYTES)

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tracejit.capture.arrays import is_within, owner_of
+from tracejit.capture.arrays import is_within
 from tracejit.capture.changes import Assignment
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import arrays_inside
 from tracejit.util.devices import address
+from tracejit.util.memory import owner_of
 from tracejit.util.named_tuples import NamedTuple
 
 

@@ -30,7 +30,7 @@ from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import Exchange, OwnChange, State
 from tracejit.record.subscripts import Subscripts
-from tracejit.traces import loops, refusals
+from tracejit.traces import drawn_elements, loops, refusals
 from tracejit.traces.collect_stores import Collector
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.places import guard_places
@@ -144,6 +144,7 @@ def record(
         results, values = _results(name, recorder, leaves)
         del leaves  # an ndarray among them was made in the call if only they refer to it
         writes = _writes(recorder, reads, inputs, call)
+        drawn_elements.check(recorder, stores.outputs, any(write.change is None for write in writes))
         met = _met(recorder, writes)
         written = [(recorder.value(write.result), write.result) for write in writes]
         everything = [*values, *written]
@@ -151,7 +152,7 @@ def record(
         length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         on_tape: dict[Value, Value] = {}
         arrays = returned_arrays(recorder, everything, call, outer, on_tape)
-        found = generator_draws.generators_of(recorder.generator_draws)
+        found = generator_draws.found_by(recorder.generator_draws)
         side_effect = _tell(reads, values, results, stores, found)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
@@ -160,9 +161,7 @@ def record(
     _enter(outer, reads, on_tape)
     end_numbers(recorder, _defined(function))
     _refuse(recorder, reads, stores)
-    state = generator_draws.joined(
-        rng.joined(reads, recorder), recorder.generator_draws, found, recorder.graph
-    )
+    state = _state(reads, recorder, found, len(call.arrays), writes)
     result = ResultLayout(results, treedef)
     effects, outputs = _effects(graph, writes, written, call, state, recorder.memories.met_numbers)
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
@@ -339,6 +338,21 @@ def _writes(
     if any(packed(change.data) is not change.data for change in changes):
         recorder.refuse(*refusals.copied_at_each_call(recorders.user_location()))
     return writes + [_Write(c.input, c.result, -1, c) for c in changes]
+
+
+def _state(
+    reads: CapturedState,
+    recorder: recorders.Recorder,
+    found: Sequence[Any],
+    arguments: int,
+    writes: Sequence[_Write],
+) -> State:
+    """Return the captured state of a recording that has ended, with its draws."""
+    written = {write.input for write in writes}
+    draws = recorder.generator_draws
+    return generator_draws.joined(
+        rng.joined(reads, recorder), draws, found, recorder.graph, arguments, written
+    )
 
 
 def _effects(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory between the stages: pauses of the garbage collector, and the return of memory after a recording."""
+"""Memory: owners of arrays, pauses of the garbage collector, and the return of memory after a recording."""
 
 import ctypes
 import gc
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 _pausing: set[int] = set()  # the threads that turned the collector off
 _LONG = 2000  # the least operations of a recording after which memory is returned
@@ -73,3 +75,10 @@ def _trim() -> Any:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
         return None
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """Return the array whose memory an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

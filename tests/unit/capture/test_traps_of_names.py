@@ -299,11 +299,24 @@ class TestClosures:
             @accelerate  # here
             def fun(x):
                 seen.append(1)
-                return x * len(seen)
+                return x * sum(seen)
 
             return lambda n: fun(X)
 
         follow(world, warns="it changes closure seen, which it also reads")
+
+    def test_a_list_that_the_function_appends_to_and_whose_length_it_reads(self):
+        def world(accelerate):
+            seen = []
+
+            @accelerate
+            def fun(x):
+                seen.append(1)
+                return x * len(seen)
+
+            return lambda n: fun(X)
+
+        follow(world)
 
     def test_a_variable_that_the_function_counts_up(self):
         def world(accelerate):

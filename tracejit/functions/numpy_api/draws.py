@@ -21,6 +21,7 @@ from tracejit.record.generator_draws import GeneratorDraw, drawn_array, made_of,
 from tracejit.record.generator_states import copy_of, restore
 from tracejit.record.memory import is_private
 from tracejit.record.plain_numbers import note_use
+from tracejit.record.pools import ElementLayout, Taken, Taking
 from tracejit.util.devices import on_host
 from tracejit.util.named_tuples import NamedTuple
 
@@ -91,6 +92,51 @@ class DrawCall(NamedTuple):
         self._note(current, *kept, traced._value)
         return result, traced
 
+    def out_of(self, pool: Any, named: dict[str, Any]) -> Any:
+        """Return what the method draws out of a pool (Note [pools] in record/pools.py); None if no replay can."""
+        current = recorder.recorder()
+        if current is None or not current.state.is_pool(pool):
+            return None
+        is_plain = {*map(type, named.values())} <= {int}  # no weights
+        if is_plain and self.is_repeated(current, named) and id(self.generator) not in current.tokens:
+            state = copy_of(self.generator)
+            with undisturbed():
+                drawn = self.method(self.generator, pool, **named)
+            is_one = self.name == "choice"
+            found = self._rows_of(current, pool, named, [drawn] if is_one else drawn)
+            if found is not None:
+                return found[0] if is_one else found
+            restore(self.generator, state)
+        current.state.read_pool(pool)
+        return None
+
+    def _rows_of(
+        self, current: recorder.Recorder, pool: Any, named: dict[str, Any], elements: list[Any]
+    ) -> list[Any] | None:
+        """Return what stands for drawn elements: rows of inputs of the trace; None if no columns take them."""
+        layout = ElementLayout.of(elements[0]) if elements else None
+        written = [change.data for change in current.memories.written.values()]
+        columns = None if layout is None else layout.arrays(elements, written)
+        if layout is None or columns is None:
+            return None
+        arrays = tuple(map(current.draw, columns))
+        values = tuple([array._value for array in arrays])
+        taken = Taken(
+            pool,
+            Taking(layout, None if self.name == "choice" else len(elements)),
+            elements,
+            arrays,
+            values,
+            recorder.user_location(),
+        )
+        self._note(current, (), named, None, taken=taken)
+        return layout.elements(
+            [
+                [number_of(row, column.kind) if column.is_number else row for row in array]
+                for array, column in zip(arrays, layout.columns, strict=True)
+            ]
+        )
+
     def set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call of a method that sets the state of the generator, which replays repeat if they can."""
         args = tuple([whole(value, self.name) for value in args])
@@ -131,12 +177,13 @@ class DrawCall(NamedTuple):
         return result, array
 
     def _note(
-        self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any, in_program: bool = False
-    ) -> None:
+        self, current: recorder.Recorder, args: Any, kwargs: Any, value: Any, in_program: bool = False,
+        taken: Taken | None = None,
+    ) -> None:  # fmt: skip
         """Note a call that replays make again."""
         is_of_made = in_program and any(self.generator is other for other in made_of(current.generator_draws))
         draw = GeneratorDraw(
-            self.generator, self.name, self.method, args, kwargs, value, in_program, is_of_made
+            self.generator, self.name, self.method, args, kwargs, value, in_program, is_of_made, taken
         )
         current.generator_draws.append(draw)
         current.has_replaced = True

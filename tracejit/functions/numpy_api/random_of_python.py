@@ -103,6 +103,9 @@ def _choice(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     seq = given["seq"]
     if len(seq) == 0:
         return NotImplemented
+    taken = draw.out_of(seq, {})
+    if taken is not None:
+        return taken
     place = draw.of("randrange").result((len(seq),), {})
     return _taken(seq, place)
 
@@ -112,6 +115,9 @@ def _choices(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     named = {name: value for name, value in given.items() if name != "population"}
     if takes_traced([*named.values()]) or not hasattr(population, "__getitem__") or len(population) == 0:
         return by_value(draw, given)
+    taken = draw.out_of(population, named)
+    if taken is not None:
+        return taken
     if type(population) in (list, tuple) and {*map(type, population)} == {float}:
         return draw.result((population,), named)
     places = draw.result((range(len(population)),), named)
@@ -122,7 +128,11 @@ def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     population, k = given["population"], given.get("k")
     if given.get("counts") is not None or not hasattr(population, "__getitem__") or k is None:
         return NotImplemented
-    places = draw.result((range(len(population)), whole(k, draw.name)), {})
+    k = whole(k, draw.name)
+    taken = draw.out_of(population, {"k": k})
+    if taken is not None:
+        return taken
+    places = draw.result((range(len(population)), k), {})
     return [_taken(population, place) for place in places]
 
 

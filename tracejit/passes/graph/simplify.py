@@ -14,6 +14,7 @@ the operand of the pooling is not read again. As each cotangent goes to one elem
 of the cotangents: the gradient of a bias does not read the elements.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +25,7 @@ from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Passed
+from tracejit.util.named_tuples import NamedTuple
 
 Values = tuple[Value, ...]
 Params = dict[str, Any]
@@ -153,6 +155,19 @@ class _Simplifier:
             return self.apply("reshape", x.node.inputs[0], **params)
         return None
 
+    def concatenate(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        """Return parts of one array that lie one after the other as one part, as np.array([*x]) has them."""
+        found = [_rows_of(value) for value in inputs] if params["axis"] == 0 and len(inputs) > 1 else []
+        parts = [part for part in found if part is not None]
+        if not parts or len(parts) < len(found) or any(part.source is not parts[0].source for part in parts):
+            return None
+        if any(one.stop != other.start for one, other in itertools.pairwise(parts)):
+            return None
+        x, rank = parts[0].source, parts[0].source.ndim
+        bounds = {"starts": (parts[0].start, *[0] * (rank - 1)), "stops": (parts[-1].stop, *x.shape[1:])}
+        rows = self.apply("slice", x, **bounds, steps=(1,) * rank)
+        return rows if rows.aval == aval else self.apply("reshape", rows, shape=aval.shape)
+
     def stop_gradient(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         return None if self.keep_stops else inputs[0]
 
@@ -262,6 +277,7 @@ _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] =
     "argmin": lambda some, inputs, params, _: some.search("min", inputs[0], params),
     "broadcast_to": _Simplifier.unchanged,
     "cast": _Simplifier.unchanged,
+    "concatenate": _Simplifier.concatenate,
     "div": _Simplifier.div,
     "mul": _Simplifier.mul,
     "neg": _Simplifier.neg,
@@ -276,6 +292,32 @@ _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] =
     "transpose": _Simplifier.transpose,
     "where": _Simplifier.choice,
 }
+
+
+class _Rows(NamedTuple):
+    """Rows of an array that lie one after the other."""
+
+    source: Value
+    start: int
+    stop: int
+
+
+def _rows_of(value: Value) -> _Rows | None:
+    """Return the rows that a value has the elements of, in their order; None if it is no such part."""
+    node = value.node
+    if node is not None and node.op.name == "reshape":
+        node = node.inputs[0].node
+    if (
+        node is None
+        or node.op.name != "slice"
+        or not node.inputs[0].ndim
+        or any(step != 1 for step in node.params["steps"])
+    ):
+        return None
+    source, starts, stops = node.inputs[0], node.params["starts"], node.params["stops"]
+    if (*starts[1:],) != (0,) * (source.ndim - 1) or (*stops[1:],) != source.shape[1:]:
+        return None
+    return _Rows(source, starts[0], stops[0])
 
 
 def _is_scalar(value: Value, number: float) -> bool:

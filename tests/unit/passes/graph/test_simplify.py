@@ -45,6 +45,42 @@ def test_dead_code_and_equal_code_are_removed() -> None:
     assert names == ["tanh", "add", "square"]
 
 
+def _rows(
+    b: Builder, x: Value, *bounds: tuple[int, int], shape: tuple[int, ...] | None = None
+) -> list[Value]:
+    """Return parts of an array, each with some of its rows."""
+    parts = [
+        b.slice(x, starts=(i, *[0] * (x.ndim - 1)), stops=(j, *x.shape[1:]), steps=(1,) * x.ndim)
+        for i, j in bounds
+    ]
+    return parts if shape is None else [b.reshape(part, shape=shape) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda b, x: b.concatenate(*_rows(b, x, (0, 1), (1, 2), (2, 4)), axis=0), []),
+        (lambda b, x: b.concatenate(*_rows(b, x, (1, 2), (2, 3)), axis=0), ["slice"]),
+        (lambda b, x: b.concatenate(*_rows(b, x, (0, 1), (1, 2), shape=(3, 1)), axis=0), ["slice", "reshape"]),
+        (lambda b, x: b.concatenate(*_rows(b, x, (0, 2), (2, 4), shape=(6,)), axis=0), ["reshape"]),
+        (lambda b, x: b.concatenate(*_rows(b, x, (1, 2), (0, 1)), axis=0), ["slice", "slice", "concatenate"]),
+        (lambda b, x: b.concatenate(*_rows(b, x, (0, 1), (2, 3)), axis=0), ["slice", "slice", "concatenate"]),
+        (lambda b, x: b.concatenate(*_rows(b, x, (0, 1), (1, 2)), axis=1), ["slice", "slice", "concatenate"]),
+        (
+            lambda b, x: b.concatenate(*_rows(b, x, (0, 1)), *_rows(b, b.exp(x), (1, 2)), axis=0),
+            ["slice", "exp", "slice", "concatenate"],
+        ),
+    ],
+)  # fmt: skip
+def test_rows_that_are_put_together_again(make: Callable[..., Any], names: list[str]) -> None:
+    x = normal(4, 3)
+    graph = graph_of(make, x)
+    simplified = simplify(graph)
+    verify(simplified)
+    assert [node.op.name for node in simplified.nodes] == names
+    np.testing.assert_array_equal(evaluate(simplified, [x])[0], evaluate(graph, [x])[0])
+
+
 @pytest.mark.parametrize(
     ("make", "names"),
     [

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elements that are drawn out of lists and deques which change from call to call: replay buffers."""
+
+import copy
+import random
+import warnings
+from collections import deque, namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit.record.pools import ElementLayout
+
+Step = namedtuple("Step", "state action reward done")
+ELEMENTS: dict[str, Callable[[Any, int, float, bool], Any]] = {
+    "tuple": lambda s, a, r, d: (s, a, r, d),
+    "named tuple": Step,
+    "list": lambda s, a, r, d: [s, a, r, d],
+    "dict": lambda s, a, r, d: {"s": s, "a": a, "r": r, "d": d},
+    "numpy": lambda s, a, r, d: (s.astype(np.float32), np.int64(a), np.float32(r), np.bool_(d)),
+    "matrices": lambda s, a, r, d: (np.outer(s, s), np.full((), a), r, d),
+}
+CONTAINERS: dict[str, Callable[[], Any]] = {
+    "list": list,
+    "deque": deque,
+    "full deque": lambda: deque(maxlen=14),
+}
+# What a function does with `b`, a list of elements whose parts are taken by KEYS.
+USES = {
+    "columns": "[np.array([e[k] for e in b]) for k in K]",
+    "stacks": "np.stack([e[K[0]] for e in b]), np.concatenate([np.ravel(e[K[0]]) for e in b])",
+    "numbers": "sum([e[K[2]] * (1 - e[K[3]]) + e[K[1]] for e in b])",
+    "branches": "[e[K[2]] if e[K[3]] else e[K[1]] for e in b[:1]]",
+    "truths": "b[0][K[3]] + b[1][K[3]], -b[0][K[3]], +b[1][K[3]], abs(b[0][K[3]]), b[0][K[3]] * 2.5, float(b[0][K[3]])",
+    "an element": "b[1]",
+    "arithmetic": "b[0][K[0]] * b[1][K[2]] + b[1][K[0]], b[0][K[1]] + 1, b[0][K[1]] / 2",
+    "learning": "self.learn(np.array([e[K[0]] for e in b]), np.array([e[K[2]] for e in b]))",
+}  # fmt: skip
+DRAWS = {
+    "sample": "random.sample(self.memory, 5)",
+    "sample by name": "random.sample(k=self.count, population=self.memory)",
+    "sample of a generator": "self.rng.sample(self.memory, 5)",
+    "choices": "random.choices(self.memory, k=5)",
+    "choice": "[self.rng.choice(self.memory), random.choice(self.memory)]",
+}
+
+
+class Agent:
+    """What programs read: a memory, weights, and a generator of their own."""
+
+    count = 5
+
+    def __init__(self, memory: Any, element: Callable[..., Any]) -> None:
+        self.memory, self.element = memory, element
+        self.w = np.ones(3)
+        self.rng = random.Random(2)
+        self.world = np.random.default_rng(1)
+        for _ in range(12):
+            self.see()
+
+    def see(self) -> None:
+        """Have the memory grow."""
+        state, action, reward, done = self.world.normal(size=4).round(3).tolist()
+        s = np.array([state, action, 1.0])
+        self.memory.append(self.element(s, round(action), reward, done > 0))
+
+    def learn(self, s: Any, r: Any) -> Any:
+        """Change the weights."""
+        s = s.reshape(len(s), -1)[:, :3]
+        error = s @ self.w - r
+        self.w -= 0.1 * (error @ s)
+        return (error**2).sum()
+
+
+def agents(
+    source: str, container: str = "list", element: str = "tuple", confirm: int | None = None
+) -> tuple[Any, Any]:
+    """Return two agents with a method ``step``, plain and accelerated."""
+    names: dict[str, Any] = {
+        "np": np, "random": random, "K": ("s", "a", "r", "d") if element == "dict" else (0, 1, 2, 3),
+    }  # fmt: skip
+    exec(source, names)  # the code of a user
+    options = {} if confirm is None else {"confirm": confirm}
+    pair = []
+    for method in (names["step"], tj.dlaccelerate(names["step"], **options)):
+        kind = type("User", (Agent,), {"step": method, "__module__": "user"})
+        pair.append(kind(CONTAINERS[container](), ELEMENTS[element]))
+    return pair[0], pair[1]
+
+
+def program(body: str) -> str:
+    return "def step(self):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+
+
+def leaves(value: Any) -> list[Any]:
+    """Return what containers hold, as ndarrays and None."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, (list, tuple, deque)):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value if value is None else np.asarray(value._data if isinstance(value, tj.dlarray) else value)]
+
+
+def check_same(one: Any, other: Any) -> None:
+    """Check that values are the same to the last bits, in dtype too."""
+    ours, wanted = leaves(one), leaves(other)
+    assert len(ours) == len(wanted)
+    for mine, right in zip(ours, wanted, strict=True):
+        if right is not None:
+            assert mine is not None
+            assert (mine.dtype, mine.shape) == (right.dtype, right.shape)
+            if mine.dtype == object:
+                assert mine == right
+                continue
+            np.testing.assert_allclose(mine, right, rtol=1e-5 if mine.dtype == np.float32 else 1e-12)
+
+
+def check_calls(plain: Any, fast: Any, calls: int = 14) -> None:
+    """Check results, states and generators of calls, between which the memory grows."""
+    for call in range(calls):
+        given: list[tuple[Any, Any]] = []
+        for agent in (fast, plain):
+            random.seed(call)
+            given.append((agent.step(), random.getstate()))
+        (mine, state), (right, wanted) = given
+        check_same(mine, right)
+        assert state == wanted
+        assert fast.rng.getstate() == plain.rng.getstate()
+        check_same(fast.w, plain.w)
+        check_same(fast.memory, plain.memory)
+        fast.see()
+        plain.see()
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("element", ELEMENTS)
+def test_elements_are_inputs(use: str, element: str, draw: str) -> None:
+    container = [*CONTAINERS][(len(use) + len(draw) + len(element)) % len(CONTAINERS)]
+    plain, fast = agents(program(f"b = {DRAWS[draw]}\nreturn {USES[use]}"), container, element)
+    with warnings.catch_warnings():
+        if use == "truths" and element == "numpy":  # NumPy has no - for truth values
+            pytest.skip("an error of NumPy's")
+        warnings.simplefilter("ignore")
+        check_calls(plain, fast)
+    assert fast.step.stats.hits >= 7
+    assert fast.step.stats.traces <= 7
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_length_is_a_number_that_varies(container: str) -> None:
+    body = (
+        "if len(self.memory) < 17:\n    return None\nreturn len(self.memory) * self.w, len(self.memory) - 1"
+    )
+    plain, fast = agents(program(body), container)
+    check_calls(plain, fast, calls=20)
+    assert fast.step.stats.hits >= 10
+
+
+def test_the_length_of_a_list_that_the_function_appends_to() -> None:
+    body = "n = len(self.memory)\nself.memory.append((self.w * n, n, 1.0, False))\nreturn len(self.memory) + 0.5 * n"
+    plain, fast = agents(program(body))
+    check_calls(plain, fast, calls=16)
+    assert fast.step.stats.hits >= 8
+
+
+def test_the_length_of_a_full_deque_that_the_function_appends_to() -> None:
+    body = "n = len(self.memory)\nself.memory.append((self.w * n, n, 1.0, False))\nreturn len(self.memory) + 0.5 * n"
+    plain, fast = agents(program(body), "full deque")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_calls(plain, fast, calls=16)
+
+
+def test_the_name_of_len_is_put_back() -> None:
+    plain, fast = agents(program("return len(self.memory) + self.w"))
+    check_calls(plain, fast)
+    scope = fast.step.__wrapped__.__globals__
+    assert "len" not in scope
+    scope["len"] = lambda x: 7  # the user's own
+    check_same(fast.step(), 7 + fast.w)
+    del scope["len"]
+    check_calls(plain, fast, calls=3)
+
+
+class Buffer:
+    """A buffer as tutorials have it."""
+
+    def __init__(self) -> None:
+        self.buffer: deque[Any] = deque(maxlen=20)
+
+    def __len__(self) -> int:
+        return len(self.buffer)
+
+    def append(self, step: Any) -> None:
+        self.buffer.append(step)
+
+    def sample(self, count: int) -> Any:
+        s, _, r, d = zip(*random.sample(self.buffer, count), strict=True)
+        return np.array(s), np.array(r, dtype=np.float32), np.array(d, dtype=np.uint8)
+
+
+def test_a_buffer_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONTAINERS, "buffer", Buffer)
+    body = "if len(self.memory) < 15:\n    return 0.0\ns, r, d = self.memory.sample(4)\n"
+    body += "return self.learn(s, r * (1 - d)), s, r, d, len(self.memory)"
+    plain, fast = agents(program(body), "buffer")
+    for agent in (plain, fast):
+        agent.memory.__class__ = type("Mine", (Buffer,), {"__iter__": lambda self: iter(self.buffer)})
+    for call in range(16):
+        given = []
+        for agent in (fast, plain):
+            random.seed(call)
+            given.append(agent.step())
+        check_same(*given)
+        check_same(fast.w, plain.w)
+        fast.see()
+        plain.see()
+    assert fast.step.stats.hits >= 8
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        (np.ones(3, np.float32), 1, 1.0, False), (np.ones(4), 1, 1.0, False), (np.ones(3), 1.0, 1.0, False),
+        (np.ones(3), True, 1.0, False), (np.ones(3), 1 << 70, 1.0, False), (np.ones(3), 1, 1.0), (np.ones(3), 1, 1, 1),
+        [np.ones(3), 1, 1.0, False], (None, 1, 1.0, False), (np.ones((3, 1)), 1, 1.0, False), None,
+        (np.ones(3), np.int64(1), 1.0, False), (np.ones(3), np.True_, 1.0, False),
+    ],
+)  # fmt: skip
+def test_an_element_of_another_kind(element: Any) -> None:
+    """A replay notices it, gives the generator its state back, and the numbers are those of Python and NumPy."""
+    plain, fast = agents(program("b = random.sample(self.memory, 5)\nreturn [e for e in b][0]"))
+    check_calls(plain, fast, calls=8)
+    hits = fast.step.stats.hits
+    for agent in (plain, fast):
+        agent.memory[:] = [copy.deepcopy(element) for _ in range(9)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(2):  # are recorded
+            given: list[Any] = []
+            for agent in (fast, plain):
+                random.seed(call)
+                given += [agent.step(), random.getstate()]
+            check_same(given[0], given[2])
+            assert given[1] == given[3]
+    assert fast.step.stats.hits == hits
+
+
+def test_too_few_elements_are_an_error_of_python() -> None:
+    plain, fast = agents(program("b = random.sample(self.memory, 5)\nreturn np.array([e[0] for e in b])"))
+    check_calls(plain, fast, calls=8)
+    for agent in (plain, fast):
+        random.seed(3)
+        state = random.getstate()
+        del agent.memory[2:]
+        with pytest.raises(ValueError, match=r"[Ss]ample larger than population"):
+            agent.step()
+        assert random.getstate() == state
+    for agent in (plain, fast):
+        for _ in range(6):
+            agent.see()
+    check_calls(plain, fast, calls=3)
+
+
+def test_what_a_function_asks_before_it_draws_decides() -> None:
+    """A replay draws first; where too few elements are there, the function may not come to the draw."""
+    body = "if len(self.memory) < 6:\n    return self.w * 2\n"
+    body += "return np.array([e[0] for e in random.sample(self.memory, 6)])"
+    plain, fast = agents(program(body))
+    check_calls(plain, fast, calls=10)
+    assert fast.step.stats.hits >= 3
+    for agent in (plain, fast):
+        del agent.memory[3:]
+    check_calls(plain, fast, calls=8)
+
+
+def test_weights_of_choices_are_no_elements() -> None:
+    plain, fast = agents(
+        program("return random.choices(self.memory, weights=self.weights, k=2)[0][2] * self.w")
+    )
+    for agent in (plain, fast):
+        agent.weights = [1.0] * 12
+        agent.memory = [(float(number), 0, float(number), True) for number in range(12)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(12):
+            given = []
+            for agent in (fast, plain):
+                agent.weights[call] = 9.0
+                random.seed(call)
+                given.append(agent.step())
+            check_same(*given)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("b = random.sample(self.memory, 3)\nb[0][0][0] += 1.0\nreturn b[0][0]", "it writes into an element"),
+        ("b = random.sample(self.memory, 3)\nself.last = b[0]\nreturn b[0][0] * 2", "it keeps an element"),
+        (
+            "b = random.sample(self.memory, 3)\nself.last = [e[0][:2] for e in b]\nreturn 0.0",
+            "it keeps an element",
+        ),
+        ("self.memory.append(self.memory[0])\nreturn random.sample(self.memory, 3)[0][0] * 2", "differ"),
+        ("b = random.sample(self.memory, 3)\nself.memory.pop()\nreturn b[0][0] * 2", "self.memory"),
+    ],
+)
+def test_what_runs_uncompiled(body: str, message: str) -> None:
+    plain, fast = agents(program(body))
+    with pytest.warns(tj.NotAcceleratedWarning, match=message):
+        check_calls(plain, fast, calls=10)
+
+
+def test_copies_are_kept() -> None:
+    body = "b = random.sample(self.memory, 3)\nself.last = b[0][0].copy(), b[1][2]\nreturn b[2][0]"
+    plain, fast = agents(program(body))
+    check_calls(plain, fast)
+    check_same(fast.last, plain.last)
+    assert fast.step.stats.hits >= 8
+
+
+def test_an_element_that_the_function_writes_by_another_name() -> None:
+    """Elements are read before the program runs; one that lies in an array that it writes has to be recorded."""
+    body = "self.w += 1.0\nb = random.sample(self.memory, 9)\nreturn sum([e[0] for e in b])"
+    plain, fast = agents(program(body))
+    check_calls(plain, fast, calls=10)
+    hits = fast.step.stats.hits
+    assert hits >= 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for share in (lambda w: w, lambda w: w[:], lambda w: w[::-1]):
+            for agent in (plain, fast):
+                agent.memory[:] = [(share(agent.w), 0, 0.0, False) for _ in range(9)]
+            given = []
+            for agent in (fast, plain):
+                random.seed(1)
+                given.append(agent.step())
+            check_same(*given)
+    assert fast.step.stats.hits == hits
+
+
+@pytest.mark.parametrize("draw", ["random.choice(self.memory)", "random.sample(self.memory, 1)[0]"])
+def test_of_a_few_arrays_each_has_a_trace(draw: str) -> None:
+    """So the function can write the one that it has drawn."""
+    plain, fast = agents(program(f"w = {draw}\nw += 1.0\nreturn w * 2"))
+    for agent in (plain, fast):
+        agent.memory, agent.see = [np.zeros(2) + i for i in range(3)], lambda: None
+    check_calls(plain, fast, calls=30)
+    assert fast.step.stats.hits >= 15
+
+
+def test_many_numbers_are_a_pool() -> None:
+    plain, fast = agents(program("return random.choice(self.memory) * self.w, random.sample(self.memory, 2)"))
+    for agent in (plain, fast):
+        agent.memory, agent.see = [i / 7 for i in range(50)], lambda: None
+    check_calls(plain, fast, calls=20)
+    assert fast.step.stats.hits >= 15
+
+
+def test_gradients_by_weights() -> None:
+    def step(self: Any) -> Any:
+        b = random.sample(self.memory, 6)
+        s, r = np.array([e[0] for e in b]), np.array([e[2] for e in b])
+        loss = ((s @ self.v - r) ** 2).mean()
+        return loss, tj.dlgradient(loss, self.v)
+
+    kind = type("User", (Agent,), {"step": tj.dlaccelerate(step), "__module__": "user"})
+    agent = kind([], ELEMENTS["tuple"])
+    agent.v = tj.dlarray(np.array([0.5, -1.0, 2.0]))
+    for call in range(8):
+        random.seed(call)
+        loss, slope = agent.step()
+        random.seed(call)
+        b = random.sample(agent.memory, 6)
+        s, r = np.array([e[0] for e in b]), np.array([e[2] for e in b])
+        error = s @ agent.v._data - r
+        check_same([loss, slope], [(error**2).mean(), 2 / 6 * error @ s])
+        agent.see()
+    assert agent.step.stats.hits >= 4
+
+
+@pytest.mark.parametrize("confirm", [0, 1, 2])
+def test_confirmations(confirm: int) -> None:
+    source = program(
+        "b = self.rng.sample(self.memory, 4)\nreturn np.array([e[0] for e in b]) * self.rng.random()"
+    )
+    plain, fast = agents(source, confirm=confirm)
+    check_calls(plain, fast)
+    assert fast.step.stats.hits >= 8
+
+
+@pytest.mark.parametrize(
+    "element",
+    [(), (None,), "text", object(), {"a": "b"}, (np.array(["a"]),), [[1.0]], np.zeros(2, object), 1j],
+)
+def test_what_has_no_columns(element: Any) -> None:
+    assert ElementLayout.of(element) is None
