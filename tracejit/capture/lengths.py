@@ -5,21 +5,24 @@ Note [lengths that vary]
 ``len()`` reads nothing of a list but its length, which is a guard like any number, until it turns out to vary (Note
 [captured numbers]). Then it is an input. There is no place that could hold a Number instead, because a list keeps its
 length itself. So the name ``len`` stands for another function while the function is recorded, in the modules whose code
-asks for the length of a list.
+asks for the length of a list. For threads that record nothing it is Python's.
 """
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from tracejit.capture.exchanges import Exchanged
-from tracejit.capture.slots import GlobalSlot, LengthSlot
+from tracejit.capture.slots import LengthSlot
 from tracejit.capture.values import MISSING, static
 from tracejit.record import monitor, recorder
 from tracejit.record.state import CapturedPlace
+from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
 
+_APPENDING = frozenset({"append", "extend"})
 
-class _Length(NamedTuple):
+
+class KnownLength(NamedTuple):
     """The length of a list or a deque when the recording began.
 
     container   the list or the deque
@@ -36,42 +39,40 @@ class Lengths:
     """The lengths of a recording that are inputs of its trace.
 
     Args:
-        state: of the recording.
         varying: the places of numbers that vary.
-        has_changed: returns whether the code has called a method of a container that may change it, given its id.
+        methods: returns the names of the methods that were called of a container and may change it, given its id; None
+            if the code can change it in another way.
     """
 
     def __init__(
-        self, state: Any, varying: Collection[CapturedPlace], has_changed: Callable[[int], bool]
+        self, varying: Collection[CapturedPlace], methods: Callable[[int], Sequence[str] | None]
     ) -> None:
-        self._state = state
         self._vary = any(place.kind is LengthSlot for place in varying)
-        self._has_changed = has_changed
-        self._known: dict[int, _Length] = {}
-        self._exchanged: list[Exchanged] = []
+        self._methods = methods
+        self._known: dict[int, KnownLength] = {}
+        self._scopes: list[dict[str, Any]] = []
 
     def met(self, container: Any, number: Any, size: int) -> None:
         """Note a length that varies."""
-        self._known[id(container)] = _Length(container, number, size)
+        self._known[id(container)] = KnownLength(container, number, size)
 
-    def asked(self, scope: dict[str, Any]) -> None:
-        """Have ``len`` give lengths that vary to the code of a module, which asks for some."""
-        if self._vary and "len" not in scope:
-            exchanged = Exchanged(scope, GlobalSlot, "len", MISSING, self._length)
-            exchanged.put()
-            self._exchanged.append(exchanged)
+    def asked(self, scope: dict[str, Any]) -> bool:
+        """Return whether ``len`` is Python's in a module; have it give lengths that vary to the code there."""
+        if scope.get("len", len) not in (len, _length):
+            return False
+        if self._vary and all(scope is not other for other in self._scopes):
+            self._scopes.append(scope)
+            _put(scope)
+        return True
 
     def end(self) -> None:
         """Have ``len`` mean Python's own again."""
-        while self._exchanged:
-            self._exchanged.pop().put_back()
+        while self._scopes:
+            _put_back(self._scopes.pop())
         self._known.clear()
 
-    def _length(self, x: Any, /) -> Any:
+    def length(self, x: Any) -> Any:
         """Return the length of x: a Number if it varies."""
-        current = recorder.thread.recorder
-        if current is None or current.state is not self._state:
-            return len(x)
         known = self._known.get(id(x))
         if known is not None:
             with monitor.paused():
@@ -83,12 +84,65 @@ class Lengths:
                 return length
         return len(x)
 
-    def _of(self, known: _Length) -> Any:
+    def _of(self, known: KnownLength) -> Any:
         """Return a length as a Number, with the elements that the function has added."""
         container, number, size = known
-        if not self._has_changed(id(container)) and len(container) == size:
+        methods = self._methods(id(container))
+        if methods == () and len(container) == size:
             return number
-        if getattr(container, "maxlen", None) is None:
+        is_growing = methods is not None and _APPENDING.issuperset(methods) and len(container) >= size
+        if is_growing and getattr(container, "maxlen", None) is None:  # a deque may be full
             return number + (len(container) - size)
-        number.needed("len() of a deque that the function changes", drops=False)  # it may be full
+        number.needed("len() of a list that the function changes", drops=False)
         return len(container)
+
+
+def _length(x: Any, /) -> Any:
+    """Return the length of x, as the recording of this thread knows it."""
+    current = recorder.thread.recorder
+    lengths = None if current is None else getattr(current.state, "lengths", None)
+    return len(x) if lengths is None else lengths.length(x)
+
+
+_exchanged: dict[
+    int, list[Any]
+] = {}  # by the id of a namespace: itself, what it had, and how many recordings
+_lock = new_lock()
+
+
+def _put(scope: dict[str, Any]) -> None:
+    with _lock:
+        entry = _exchanged.setdefault(id(scope), [scope, scope.get("len", MISSING), 0])
+        entry[-1] += 1
+        scope["len"] = _length
+
+
+def _put_back(scope: dict[str, Any]) -> None:
+    with _lock:
+        entry = _exchanged.get(id(scope))
+        if entry is None:
+            return
+        entry[-1] -= 1
+        if not entry[-1]:
+            _restore(entry)
+
+
+def _restore(entry: list[Any]) -> None:
+    """Put back what a namespace had, unless somebody else has put something there."""
+    scope, before, _ = _exchanged.pop(id(entry[0]))
+    if scope.get("len") is _length:
+        if before is MISSING:
+            del scope["len"]
+        else:
+            scope["len"] = before
+
+
+def _in_child() -> None:
+    """Put everything back in a forked child, which does not have the threads that recorded."""
+    if recorder.thread.recorder is None:
+        for entry in [*_exchanged.values()]:
+            _restore(entry)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -49,6 +49,7 @@ from tracejit.capture.slots import (
     LibrarySlot,
     PresenceSlot,
     SuperSlot,
+    TruthSlot,
 )
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.takers import takes_dlarrays
@@ -79,7 +80,7 @@ class PathReader:
         snapshot: the notes.
         started: is told what a function can read that begins to run, if nothing was noted of it before.
         given: is told the frame of each function that begins to run.
-        of_length: is told the global names of code that asks for the length of a list.
+        of_length: is told the global names of code that asks for the length of a list; returns whether that is all.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class PathReader:
         snapshot: Snapshot,
         started: Callable[[Sequence[Observed]], None],
         given: Callable[[types.FrameType], None],
-        of_length: Callable[[dict[str, Any]], None],
+        of_length: Callable[[dict[str, Any]], bool],
     ) -> None:
         self._snapshot = snapshot
         self._tell = started
@@ -245,7 +246,7 @@ class PathReader:
             if value is UNKNOWN or value is MISSING:
                 self._follow_unknown(use, self._snapshot.observe(owner), steps[number - 1 :])
                 return
-        if use.how in (LENGTH, TAKE) and self._takes(use, value):
+        if (use.how in (LENGTH, TAKE) or use.is_tested) and self._takes(use, value):
             return
         if use.how in (READ, LENGTH, TAKE) and type(value) is np.ndarray and value.dtype != object:
             array = self._snapshot.observe(value)
@@ -273,21 +274,26 @@ class PathReader:
                     self._snapshot.read_whole(value)
 
     def _takes(self, use: Use, value: Any) -> bool:
-        """Note that a use reads the length of a value, or takes drawn elements of it; return whether that is all."""
+        """Note that a use reads the length of a list, or takes drawn elements of it; return whether that is all."""
         snapshot = self._snapshot
+        if use.how == READ and type(value) in SEQUENCES:
+            snapshot.read(snapshot.observe(value), TruthSlot, "")
+            return True
+        if use.how == READ:
+            return False
         if use.how == TAKE:
             return type(value) in SEQUENCES and self._is_drawing(use.callee) and snapshot.take(value)
         is_container = type(value) in SEQUENCES
-        if is_container or _has_length(value):
-            snapshot.slot(snapshot.root(self._scope, "global"), GlobalSlot, "len")  # what it meant so far
-            self._tell_length(self._scope)
+        if not (is_container or _has_length(value)):
+            return False
+        snapshot.slot(snapshot.root(self._scope, "global"), GlobalSlot, "len")  # what it meant so far
+        if not self._tell_length(self._scope):
+            return False
         if is_container:
             snapshot.read(snapshot.observe(value), LengthSlot, "")
-        elif _has_length(value):
+        else:
             snapshot.observe(value).note_used(snapshot)
             snapshot.read_specials(type(value))  # __len__ is code that is watched
-        else:
-            return False
         return True
 
     def _is_drawing(self, callee: AccessPath | None) -> bool:

@@ -348,6 +348,22 @@ class LengthSlot(Slot):
         return f"len({owner})"
 
 
+class TruthSlot(Slot):
+    """The truth of a list or a deque: whether it has elements."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return bool(owner.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return ("not empty", f"not {owner}") if self.value else ("empty", owner)
+
+    def path(self, owner: str) -> str:
+        return owner
+
+
 class StateSlot(Slot):
     """The state of an object of the standard library."""
 

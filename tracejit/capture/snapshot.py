@@ -55,6 +55,7 @@ from tracejit.capture.slots import (
     RegisteredSlot,
     SpecialsSlot,
     SuperSlot,
+    TruthSlot,
     holder_of,
     presence_of,
 )
@@ -327,8 +328,8 @@ class Snapshot:
             holder, key = place
             return self.firsts.setdefault((id(holder), key), (holder, value))[1]
         contents = self.contents.get(id(owner.value))
-        if contents is not None and kind is LengthSlot:
-            return len(contents)
+        if contents is not None and kind in (LengthSlot, TruthSlot):
+            return len(contents) if kind is LengthSlot else bool(contents)
         if contents is not None and kind is ExtentSlot:
             return len(contents) if type(contents) is tuple else (*contents,)
         if type(contents) is dict and kind in (OwnSlot, HasItemSlot):

@@ -67,6 +67,7 @@ class CapturedState(State):
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
         given_back: constants that it returned.
+        lengths: of lists that vary.
         located: objects that a replay has to find, to be set likewise.
     """
 
@@ -93,9 +94,9 @@ class CapturedState(State):
         self._observed, self._known = Spans(), 0  # ndarrays, of how many objects
         self._exchange = exchange
         self.looks_at_calls = bool(exchange.tried)
-        self._lengths = Lengths(self, exchange.places, lambda ident: ident in self._effects.methods())
+        self.lengths = Lengths(exchange.places, self._methods_of)
         self._captured_numbers: CapturedNumbers | None = CapturedNumbers(
-            self, exchange.places, self._seen, self._lengths
+            self, exchange.places, self._seen, self.lengths
         )
         self._captured_functions = CapturedFunctions()
         self._builder: Builder | None = None
@@ -126,7 +127,7 @@ class CapturedState(State):
         self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met, varying)
         self._exchanges = Exchanges(self._snapshot, self._exchange)
         reader = PathReader(
-            self._snapshot, self._exchanges.started, self._captured_functions.started, self._lengths.asked
+            self._snapshot, self._exchanges.started, self._captured_functions.started, self.lengths.asked
         )
         self._watch = monitor.Watch(reader.started, self._effects, reader.used)
         self._watch.__enter__()
@@ -214,6 +215,13 @@ class CapturedState(State):
         """Note that elements of a list or a deque are read otherwise, so that it is compared."""
         if self._snapshot is not None:
             self._snapshot.read_whole(container)
+
+    def _methods_of(self, ident: int) -> Sequence[str] | None:
+        """Return the methods that were called of a container and change it; None if code can change it otherwise."""
+        snapshot = self._snapshot
+        if snapshot is None or ident in snapshot.changing or ident in snapshot.extended:
+            return None
+        return tuple(self._effects.methods().get(ident, ()))
 
     def number(self, number: Any) -> None:
         """Note a number that is a constant of the trace."""
@@ -415,7 +423,7 @@ class CapturedState(State):
             self._watch.__exit__()
             self._watch = None  # not before: an exception of a signal handler may come in the line above
         self._captured_functions.end(self._snapshot)
-        self._lengths.end()
+        self.lengths.end()
         if self._exchanges is not None:
             self.has_exchanged = self._exchanges.has_places
             self.given = frozenset(self._exchanges.given)

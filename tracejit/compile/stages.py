@@ -4,7 +4,6 @@
 import gc
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -78,7 +77,7 @@ def _in_threads(
                 except Exception as failure:
                     failures.append(failure)
 
-    started: list[threading.Thread] = []
+    started: list[OwnThread] = []
     try:
         for _ in range(threads):
             thread = OwnThread(target=finish, name="tracejit compiler")

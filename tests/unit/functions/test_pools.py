@@ -160,19 +160,79 @@ def test_the_length_is_a_number_that_varies(container: str) -> None:
     assert fast.step.stats.hits >= 10
 
 
-def test_the_length_of_a_list_that_the_function_appends_to() -> None:
-    body = "n = len(self.memory)\nself.memory.append((self.w * n, n, 1.0, False))\nreturn len(self.memory) + 0.5 * n"
-    plain, fast = agents(program(body))
-    check_calls(plain, fast, calls=16)
-    assert fast.step.stats.hits >= 8
+GROWING = "self.memory.append((self.w * n, n, 1.0, False))"
 
 
-def test_the_length_of_a_full_deque_that_the_function_appends_to() -> None:
-    body = "n = len(self.memory)\nself.memory.append((self.w * n, n, 1.0, False))\nreturn len(self.memory) + 0.5 * n"
-    plain, fast = agents(program(body), "full deque")
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        GROWING, f"{GROWING}; {GROWING}", "self.memory.extend([(self.w, n, 1.0, True)] * 2)",
+        "self.memory += [(self.w, 1, 1.0, True)]", "self.memory *= 2", "self.memory.clear()", "self.memory.pop()",
+        "del self.memory[0]", f"self.memory.clear(); {GROWING}", "self.memory = [1, 2]",
+        "self.memory.insert(0, (self.w, 1, 1.0, True))", "self.memory.append(n) if n > 13 else None",
+        "self.memory.extend(self.memory)",
+    ],
+)  # fmt: skip
+def test_the_length_of_a_list_that_the_function_changes(change: str, container: str) -> None:
+    plain, fast = agents(
+        program(f"n = len(self.memory)\n{change}\nreturn len(self.memory) + 0.5 * n"), container
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check_calls(plain, fast, calls=16)
+        for _ in range(10):
+            check_same(fast.step(), plain.step())
+            check_same(len(fast.memory), len(plain.memory))
+            if len(plain.memory) > 100 or (
+                "insert" in change and len(plain.memory) > 12
+            ):  # a full deque takes none
+                break
+            for agent in (plain, fast):
+                agent.memory = CONTAINERS[container]() if agent.memory == [1, 2] else agent.memory
+                for _ in range(2):
+                    agent.see()
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(
+    "test", ["if not self.memory:", "if self.memory and self.w[0] > 5:", "while not self.memory:"]
+)
+def test_the_truth_of_a_list_is_no_more_than_that(test: str, container: str) -> None:
+    plain, fast = agents(
+        program(f"{test}\n    return self.w * 3\nreturn random.sample(self.memory, 2)[0][0] * 2"), container
+    )
+    check_calls(plain, fast)
+    assert fast.step.stats.hits >= 8
+    for agent in (plain, fast):
+        agent.memory.clear()
+        agent.see = lambda: None
+    check_calls(plain, fast, calls=6) if "not" in test else None
+    for agent in (plain, fast):
+        del agent.see
+        agent.see()
+        agent.see()
+    check_calls(plain, fast, calls=6)
+
+
+@pytest.mark.parametrize(
+    "change", ["self.memory.append(1)", "self.memory.extend([])", "self.memory.clear()", "self.memory += [2]"]
+)
+def test_the_truth_of_a_list_that_the_function_changes(change: str) -> None:
+    plain, fast = agents(program(f"a = 1 if self.memory else 2\n{change}\nreturn a, 3 if self.memory else 4"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(16):
+            if call % 5 == 4:
+                for agent in (plain, fast):
+                    agent.memory.clear()
+            check_same(fast.step(), plain.step())
+            check_same(fast.memory, plain.memory)
+
+
+def test_a_list_that_grows_by_its_length_is_replayed() -> None:
+    plain, fast = agents(program(f"n = len(self.memory)\n{GROWING}\nreturn len(self.memory) + 0.5 * n"))
+    check_calls(plain, fast, calls=16)
+    assert fast.step.stats.hits >= 8
 
 
 def test_the_name_of_len_is_put_back() -> None:
@@ -180,8 +240,12 @@ def test_the_name_of_len_is_put_back() -> None:
     check_calls(plain, fast)
     scope = fast.step.__wrapped__.__globals__
     assert "len" not in scope
-    scope["len"] = lambda x: 7  # the user's own
-    check_same(fast.step(), 7 + fast.w)
+    scope["len"] = len
+    check_calls(plain, fast, calls=9)
+    assert scope["len"] is len
+    scope["len"] = lambda x: x[-1][2]  # the user's own, which reads elements
+    with pytest.warns(tj.NotAcceleratedWarning, match=r"self.memory\[-1\]\[2\], which it reads, changes"):
+        check_calls(plain, fast, calls=12)
     del scope["len"]
     check_calls(plain, fast, calls=3)
 
