@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from fake_driver import FakeLibrary, _number
+from fake_driver import FakeLibrary
+from fake_streams import number_of
 
 from tracejit.config import settings
 from tracejit.runtime.cuda.cublas import OTHERS, PROTOTYPES
@@ -110,13 +111,13 @@ class FakeCublas:
     def _set(self, handle: Any, attribute: int, value: Any, size: int) -> None:
         raw = bytes(value._obj)
         assert len(raw) == size
-        self._objects[_number(handle)][attribute] = int.from_bytes(raw, "little", signed=True)
+        self._objects[number_of(handle)][attribute] = int.from_bytes(raw, "little", signed=True)
 
     _cublasLtMatmulDescSetAttribute = _cublasLtMatrixLayoutSetAttribute = _set
     _cublasLtMatmulPreferenceSetAttribute = _set
 
     def _destroy(self, handle: Any) -> None:
-        del self._objects[_number(handle)]
+        del self._objects[number_of(handle)]
 
     _cublasLtMatmulDescDestroy = _cublasLtMatrixLayoutDestroy = _cublasLtMatmulPreferenceDestroy = _destroy
 
@@ -127,7 +128,7 @@ class FakeCublas:
         assert handle.value == 1 and count == 1 and c is d
         if self._on.captured:
             return _INTERNAL  # as version 13.3
-        wanted = self._objects[_number(preference)]
+        wanted = self._objects[number_of(preference)]
         if self.workspace_bytes > wanted[1]:
             number._obj.value = 0
             return _UNSUPPORTED
@@ -141,10 +142,10 @@ class FakeCublas:
         self, handle: Any, description: Any, alpha: Any, a: int, of_a: Any, b: int, of_b: Any, beta: Any, c: int,
         of_c: Any, d: int, of_d: Any, algorithm: Any, workspace: int, workspace_bytes: int, stream: int,
     ) -> int | None:  # fmt: skip
-        what = self._objects[_number(description)]
+        what = self._objects[number_of(description)]
         kind = what["scale"]
         assert what["compute"] == _COMPUTE[kind] and c == d and of_c is of_d and handle.value == 1
-        layouts = [self._objects[_number(of)] for of in (of_a, of_b, of_d)]
+        layouts = [self._objects[number_of(of)] for of in (of_a, of_b, of_d)]
         assert {layout["dtype"] for layout in layouts} == {kind}
         shapes = [(*layout["sizes"], layout.get(5, 1), layout.get(6, 0)) for layout in layouts]
         transposes = what.get(3, 0), what.get(4, 0)

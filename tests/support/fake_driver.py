@@ -18,9 +18,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import fake_streams
 import numpy as np
 import ptx_emulator
 import pytest
+from fake_streams import Child, FakeStreams, number_of
 from ptx_emulator import Kernel, Memory
 
 from tracejit.record import monitor
@@ -38,28 +40,7 @@ def kernel_of(ptx: str) -> Kernel:
     return Kernel(ptx)
 
 
-def _number(value: Any) -> int:
-    """Return the number of a handle or an integer."""
-    value = getattr(value, "value", value)
-    return 0 if value is None else int(value)
-
-
-class _Work:
-    """Work on a stream."""
-
-    def __init__(self, run: Callable[[], Any]) -> None:
-        self.run = run
-        self.is_done = False
-
-
-class _Child:
-    """A captured graph: the names of what it runs, and that."""
-
-    def __init__(self, works: list[tuple[str, Callable[[], Any]]]) -> None:
-        self.works = works
-
-
-class FakeLibrary:
+class FakeLibrary(FakeStreams):
     """The functions of the driver's library.
 
     Attributes:
@@ -70,10 +51,11 @@ class FakeLibrary:
         pinned: page-locked memory of the host by its address, which is read when a copy runs.
         total: bytes of the device's memory.
         launched, streams: the kernels that were launched, and the streams of the launches of graphs.
-        clock, times: the time in ms, to which a launch adds as many as it has blocks, and that of events in graphs.
+        clock: the time in ms, to which a launch adds as many as it has blocks.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.calls: list[str] = []
         self.faults: dict[str, int] = {}
         self.version, self.devices, self.total = 12040, 1, 1 << 30
@@ -82,18 +64,14 @@ class FakeLibrary:
         self.attributes = dict(_ATTRIBUTES)
         self.memory = Memory()
         self.sizes: dict[int, int] = {}
-        self.objects: dict[int, Any] = {}
-        self.queues: dict[int, list[_Work]] = {}  # of streams
-        self.captured: dict[int, list[tuple[str, Callable[[], Any]]]] = {}  # of streams
         self.launched: list[str] = []
         self.streams: list[int] = []
-        self.clock, self.times = 0.0, dict[int, float]()
-        self._last = 0x1000
+        self.clock = 0.0
         self._by_address: dict[str, Any] = {}
         self._lock = threading.RLock()  # calls come from any thread
 
     def __getattr__(self, name: str) -> Callable[..., int]:
-        method: Callable[..., int] | None = vars(type(self)).get(f"_{name}")
+        method: Callable[..., int] | None = getattr(type(self), f"_{name}", None)
         if name not in PROTOTYPES or method is None:
             raise AttributeError(name)
 
@@ -123,30 +101,6 @@ class FakeLibrary:
             for number, what in self.objects.items()
         )
 
-    def new(self, out: Any, *what: Any) -> None:
-        self._last += 16
-        self.objects[self._last] = what
-        out._obj.value = self._last
-
-    def put(self, stream: Any, run: Callable[[], Any], name: str = "") -> None:
-        if _number(stream) in self.captured:
-            self.captured[_number(stream)].append((name, run))
-            return
-        self.queues.setdefault(_number(stream), []).append(_Work(run))
-
-    def finish(self, stream: int, last: "_Work | None" = None) -> None:
-        """Run the work of a stream, up to some work."""
-        queue = self.queues.setdefault(stream, [])
-        while queue and (last is None or not last.is_done):
-            work = queue.pop(0)
-            work.run()
-            work.is_done = True
-
-    @property
-    def waiting(self) -> int:
-        """How much work has not run."""
-        return sum(map(len, self.queues.values()))
-
     # The device.
 
     def _cuInit(self, flags: int) -> None:
@@ -168,7 +122,7 @@ class FakeLibrary:
         out.value = b"Emulated GPU"
 
     def _cuDeviceGetAttribute(self, out: Any, number: int, device: int) -> None:
-        out._obj.value = self.attributes[number]
+        out._obj.value = self.attributes.get(number, 0)
 
     def _cuDeviceTotalMem_v2(self, out: Any, device: int) -> None:
         out._obj.value = self.total
@@ -177,7 +131,7 @@ class FakeLibrary:
         self.new(out, "context")
 
     def _cuCtxSetCurrent(self, context: Any) -> None:
-        assert self.objects[_number(context)] == ("context",)
+        assert self.objects[number_of(context)] == ("context",)
 
     def _cuPointerGetAttribute(self, out: int, number: int, address: int) -> int | None:
         known = any(start <= address < start + max(size, 1) for start, size in self.sizes.items())
@@ -212,9 +166,14 @@ class FakeLibrary:
         return None
 
     def _cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
-        whole = self.pinned.get(source)
-        data = np.frombuffer(ctypes.string_at(source, size), np.uint8) if whole is None else whole
-        self.put(stream, lambda: self.memory.store(_addresses(target, size), data.reshape(-1).view(np.uint8)))
+        def read() -> np.ndarray:
+            return np.frombuffer(ctypes.string_at(source, size), np.uint8)
+
+        reads_late = source in self.pinned
+        data = None if reads_late else read()
+        self.put(
+            stream, lambda: self.memory.store(_addresses(target, size), read() if data is None else data)
+        )
 
     def _cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> None:
         self.put(stream, lambda: ctypes.memmove(target, self.memory.copy(source, size).tobytes(), size))
@@ -225,33 +184,11 @@ class FakeLibrary:
     def _cuMemsetD8Async(self, address: int, value: int, size: int, stream: int) -> None:
         self.put(stream, lambda: self.memory.store(_addresses(address, size), np.full(size, value, np.uint8)))
 
-    # Streams and events.
+    def _cuGraphAddChildGraphNode(self, out: Any, graph: Any, before: Any, count: int, child: Any) -> None:
+        ((_, launch, _),) = self.objects[number_of(child)][1]
+        self.add_node(out, graph, before, count, launch)
 
-    def _cuStreamSynchronize(self, stream: Any) -> None:
-        self.finish(_number(stream))
-
-    def _cuStreamWaitEvent(self, stream: Any, event: Any, flags: int) -> None:
-        kind, recorded = self.objects[_number(event)]
-        assert kind == "event"
-        if recorded is not None:
-            self.put(stream, lambda: self.finish(*recorded))
-
-    def _cuEventCreate(self, out: Any, flags: int) -> None:
-        self.new(out, "event", None)
-
-    def _cuEventRecord(self, event: Any, stream: Any) -> None:
-        assert self.objects[_number(event)][0] == "event"
-        queue = self.queues.get(_number(stream))
-        self.objects[_number(event)] = "event", (_number(stream), queue[-1]) if queue else None
-
-    def _cuEventSynchronize(self, event: Any) -> None:
-        _, recorded = self.objects[_number(event)]
-        if recorded is not None:
-            self.finish(*recorded)
-
-    def _cuEventElapsedTime(self, out: Any, first: Any, last: Any) -> None:
-        times = [self.times.get(_number(event)) for event in (first, last)]
-        out._obj.value = 1.0 if None in times else times[1] - times[0]
+    # Kernels and graphs.
 
     def _run(self, kernel: Kernel, words: list[int], grid: tuple[int, int]) -> None:
         self.clock += grid[0]
@@ -260,33 +197,6 @@ class FakeLibrary:
     def _tell(self, event: int) -> None:
         self.clock += 0.25
         self.times[event] = self.clock
-
-    def _cuEventDestroy_v2(self, event: Any) -> None:
-        del self.objects[_number(event)]
-
-    # Captures: what is put on the stream meanwhile becomes the launches of a graph.
-
-    def _cuStreamCreate(self, out: Any, flags: int) -> None:
-        assert flags == 1
-        self.new(out, "stream")
-
-    def _cuStreamDestroy_v2(self, stream: Any) -> None:
-        self.captured.pop(_number(stream), None)
-        del self.objects[_number(stream)]
-
-    def _cuStreamBeginCapture_v2(self, stream: Any, mode: int) -> None:
-        assert self.objects[_number(stream)] == ("stream",) and mode == 2
-        self.captured[_number(stream)] = []
-
-    def _cuStreamEndCapture(self, stream: Any, out: Any) -> None:
-        works = self.captured.pop(_number(stream))
-        self.new(out, "graph", [(0, _Child(works), [])])
-
-    def _cuGraphAddChildGraphNode(self, out: Any, graph: Any, before: Any, count: int, child: Any) -> None:
-        ((_, launch, _),) = self.objects[_number(child)][1]
-        self.add_node(out, graph, before, count, launch)
-
-    # Kernels and graphs.
 
     def _cuModuleLoadDataEx(self, out: Any, code: bytes, count: int, names: Any, values: Any) -> int | None:
         assert code.endswith(b"\0")
@@ -297,14 +207,14 @@ class FakeLibrary:
         return None
 
     def _cuModuleGetFunction(self, out: Any, module: Any, name: bytes) -> int | None:
-        _, text = self.objects[_number(module)]
+        _, text = self.objects[number_of(module)]
         if not re.search(rf"\.entry {name.decode()}\(", text):
             return 500
-        self.new(out, "function", text, name.decode(), _number(module))
+        self.new(out, "function", text, name.decode(), number_of(module))
         return None
 
     def _cuModuleUnload(self, module: Any) -> None:
-        del self.objects[_number(module)]
+        del self.objects[number_of(module)]
 
     def _cuGraphCreate(self, out: Any, flags: int) -> None:
         self.new(out, "graph", [])
@@ -315,32 +225,32 @@ class FakeLibrary:
         self.add_node(out, graph, before, count, self.launch_of(parameters._obj))
 
     def add_node(self, out: Any, graph: Any, before: Any, count: int, launch: Any) -> None:
-        nodes = self.objects[_number(graph)][1]
+        nodes = self.objects[number_of(graph)][1]
         needed = [int(before[i]) for i in range(count)]
         assert all(any(node == known for known, *_ in nodes) for node in needed)
         self.new(out, "node")
         nodes.append((out._obj.value, launch, needed))
 
     def _cuGraphAddEventRecordNode(self, out: Any, graph: Any, before: Any, count: int, event: Any) -> None:
-        assert self.objects[_number(event)][0] == "event"
-        self.add_node(out, graph, before, count, _number(event))
+        assert self.objects[number_of(event)][0] == "event"
+        self.add_node(out, graph, before, count, number_of(event))
 
     def _cuGraphInstantiateWithFlags(self, out: Any, graph: Any, flags: int) -> None:
-        nodes = self.objects[_number(graph)][1]
+        nodes = self.objects[number_of(graph)][1]
         self.new(out, "executable", {node: launch for node, launch, _ in nodes})
 
     def _cuGraphExecKernelNodeSetParams_v2(self, executable: Any, node: Any, parameters: Any) -> None:
-        launches = self.objects[_number(executable)][1]
-        assert isinstance(launches[_number(node)], tuple)
-        launches[_number(node)] = self.launch_of(parameters._obj)
+        launches = self.objects[number_of(executable)][1]
+        assert isinstance(launches[number_of(node)], tuple)
+        launches[number_of(node)] = self.launch_of(parameters._obj)
 
     def _cuGraphLaunch(self, executable: Any, stream: int | None) -> None:
-        self.streams.append(_number(stream))
-        for launch in [*self.objects[_number(executable)][1].values()]:
+        self.streams.append(number_of(stream))
+        for launch in [*self.objects[number_of(executable)][1].values()]:
             if isinstance(launch, int):
                 self.put(stream, lambda event=launch: self._tell(event))
                 continue
-            if isinstance(launch, _Child):
+            if isinstance(launch, Child):
                 for name, run in launch.works:
                     self.launched.append(name)
                     self.put(stream, run)
@@ -350,7 +260,7 @@ class FakeLibrary:
             self.put(stream, lambda kernel=kernel, words=words, grid=grid: self._run(kernel, words, grid))
 
     def _cuGraphExecDestroy(self, executable: Any) -> None:
-        del self.objects[_number(executable)]
+        del self.objects[number_of(executable)]
 
     _cuGraphDestroy = _cuGraphExecDestroy
 
@@ -376,7 +286,7 @@ def fake_device(kept_bytes: int = 0) -> Iterator[FakeLibrary]:
     """
     library = FakeLibrary()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (sys.modules[__name__], ptx_emulator):
+        for module in (sys.modules[__name__], fake_streams, ptx_emulator):
             patch.setitem(monitor.files, str(module.__file__), True)
         patch.setattr("tracejit.compile.link.linker_version", lambda: None)
         patch.setattr("tracejit.compile.link._library", lambda: None)

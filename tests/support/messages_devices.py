@@ -182,6 +182,15 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         'target="cuda": the NVIDIA driver does not fit this system (cuInit: CUDA_ERROR_803 (803)). Install the driver '
         'of the GPU (525.60 or newer) and restart, or use target="cpu".',
     ),
+    *[
+        (
+            opened(faults={name: status}),
+            DeviceError,
+            f'target="cuda": cuda:0 cannot be used now ({name}: CUDA_ERROR_{status} ({status})). See whether '
+            'nvidia-smi shows it and whether another process has it alone, or use target="cpu".',
+        )
+        for name, status in (("cuInit", 999), ("cuDevicePrimaryCtxRetain", 46))
+    ],
     (
         opened(attributes={75: 8, 76: 0, 115: 0}),
         DeviceError,

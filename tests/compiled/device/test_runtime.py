@@ -574,7 +574,8 @@ def test_what_outlives_the_names_of_the_module_is_freed(
 ) -> None:
     """At the end of a process Python may forget the names of a module before the last objects."""
     x = tj.gpu(tj.dlarray(np.ones(5, F32)))
-    monkeypatch.setattr("tracejit.runtime.cuda.driver.sys", None)
+    for module in ("calls", "driver"):
+        monkeypatch.setattr(f"tracejit.runtime.cuda.{module}.sys", None)
     raised = []
     monkeypatch.setattr("sys.unraisablehook", raised.append)
     del x

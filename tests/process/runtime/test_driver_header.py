@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from tracejit.describe import device_profile
+from tracejit.runtime.cuda import calls
 from tracejit.runtime.cuda import driver as drivers
 from tracejit.runtime.cuda.library import PROTOTYPES, KernelNode, declared
 
 STATUSES = {
-    drivers._OUT_OF_MEMORY: "OUT_OF_MEMORY", drivers._PTX_TOO_NEW: "UNSUPPORTED_PTX_VERSION",
+    calls.OUT_OF_MEMORY: "OUT_OF_MEMORY", calls.PTX_TOO_NEW: "UNSUPPORTED_PTX_VERSION",
     100: "NO_DEVICE", 101: "INVALID_DEVICE",
     34: "STUB_LIBRARY", 803: "SYSTEM_DRIVER_MISMATCH",
     46: "DEVICE_UNAVAILABLE", 214: "ECC_UNCORRECTABLE", 220: "NVLINK_UNCORRECTABLE", 226: "CONTAINED",
@@ -135,10 +136,10 @@ def test_numbers_and_fields(compiler: tuple[str, ...], tmp_path: Path) -> None:
 
 def test_each_status_with_a_message_of_its_own_has_a_name() -> None:
     told = {
-        drivers._OUT_OF_MEMORY,
-        drivers._PTX_TOO_NEW,
-        *drivers._NO_DEVICE,
-        *drivers._TOO_OLD,
-        *drivers._LOST,
+        calls.OUT_OF_MEMORY,
+        calls.PTX_TOO_NEW,
+        *calls.NO_DEVICE,
+        *calls.TOO_OLD,
+        *calls.LOST,
     }
     assert told == {*STATUSES}

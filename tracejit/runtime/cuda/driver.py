@@ -10,9 +10,9 @@ As a side effect, a loop gets the same few addresses in turn, and graphs are kep
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -21,18 +21,12 @@ from tracejit.compile.capability import Capability
 from tracejit.errors import ArgumentError, DeviceError, DeviceMemoryError
 from tracejit.kernels.executor import state
 from tracejit.runtime.cuda import library as libraries
+from tracejit.runtime.cuda.calls import NO_DEVICE, DriverCalls, Ends
 from tracejit.runtime.cuda.lanes import Lane, Lanes
 from tracejit.util.locks import new_lock
 from tracejit.util.text import brief
 
 DEFAULT_STREAM = state.DEFAULT_STREAM
-_OUT_OF_MEMORY = 2
-_NO_DEVICE = (100, 101)
-_TOO_OLD = (34, 803)  # a stand-in for the library, two parts that differ
-_PTX_TOO_NEW = 222
-# After one of these the device answers nothing that this process asks: see "sticky errors" in NVIDIA's guide.
-_LOST = (46, 214, 220, 226, 700, 702, 714, 715, 716, 717, 718, 719, 999)
-_LOST_COUNT = 1 << 40  # what the word for being busy has then at least
 _MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
@@ -41,10 +35,7 @@ _KEPT_BYTES = 1 << 32  # of freed memory that is kept for the next call, by this
 UNIT = 512  # bytes: the memory of arrays is a multiple of it, so that similar ones share what is kept
 
 
-_Ends = Callable[[], bool]  # tells whether the process ends
-
-
-class Driver:
+class Driver(DriverCalls):
     """A device, its memory and its work.
 
     Args:
@@ -58,20 +49,15 @@ class Driver:
         capability: of the device.
         total_bytes: of the device's memory.
         lanes: what threads put their work on.
-        words: what compiled entries read of it (kernels/executor/state.py).
 
     Raises:
         DeviceError: if the driver is too old, or there is no such device.
     """
 
     def __init__(self, library: Any, ordinal: int = 0, kept_bytes: int = _KEPT_BYTES) -> None:
-        self.ordinal = ordinal
-        self.is_lost = False
-        self._library = library
-        self._lock = new_lock()
+        super().__init__(library, ordinal)
         # Without a lock, since memory is freed at any time: threads may count a piece wrongly.
         self._kept_bytes = 0
-        self._context = c_void_p()
         self._check("cuInit", library.cuInit(0))
         version, count, device = c_int(), c_int(), c_int()
         self._check("cuDriverGetVersion", library.cuDriverGetVersion(byref(version)))
@@ -84,7 +70,7 @@ class Driver:
             )
         self._check("cuDeviceGetCount", library.cuDeviceGetCount(byref(count)))
         if ordinal >= count.value:
-            raise self._error("cuDeviceGet", _NO_DEVICE[0])
+            raise self._error("cuDeviceGet", NO_DEVICE[0])
         self._check("cuDeviceGet", library.cuDeviceGet(byref(device), ordinal))
         self._device = device.value
         name = ctypes.create_string_buffer(256)
@@ -103,7 +89,6 @@ class Driver:
         status = library.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
         self._check("cuDevicePrimaryCtxRetain", status)
         self._keep_memory()
-        self.words = np.zeros(state.DRIVER_WORDS, np.intp)
         self.lanes = Lanes(self)
         self.words[state.DEVICE_CONTEXT] = self._context.value or 0
         self.words[state.DEVICE_SET_CONTEXT] = libraries.address_of(library.cuCtxSetCurrent)
@@ -121,19 +106,6 @@ class Driver:
         status = self._library.cuDeviceGetAttribute(byref(value), number, self._device)
         self._check("cuDeviceGetAttribute", status)
         return value.value
-
-    def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver in the device's context.
-
-        Raises:
-            DeviceError: if it fails.
-        """
-        self.make_current()
-        self._check(name, getattr(self._library, name)(*arguments))
-
-    def make_current(self) -> None:
-        """Make the device's context that of this thread, for a library that calls the driver itself."""
-        self._check("cuCtxSetCurrent", self._library.cuCtxSetCurrent(self._context))
 
     def replay(self, executable: int) -> None:
         """Put an executable graph on the stream; as call() does, in less time.
@@ -154,42 +126,6 @@ class Driver:
             DeviceError: if it failed.
         """
         self._check("cuGraphLaunch", status)
-
-    def release(self, name: str, *arguments: Any, _ends: _Ends = sys.is_finalizing) -> bool:
-        """Call a function that frees something, unless the device is lost or the process ends: then all is freed.
-
-        Return whether that is free now. No error is raised, since this is called where nobody could take it.
-        """
-        if self.is_lost or _ends():  # objects may outlive the names of this module
-            return True
-        library = self._library
-        return not (library.cuCtxSetCurrent(self._context) or getattr(library, name)(*arguments))
-
-    def refuse_if_lost(self) -> None:
-        """Raise an error if the device is lost.
-
-        Raises:
-            DeviceError: if it is.
-        """
-        if self.is_lost:
-            raise DeviceError(
-                f"cuda:{self.ordinal}: the device is lost to this process since an earlier error; its arrays are gone. "
-                "Restart the process."
-            )
-
-    def _check(self, name: str, status: int) -> None:
-        if status:
-            raise self._error(name, status)
-
-    def _error(self, name: str, status: int) -> DeviceError:
-        """Return the error for a status that a function of the driver returned."""
-        text = c_char_p()
-        self._library.cuGetErrorName(status, byref(text))
-        what = f"{name}: {(text.value or b'CUDA_ERROR_UNKNOWN').decode()} ({status})"
-        if status in _LOST:
-            self.is_lost = True
-            self.words[state.IS_BUSY] += _LOST_COUNT
-        return _error_of(self.ordinal, status, what)
 
     # Streams.
 
@@ -270,7 +206,7 @@ class Driver:
         self.call("cuMemAllocAsync", byref(address), max(size, 1), self.stream)
         return address.value
 
-    def free(self, address: int, size: int, lane: Lane, _ends: _Ends = sys.is_finalizing) -> None:
+    def free(self, address: int, size: int, lane: Lane, _ends: Ends = sys.is_finalizing) -> None:
         """Free memory of `size` bytes, after all work that was put on a lane (Note [memory is used again])."""
         if _ends():  # as in release()
             return
@@ -303,11 +239,13 @@ class Driver:
 
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a contiguous ndarray to the device; it may be written as soon as this returns."""
-        if data.nbytes:
-            if self.device_of(data.ctypes.data) is not None:
-                # The driver reads page-locked memory (PyTorch's pin_memory) when the copy runs, all other one now.
-                data = data.copy()
-            self.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes, self.stream)
+        if not data.nbytes:
+            return
+        # The driver reads page-locked memory (PyTorch's pin_memory) when the copy runs. All other memory it copies to
+        # a place of its own before it returns.
+        if self.device_of(data.ctypes.data) is not None:
+            data = data.copy()
+        self.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes, self.stream)
 
     def download(self, data: np.ndarray, address: int) -> None:
         """Copy from the device into a contiguous ndarray, and wait for it."""
@@ -360,38 +298,6 @@ class Driver:
             self.release("cuModuleUnload", module)
             raise
         return function.value or 0
-
-
-def _error_of(ordinal: int, status: int, what: str) -> DeviceError:
-    """Return the error for a status of a device's driver, given what returned it in words."""
-    if status == _OUT_OF_MEMORY:
-        return DeviceMemoryError(
-            f"cuda:{ordinal}: there is not enough memory on the device ({what}). Drop arrays that lie there "
-            "(del x), use smaller ones, or end other programs that use the GPU (nvidia-smi lists them)."
-        )
-    if status in _NO_DEVICE:
-        return DeviceError(
-            f'target="cuda": the NVIDIA driver finds no GPU with number {ordinal} ({what}). See what '
-            'nvidia-smi lists and whether CUDA_VISIBLE_DEVICES hides it, or use target="cpu".'
-        )
-    if status in _TOO_OLD:
-        return DeviceError(
-            f'target="cuda": the NVIDIA driver does not fit this system ({what}). Install the driver of the GPU '
-            '(525.60 or newer) and restart, or use target="cpu".'
-        )
-    if status == _PTX_TOO_NEW:
-        return DeviceError(
-            f"cuda:{ordinal}: the NVIDIA driver is too old for the GPU's kernels ({what}). Update the driver."
-        )
-    if status in _LOST:
-        return DeviceError(
-            f"cuda:{ordinal}: the device is lost to this process ({what}); its arrays are gone. Restart the "
-            "process; if it happens again, report it with the output of tracejit doctor --cuda."
-        )
-    return DeviceError(
-        f"cuda:{ordinal}: the NVIDIA driver failed ({what}). If it happens again, report it with the output "
-        "of tracejit doctor --cuda."
-    )
 
 
 def _dotted(version: int) -> str:
