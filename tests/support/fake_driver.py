@@ -30,7 +30,7 @@ from tracejit.record.recorder import suspended
 from tracejit.runtime.cuda import driver as drivers
 from tracejit.runtime.cuda.library import PROTOTYPES
 
-_ATTRIBUTES = {75: 8, 76: 0, 115: 1, 13: 1_000_000, 16: 108, 87: 2}
+_ATTRIBUTES = {75: 8, 76: 0, 88: 0, 115: 1, 13: 1_000_000, 16: 108, 87: 2}
 _NAMES = {1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY", 100: "CUDA_ERROR_NO_DEVICE",
           700: "CUDA_ERROR_ILLEGAL_ADDRESS", 719: "CUDA_ERROR_LAUNCH_FAILED"}  # fmt: skip
 
@@ -48,7 +48,8 @@ class FakeLibrary(FakeStreams):
         faults: statuses by the name of a function; it returns the status instead of doing its work.
         version, devices: what the driver says of itself.
         others: addresses that belong to other devices, with their numbers.
-        pinned: page-locked memory of the host by its address, which is read when a copy runs.
+        pinned: page-locked memory of the host by its address, which is read when a copy runs. So is all memory if the
+            device reads that of the host (attribute 88).
         total: bytes of the device's memory.
         launched, streams: the kernels that were launched, and the streams of the launches of graphs.
         clock: the time in ms, to which a launch adds as many as it has blocks.
@@ -169,7 +170,7 @@ class FakeLibrary(FakeStreams):
         def read() -> np.ndarray:
             return np.frombuffer(ctypes.string_at(source, size), np.uint8)
 
-        reads_late = source in self.pinned
+        reads_late = source in self.pinned or self.attributes[88]
         data = None if reads_late else read()
         self.put(
             stream, lambda: self.memory.store(_addresses(target, size), read() if data is None else data)

@@ -28,7 +28,7 @@ from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.runtime.cuda import graph
 from tracejit.runtime.cuda.arrays import ArrayKind, DeviceArray, uploaded
-from tracejit.runtime.cuda.driver import driver, stream
+from tracejit.runtime.cuda.driver import Driver, driver, replaced, stream
 from tracejit.runtime.cuda.executable import DeviceExecutable
 from tracejit.runtime.cuda.steps import steps_of
 from tracejit.traces.devices import compute
@@ -140,6 +140,17 @@ def test_page_locked_memory_may_be_written_at_once(fake: FakeLibrary) -> None:
     data[:] = 9
     assert x.tolist() == [1.0] * 3
     assert [result.tolist() for result in results] == [[2.0 * number] * 3 for number in range(4)]
+
+
+def test_memory_that_the_device_reads_itself_may_be_written_at_once(fake: FakeLibrary) -> None:
+    """No driver copies it to a place of its own before it returns, as drivers do for other devices."""
+    fake.attributes[88] = 1
+    with replaced(Driver(fake)):
+        data = np.ones(3, F32)
+        x, y = tj.gpu(data), tj.gpu(np.zeros((3, 2), F32)[:, 0])
+        y._data.write(data)
+        data[:] = 9
+        assert x.tolist() == y.tolist() == [1.0] * 3
 
 
 def test_memory_is_not_freed_while_the_process_ends(fake: FakeLibrary) -> None:

@@ -27,7 +27,7 @@ from tracejit.util.locks import new_lock
 from tracejit.util.text import brief
 
 DEFAULT_STREAM = state.DEFAULT_STREAM
-_MAJOR, _MINOR, _POOLS = 75, 76, 115  # attributes of a device
+_MAJOR, _MINOR, _POOLS, _PAGEABLE = 75, 76, 115, 88  # attributes of a device
 _ORDINAL = 9  # attribute of a pointer
 _KEEP_BYTES = 4  # attribute of a pool
 _WITHOUT_TIME = 2  # flag of an event
@@ -48,6 +48,7 @@ class Driver(DriverCalls):
         version: of CUDA that the driver is made for, as 1000 * major + 10 * minor.
         capability: of the device.
         total_bytes: of the device's memory.
+        reads_pageable: whether the device reads all memory of the host itself.
         lanes: what threads put their work on.
 
     Raises:
@@ -80,6 +81,7 @@ class Driver(DriverCalls):
         total = c_size_t()
         self._check("cuDeviceTotalMem_v2", library.cuDeviceTotalMem_v2(byref(total), self._device))
         self.total_bytes = total.value
+        self.reads_pageable = bool(self.attribute(_PAGEABLE))
         self._most_kept_bytes = min(kept_bytes, self.total_bytes // 8)
         if not self.attribute(_POOLS):
             raise DeviceError(
@@ -242,10 +244,12 @@ class Driver(DriverCalls):
         if not data.nbytes:
             return
         # The driver reads page-locked memory (PyTorch's pin_memory) when the copy runs. All other memory it copies to
-        # a place of its own before it returns.
+        # a place of its own before it returns, unless the device reads it itself.
         if self.device_of(data.ctypes.data) is not None:
             data = data.copy()
         self.call("cuMemcpyHtoDAsync_v2", address, data.ctypes.data, data.nbytes, self.stream)
+        if self.reads_pageable:
+            self.synchronize()
 
     def download(self, data: np.ndarray, address: int) -> None:
         """Copy from the device into a contiguous ndarray, and wait for it."""
