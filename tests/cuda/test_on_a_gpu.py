@@ -19,7 +19,7 @@ from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
 from tracejit.runtime.cuda.arrays import uploaded
-from tracejit.runtime.cuda.driver import driver
+from tracejit.runtime.cuda.driver import driver, stream
 from tracejit.traces.devices import compute
 
 
@@ -145,5 +145,50 @@ def test_arrays_of_other_libraries(library: str) -> None:
     if library == "torch":
         assert module.as_tensor(function(other), device="cuda").cpu().numpy().tolist() == (data * 2).tolist()
         assert module.from_dlpack(function(other)).cpu().numpy().tolist() == (data * 2).tolist()
-        with module.cuda.stream(module.cuda.Stream()):
-            assert (tj.dlarray(module.ones(3, device="cuda") * 3) + 1).tolist() == [4.0] * 3
+
+
+_SLEEP = (
+    'extern "C" __global__ void sleep() { for (long long end = clock64() + (1LL << 28); clock64() < end;); }'
+)
+
+
+def _late_of_torch(torch: Any) -> Any:
+    torch.cuda._sleep(1 << 28)
+    return torch.full((1000,), 7.0, device="cuda")
+
+
+def _late_of_cupy(cupy: Any) -> Any:
+    cupy.RawKernel(_SLEEP, "sleep")((1,), (1,), ())
+    return cupy.full(1000, 7.0, "float32")
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_an_array_that_another_stream_still_makes(library: str) -> None:
+    """A long kernel stands before it on a stream of the other library, which neither our stream nor the host knows."""
+    module: Any = pytest.importorskip(library)
+    if not module.cuda.is_available():
+        pytest.skip(f"{library} finds no GPU")
+    double = tj.dlaccelerate(lambda x: x * 2)
+    side = module.cuda.Stream() if library == "torch" else module.cuda.Stream(non_blocking=True)
+    for _ in range(4):
+        with module.cuda.stream(side) if library == "torch" else side:
+            late = _late_of_torch(module) if library == "torch" else _late_of_cupy(module)
+            assert (tj.dlarray(late) + 1).tolist() == [8.0] * 1000
+            late = _late_of_torch(module) if library == "torch" else _late_of_cupy(module)
+            assert double(late).tolist() == [14.0] * 1000
+
+
+def test_a_capsule_that_names_no_stream() -> None:
+    """The default stream, on which PyTorch reads it, waits for ours."""
+    torch: Any = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no GPU")
+    step = tj.dlaccelerate(lambda x: tj.tanh(x @ x) / 50)
+    side = torch.cuda.Stream()
+    x = tj.gpu(np.eye(2000, dtype=np.float32))
+    with stream(side):
+        for _ in range(20):
+            y = step(x)
+        there = torch.utils.dlpack.from_dlpack(y.__dlpack__())
+        found = there.cpu().numpy()
+    np.testing.assert_array_equal(found, np.asarray(y))

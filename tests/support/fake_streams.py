@@ -71,6 +71,10 @@ class FakeStreams:
 
     # Streams and events.
 
+    def _cuCtxSynchronize(self) -> None:
+        for stream in [*self.queues]:
+            self.finish(stream)
+
     def _cuStreamSynchronize(self, stream: Any) -> None:
         self.finish(number_of(stream))
 

@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -431,6 +432,22 @@ def test_capsules_of_dlpack(fake: FakeLibrary) -> None:
     assert len(fake.sizes) == before - 1
 
 
+@pytest.mark.parametrize(
+    ("given", "waits"), [({}, 1), ({"stream": None}, 1), ({"stream": 1}, 1), ({"stream": -1}, 0)]
+)
+def test_a_capsule_is_ready_on_the_stream_of_who_takes_it(
+    given: dict[str, Any], waits: int, fake: FakeLibrary
+) -> None:
+    """Where none is named, that is the default stream, by the standard of the array API."""
+    with stream(77):
+        x = tj.gpu(np.zeros(3, F32)) + 1
+        fake.calls.clear()
+        x.__dlpack__(**given)
+        assert Counter(fake.calls)["cuStreamWaitEvent"] == waits
+        fake.finish(0)
+        assert bool(fake.queues[77]) == (not waits)
+
+
 def test_capsules_say_all_of_an_array_or_are_refused(fake: FakeLibrary) -> None:
     own = tj.gpu(np.arange(12, dtype=F32))
     turned = tj.dlarray(foreign(own, shape=(3, 2), strides=(-4, 12), data=(address(own) + 8, False)))
@@ -452,6 +469,44 @@ def test_the_callers_stream(fake: FakeLibrary) -> None:
     fake.calls.clear()
     tj.dlarray(foreign(x, stream=5))
     assert Counter(fake.calls)["cuStreamWaitEvent"] == 1
+
+
+@pytest.mark.parametrize("answer", ["a capsule", "an error", "no stream", "no capsules"])
+@pytest.mark.parametrize("handle", [None, 77], ids=["default", "other"])
+def test_an_array_whose_library_names_no_stream_is_waited_for(
+    answer: str, handle: int | None, fake: FakeLibrary
+) -> None:
+    """As those of PyTorch and JAX, which order streams where they give a capsule."""
+    own, capsule = tj.gpu(np.zeros(3, F32)), np.empty(0)
+    interface = {**own.__cuda_array_interface__, "version": 2}
+    del interface["stream"]
+    data = np.full(3, 7, F32).view(np.uint8)
+    places = np.uint64(address(own)) + np.arange(data.size, dtype=np.uint64)
+    fake.put(5, lambda: fake.memory.store(places, data))  # the library works on it
+
+    class Tensor:
+        __cuda_array_interface__ = interface
+
+    def export(self: Tensor, *, stream: int) -> Any:
+        if answer == "an error":
+            raise BufferError("Can't export tensors with the conjugate bit set")
+        assert stream == (handle or 1)
+        driver().wait(5, on=handle or 0)
+        return capsule
+
+    if answer != "no capsules":
+        Tensor.__dlpack__ = (lambda self: None) if answer == "no stream" else export  # type: ignore[attr-defined]
+    with nullcontext() if handle is None else stream(handle):
+        x = tj.dlarray(Tensor())
+        assert (x * 2).tolist() == [14.0] * 3
+    if answer == "a capsule":
+        kept, view = weakref.ref(capsule), x._data[...]
+        del capsule, x, export
+        gc.collect()
+        assert kept() is not None
+        del view, Tensor
+        gc.collect()
+        assert kept() is None
 
 
 def test_threads_that_make_a_kind_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

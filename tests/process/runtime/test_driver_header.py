@@ -68,7 +68,10 @@ def declarations(compiler: tuple[str, ...]) -> dict[str, list[str]]:
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     found = re.findall(r"CUresult\s+(cu\w+)\s*\(([^;()]*)\)\s*;", text)
-    return {name: [re.sub(r"\w+\s*$", "", part).strip() for part in rest.split(",")] for name, rest in found}
+    return {
+        name: [re.sub(r"\w+\s*$", "", part).strip() for part in rest.split(",") if part.strip() != "void"]
+        for name, rest in found
+    }
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def recording(
     lines += ["static void put(const void *p, int n) { memcpy(log_bytes + log_size, p, n); log_size += n; }"]
     for name in PROTOTYPES:
         types = declarations[name]
-        parameters = ", ".join(f"{text} a{i}" for i, text in enumerate(types))
+        parameters = ", ".join(f"{text} a{i}" for i, text in enumerate(types)) or "void"
         body = " ".join(f"put(&a{i}, sizeof a{i});" for i in range(len(types)))
         lines.append(f"CUresult CUDAAPI {name}({parameters}) {{ log_size = 0; {body} return {len(name)}; }}")
     (folder / "driver.c").write_text("\n".join(lines))

@@ -4,6 +4,7 @@
 import math
 import operator
 import weakref
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ from tracejit.runtime.cuda.lanes import Lane
 from tracejit.util.devices import OnDevice, registered
 from tracejit.util.locks import new_lock
 
-_LEGACY_STREAM = 1  # the name of the default stream in the interface
+_LEGACY_STREAM, _NO_STREAM = 1, -1  # the names of the default stream, and of none, where arrays are exchanged
 _CONTIGUOUS, _ALIGNED, _OWNED, _WRITEABLE = 0x1, 0x100, 0x4, 0x400  # flags of an ndarray
 
 
@@ -177,10 +178,10 @@ class DeviceArray(OnDevice):
                 f"the elements lie {self.strides} bytes apart, which are no multiples of their size, as DLPack "
                 "expects; pass a copy (x.copy())."
             )
-        if stream not in (None, -1):  # on which the elements are to be ready
+        if stream != _NO_STREAM:  # on which the elements are to be ready; None is the default one
             with self.on.lanes.order:
                 self.on.lanes.take_over([self])
-            self.on.wait(self.on.stream, on=DEFAULT_STREAM if stream == _LEGACY_STREAM else stream)
+            self.on.wait(self.on.stream, on=DEFAULT_STREAM if stream in (None, _LEGACY_STREAM) else stream)
         return capsule_of(self)
 
     def host(self) -> np.ndarray:
@@ -235,7 +236,7 @@ class DeviceArray(OnDevice):
     def __getitem__(self, key: Any) -> Any:
         if key is Ellipsis:
             base = self if self.base is None else self.base
-            return DeviceArray(self.on, self.kind, self.address, base, self.is_writeable, base)
+            return DeviceArray(self.on, self.kind, self.address, self, self.is_writeable, base)
         return self.host()[key]
 
     def __len__(self) -> int:
@@ -335,9 +336,24 @@ def adopted(x: Any, function: str, argument: str) -> DeviceArray:
             f"{function}: {argument} lies on {place}, and tracejit uses cuda:{on.ordinal}. Copy it there first, or "
             f"start the process with CUDA_VISIBLE_DEVICES={ordinal or 0}."
         )
-    stream = interface.get("stream")
-    if stream is not None:  # whose work on the array may still go on
-        other = stream_of(stream)
-        on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
+    keeper = x, _waited_for(on, x, interface)
     kind = ArrayKind.of(shape, native, strides)
-    return DeviceArray(on, kind, address, x, not read_only, base=x)
+    return DeviceArray(on, kind, address, keeper, not read_only, base=x)
+
+
+def _waited_for(on: Driver, x: Any, interface: Any) -> Any:
+    """Let the stream of this thread wait for work on an array of another library; return what has to live as long.
+
+    In the interface PyTorch and JAX name no stream; they order streams where they give a capsule.
+    """
+    if "stream" in interface:
+        if interface["stream"] is not None:
+            other = stream_of(interface["stream"])
+            on.wait(DEFAULT_STREAM if other == _LEGACY_STREAM else other, on=on.stream)
+        return None
+    if hasattr(x, "__dlpack__"):
+        # A tensor that no capsule can describe, or a library that takes no stream.
+        with suppress(BufferError, RuntimeError, TypeError):
+            return x.__dlpack__(stream=on.stream or _LEGACY_STREAM)
+    on.call("cuCtxSynchronize")
+    return None

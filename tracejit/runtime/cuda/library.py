@@ -44,6 +44,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuDeviceTotalMem_v2": (POINTER(c_size_t), c_int),
     "cuDevicePrimaryCtxRetain": (_OUT, c_int),
     "cuCtxSetCurrent": (_HANDLE,),
+    "cuCtxSynchronize": (),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
     "cuDeviceGetDefaultMemPool": (_OUT, c_int),
