@@ -12,7 +12,7 @@ from llvm_texts import NEEDS_LLVM_22
 from on_device import program_of
 
 import tracejit as tj
-from tracejit.compile import device_code, device_target
+from tracejit.compile import device_code, device_target, link
 from tracejit.compile.capability import Capability
 from tracejit.errors import CodegenError, DeviceError
 from tracejit.program import Kernel, Prepared
@@ -66,6 +66,44 @@ def test_code_comes_from_the_disk(fake: FakeLibrary, monkeypatch: pytest.MonkeyP
         path.write_bytes(path.read_bytes()[:-7])
     assert names(prepared(8)) == ((kernel.name,), ()), "a damaged entry is compiled again"
     assert device_code.stored_code(kernel, Capability(8, 0)) == code
+
+
+def test_a_driver_that_refuses_cubins_gets_ptx(
+    fake: FakeLibrary, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """The linker of CUDA 13 is preferred, and a driver for CUDA 12 does not load what it makes."""
+    monkeypatch.setattr("tracejit.config.settings.cache", "private")
+    monkeypatch.setattr("tracejit.config.settings.cache_dir", str(tmp_path))
+    monkeypatch.setattr(link, "linker_version", lambda: "nvidia-nvjitlink 13.0.88")
+    made: list[str] = []
+
+    def cubin_of(ptx: str, capability: Capability) -> bytes:
+        made.append(ptx)
+        return b"\x7fELF of CUDA 13"
+
+    monkeypatch.setattr(link, "cubin_of", cubin_of)
+    program, want = program_of(step, arrays_of_step())
+    every = sorted(kernel.name for kernel in program.kernels)
+
+    def prepared() -> Prepared:
+        executable = DeviceExecutable(program)
+        agree([part.host() for part in executable([uploaded(driver(), x) for x in arrays_of_step()])], want)
+        return executable.prepared
+
+    first = prepared()
+    assert sorted(first.compiled) == every and not first.loaded and len(made) == len(every)
+    other, _ = program_of(lambda x: (tj.exp(x) * 1.75,), [np.ones(5, F32)])
+    assert DeviceExecutable(other).prepared.compiled and len(made) == len(every), (
+        "the linker is asked no more"
+    )
+    with replaced(Driver(fake)):  # as in the next process, which finds both on the disk
+        again = prepared()
+        assert sorted(again.loaded) == every and not again.compiled
+    for status, error in ((719, "lost"), (2, "not enough memory")):
+        fake.faults["cuModuleLoadDataEx"] = status
+        with replaced(Driver(fake)), pytest.raises(DeviceError, match=error):
+            DeviceExecutable(program)
+        fake.faults.clear()
 
 
 def test_kernels_are_finished_beside_the_next_ones(

@@ -49,6 +49,7 @@ class Driver(DriverCalls):
         capability: of the device.
         total_bytes: of the device's memory.
         reads_pageable: whether the device reads all memory of the host itself.
+        takes_cubins: whether it has refused none that NVIDIA's linker made.
         lanes: what threads put their work on.
 
     Raises:
@@ -91,6 +92,7 @@ class Driver(DriverCalls):
         status = library.cuDevicePrimaryCtxRetain(byref(self._context), self._device)
         self._check("cuDevicePrimaryCtxRetain", status)
         self._keep_memory()
+        self.takes_cubins = True
         self.lanes = Lanes(self)
         self.words[state.DEVICE_CONTEXT] = self._context.value or 0
         self.words[state.DEVICE_SET_CONTEXT] = libraries.address_of(library.cuCtxSetCurrent)

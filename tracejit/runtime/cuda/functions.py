@@ -5,7 +5,8 @@ import time
 import weakref
 from collections.abc import Sequence
 
-from tracejit.compile.device_code import compiled, stored_code
+from tracejit.compile.device_code import CUBIN, compiled, stored_code
+from tracejit.errors import DeviceError, DeviceMemoryError
 from tracejit.program import Kernel, Prepared
 from tracejit.runtime.cuda.driver import Driver
 from tracejit.util import logs
@@ -36,22 +37,54 @@ def functions_of(on: Driver, kernels: Sequence[Kernel]) -> tuple[dict[str, int],
 
 
 def _prepare(on: Driver, missing: Sequence[Kernel], known: dict[str, int], stopping: Stopping) -> Prepared:
-    """Load or compile functions."""
+    """Load or compile functions; where the driver refuses cubins, with PTX, which it translates."""
+    done = Prepared((), (), 0, 0)
+    while missing:
+        refused: list[Kernel] = []
+        part = _prepare_once(on, missing, known, refused, stopping)
+        names = {kernel.name for kernel in refused}
+        done = Prepared(
+            (*done.compiled, *[name for name in part.compiled if name not in names]),
+            (*done.loaded, *[name for name in part.loaded if name not in names]),
+            done.compile_ns + part.compile_ns,
+            done.load_ns + part.load_ns,
+        )
+        missing = refused
+    return done
+
+
+def _prepare_once(
+    on: Driver, missing: Sequence[Kernel], known: dict[str, int], refused: list[Kernel], stopping: Stopping
+) -> Prepared:
+    """Load or compile functions; those whose cubins the driver refuses are noted."""
     started = time.perf_counter_ns()
+    linked = on.takes_cubins
+
+    def load(kernel: Kernel, code: bytes) -> None:
+        try:
+            known[kernel.name] = on.load(code, kernel.name)
+        except DeviceMemoryError:
+            raise
+        except DeviceError:
+            if on.is_lost or not (linked and code.startswith(CUBIN)):
+                raise
+            on.takes_cubins = (
+                False  # such as those of a linker of CUDA 13 where the driver is made for CUDA 12
+            )
+            refused.append(kernel)
+
     absent = []
     for kernel in missing:
-        code = stored_code(kernel, on.capability)
+        code = stored_code(kernel, on.capability, linked)
         if code is None:
             absent.append(kernel)
         else:
-            known[kernel.name] = on.load(code, kernel.name)
+            load(kernel, code)
     loaded = time.perf_counter_ns()
     names = dict.fromkeys([kernel.name for kernel in absent])
     with collector_paused():  # the driver translates PTX, for which it need not wait for Python
-        for kernel, function in compiled(
-            absent, on.capability, lambda kernel, code: on.load(code, kernel.name), stopping
-        ):
-            known[kernel.name] = function
+        for _ in compiled(absent, on.capability, load, stopping, linked):
+            pass
     return Prepared(
         tuple(names),
         tuple([kernel.name for kernel in missing if kernel.name not in names]),
