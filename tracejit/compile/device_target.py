@@ -31,7 +31,9 @@ _FUNCTIONS = {**device.FUNCTIONS, **device_tiles.FUNCTIONS}
 _FOR_VECTORS = re.compile(r'^@"?llvm\.compiler\.used"? = .*\n', re.MULTILINE)
 """The list of functions that are kept for loops that become vectors, which a device has none of."""
 _TRIPLE = "nvptx64-nvidia-cuda"
-_LIMIT = re.compile(r'"nvvm\.maxnreg"="\d+"')
+_LIMIT = re.compile(r'"nvvm\.maxnreg"="(\d+)"')
+"""The most registers of a thread, as kernels/intrinsics/device.py writes it."""
+_ENTRY = re.compile(r"\.entry \w+\([^)]*\)\n")
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
 
 
@@ -113,13 +115,13 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
         module.link_in(other)
     module.link_in(llvm.parse_assembly(arithmetic_functions(), context))
     name = lowered.symbol
-    limit = next(iter(_LIMIT.findall("".join(texts))), "")  # of registers
+    limit = _LIMIT.search("".join(texts))
     module.get_function(name).name = body = f"{name}_body"
     module.link_in(
         llvm.parse_assembly(
             f"""
             declare void @{body}(ptr)
-            define ptx_kernel void @{name}(ptr byval([{max(1, words)} x i64]) align 8 %args) {limit} {{
+            define ptx_kernel void @{name}(ptr byval([{max(1, words)} x i64]) align 8 %args) {{
               call void @{body}(ptr %args)
               ret void
             }}
@@ -139,7 +141,9 @@ def ptx_of_lowered(lowered: LlvmFunction, kernel: Kernel, capability: Capability
         raise CodegenError(f"{name}: a device has no function {', '.join(missing)}.")
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
     builder.getModulePassManager().run(module, builder)
-    return str(machine.emit_assembly(module))
+    ptx = str(machine.emit_assembly(module))
+    # LLVM 20 does not write this itself, and blocks of many threads do not start without it.
+    return ptx if limit is None else _ENTRY.sub(rf"\g<0>.maxnreg {limit[1]}\n", ptx, count=1)
 
 
 def _in_global_memory(text: str) -> str:
