@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels on disk by key, below a total size."""
 
+import os
 import re
 import time
 import warnings
@@ -173,6 +174,8 @@ def _store(root: str, limit_bytes: int, shared: bool) -> KernelStore:
 @cache
 def default_root() -> str:
     """Return the default folder: in the place of this system for the caches of a user."""
-    import platformdirs
-
+    try:
+        import platformdirs
+    except ImportError:  # in a checkout that is not installed
+        return os.path.join(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache"), "tracejit")
     return platformdirs.user_cache_dir("tracejit", appauthor=False)

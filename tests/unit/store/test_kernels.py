@@ -532,13 +532,19 @@ def test_the_store_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert store() is None
 
 
-def test_the_place_of_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    default_root.cache_clear()
-    try:
-        assert default_root() == str(tmp_path / "tracejit")
-    finally:
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_the_place_of_the_system(is_installed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A checkout that is not installed may lack the package that knows it."""
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "platformdirs", None)
+    for cache_home, place in ((str(tmp_path), tmp_path), ("", tmp_path / ".cache")):
+        monkeypatch.setenv("XDG_CACHE_HOME", cache_home)
+        monkeypatch.setenv("HOME", str(tmp_path))
         default_root.cache_clear()
+        try:
+            assert default_root() == str(place / "tracejit")
+        finally:
+            default_root.cache_clear()
 
 
 def test_key_parts_decide() -> None:
