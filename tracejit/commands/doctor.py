@@ -2,10 +2,11 @@
 """`tracejit doctor`: checks that tracejit works on this machine, and finds what slows it down."""
 
 import argparse
+import sys
 from typing import Any
 
 from tracejit.commands.arguments import add_command
-from tracejit.commands.output import DONE, FAILED, Result
+from tracejit.commands.output import DONE, FAILED, Result, say
 
 
 def add(commands: Any) -> None:
@@ -30,7 +31,10 @@ def _doctor(arguments: argparse.Namespace) -> Result:
     if arguments.cuda:
         from tracejit.doctor.cuda import examine_cuda
 
-        checked = examine_cuda()
-        return Result(checked, str(checked), FAILED if checked.broken else DONE)
+        # As text each line is printed at once, since a fault of the GPU may end the process.
+        checked = (
+            examine_cuda() if "json" in arguments else examine_cuda(tell=lambda line: say(line, sys.stdout))
+        )
+        return Result(checked.data, f"\n{checked.summary}", FAILED if checked.broken else DONE)
     report = examine()
     return Result(report, str(report), FAILED if report.broken else DONE)

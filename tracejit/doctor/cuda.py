@@ -4,8 +4,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
 from statistics import median
 from typing import Any
 
@@ -15,6 +15,7 @@ from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.compile import link
 from tracejit.config import settings
+from tracejit.doctor.cuda_report import CudaReport, LostError, Measure, Tell, silently
 from tracejit.doctor.facts import describe_device, version_of
 from tracejit.errors import BoundsError, DeviceError
 from tracejit.functions.elementwise import sqrt, tanh
@@ -31,78 +32,92 @@ TOLERANCE = 1e-4  # float32, summed in a different order
 _COLUMNS = 1024
 _REPEATS = 20
 _CALLS = 100
+_VERSIONS = ("tracejit", "numpy", "numba", "llvmlite")
+_ACCESS = ("no: the driver copies memory of the host", "yes: the GPU reads memory of the host itself")
 _KERNELS = 25  # products in the program of many launches, each followed by a launch of a function
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A figure: what was measured, its value and unit, and a remark."""
-
-    name: str
-    value: float
-    unit: str
-    remark: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CudaReport:
-    """The result of the check; its repr is the text that the command prints.
-
-    device      facts by name
-    checks      what was compared -> how it differs from the CPU, None if it does not
-    measures    figures, by events on the device where nothing else is said
-    """
-
-    device: dict[str, str]
-    checks: dict[str, str | None]
-    measures: list[Measure]
-
-    @property
-    def broken(self) -> list[str]:
-        """The names of the checks that failed."""
-        return [name for name, difference in self.checks.items() if difference is not None]
-
-    def __repr__(self) -> str:
-        lines = ["device", *(f"  {name:<16}{value}" for name, value in self.device.items()), "checks"]
-        lines += [f"  {name:<16}{difference or 'as on the CPU'}" for name, difference in self.checks.items()]
-        lines.append("measures")
-        for name, value, unit, remark in ((m.name, m.value, m.unit, m.remark) for m in self.measures):
-            lines.append(f"  {name:<16}{value:.4g} {unit}{f' ({remark})' if remark else ''}")
-        broken = len(self.broken)
-        return "\n".join(
-            [*lines, "", f"Broken: {broken} of {len(self.checks)} checks." if broken else "It works."]
-        )
-
-
-def examine_cuda(elements: int = 1 << 26) -> CudaReport:
+def examine_cuda(elements: int = 1 << 26, tell: Tell = silently) -> CudaReport:
     """Return a report on the GPU of this process; takes about a minute.
+
+    What fails is a line of the report, and the check goes on, except after a fault that takes the device.
 
     Args:
         elements: of the large arrays that are measured, float32.
+        tell: called with each line of the report as soon as it is known.
 
     Raises:
         DeviceError: if there is no GPU or no driver.
     """
     on = driver()
-    return CudaReport(_device(on), _checks(), _measures(on, elements))
+    report = CudaReport(tell)
+    with suppress(LostError):
+        with products_from(None):
+            _own(report, on, elements)
+        # Last, since a library that does not fit the driver may take the device.
+        _of_library(report, on, elements)
+    return report
 
 
-def _device(on: Driver) -> dict[str, str]:
-    versions = [f"{name} {version_of(name)}" for name in ("tracejit", "numpy", "numba", "llvmlite")]
-    return {
-        "GPU": describe_device(),
-        "driver": f"for CUDA {on.version // 1000}.{on.version % 1000 // 10}",
-        "linker": link.description(),
-        "cuBLASLt": library_of_products(on)[1],
-        "versions": ", ".join(versions),
-    }
+def _own(report: CudaReport, on: Driver, elements: int) -> None:
+    """Report on the device and on tracejit's own kernels."""
+    report.title("device")
+    report.fact("GPU", describe_device)
+    report.fact("driver", lambda: f"for CUDA {on.version // 1000}.{on.version % 1000 // 10}")
+    report.fact("pageable access", lambda: _ACCESS[on.reads_pageable])
+    report.fact("linker", link.description)
+    report.fact(
+        "versions", lambda: ", ".join([f"{name} {version_of(name) or '(none)'}" for name in _VERSIONS])
+    )
+    report.title("checks")
+    rng = np.random.default_rng(0)
+    for name, (function, shapes) in _COMPARED.items():
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        report.check(name, partial(_difference, function, arrays))
+    report.check("bounds", _bounds)
+    report.title("measures")
+    large = _Large(on, elements)
+    report.measure("copy", large.copy)
+    for name, function in (("chain", _chain), ("softmax", _softmax), ("layer norm", _norm)):
+        report.measure(name, partial(large.replay, name, function))
+    report.measure("product", partial(_product_by, on, "product", _width(elements)))
+    report.measure("replay", partial(_many_launches, on))
+    report.measure("layer", partial(_step, on, min(512, math.isqrt(elements) // 8)))
+
+
+def _of_library(report: CudaReport, on: Driver, elements: int) -> None:
+    """Report on products by cuBLASLt, if that is installed."""
+    report.title("cuBLASLt")
+    works = False
+
+    def version() -> str:
+        nonlocal works
+        works, text = library_of_products(on)
+        return text
+
+    report.fact("cuBLASLt", version)
+    if works:
+        x = np.random.default_rng(0).standard_normal((33, 70)).astype(np.float32)
+        with products_from(1):
+            report.check("cuBLASLt", lambda: _difference(_product, [x]))
+            report.measure("by cuBLASLt", partial(_product_by, on, "by cuBLASLt", _width(elements)))
+
+
+def _width(elements: int) -> int:
+    """Return the width of the matrix whose product is measured."""
+    return math.isqrt(elements) // 2
 
 
 def library_of_products(on: Driver) -> tuple[bool, str]:
-    """Return whether cuBLASLt can be used on a device, and its version or what is wrong."""
+    """Return whether cuBLASLt can be used on a device, and its version or what is wrong.
+
+    Raises:
+        DeviceError: if the device is lost.
+    """
     try:
         return True, cublas_of(on).version
     except DeviceError as error:
+        on.refuse_if_lost()
         return False, f"none; {error}"
 
 
@@ -164,20 +179,6 @@ _COMPARED: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-def _checks() -> dict[str, str | None]:
-    rng = np.random.default_rng(0)
-    results: dict[str, str | None] = {}
-    for name, (function, shapes) in _COMPARED.items():
-        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-        results[name] = _difference(function, arrays)
-    results["bounds"] = _bounds()
-    if library_of_products(driver())[0]:
-        x = rng.standard_normal((33, 70)).astype(np.float32)
-        with products_from(1):
-            results["cuBLASLt"] = _difference(_product, [x])
-    return results
-
-
 def _difference(function: Callable[..., Any], arrays: list[np.ndarray]) -> str | None:
     """Return how a function differs on the device from itself on the CPU, None if it does not."""
     accelerated = dlaccelerate(function, audit=False)
@@ -204,42 +205,44 @@ def _bounds() -> str | None:
     return "an index out of range was not found"
 
 
-def _measures(on: Driver, elements: int) -> list[Measure]:
-    rows = max(1, elements // _COLUMNS)
-    data = np.random.default_rng(0).standard_normal((rows, _COLUMNS)).astype(np.float32)
-    source = uploaded(on, data)
-    target = empty(on, source.shape, source.dtype)
-    ms = on.time_ms(lambda: on.copy(target.address, source.address, source.nbytes), _REPEATS)
-    copied = 2 * source.nbytes / ms / 1e6
-    measures = [Measure("copy", copied, "GB/s", f"{size(source.nbytes)}, read and written")]
-    x = gpu(data)
-    for name, function in (("chain", _chain), ("softmax", _softmax), ("layer norm", _norm)):
-        ms = _replay_ms(on, function, x)
-        rate = 2 * source.nbytes / ms / 1e6
-        measures.append(Measure(name, rate, "GB/s", f"{100 * rate / copied:.0f} % of the copy, {ms:.4g} ms"))
-    measures += _products(on, math.isqrt(elements) // 2)
-    measures += _small(on, min(512, math.isqrt(elements) // 8))
-    return measures
+class _Large:
+    """Measures of a large array, which is made once."""
+
+    def __init__(self, on: Driver, elements: int) -> None:
+        self._on, self._rows = on, max(1, elements // _COLUMNS)
+        self._copied = 0.0  # GB/s; 0 where that was not measured
+
+    @cached_property
+    def _source(self) -> Any:
+        data = np.random.default_rng(0).standard_normal((self._rows, _COLUMNS)).astype(np.float32)
+        return uploaded(self._on, data)
+
+    def copy(self) -> list[Measure]:
+        """Return how fast the device copies."""
+        on, source = self._on, self._source
+        target = empty(on, source.shape, source.dtype)
+        ms = on.time_ms(lambda: on.copy(target.address, source.address, source.nbytes), _REPEATS)
+        self._copied = 2 * source.nbytes / ms / 1e6
+        return [Measure("copy", self._copied, "GB/s", f"{size(source.nbytes)}, read and written")]
+
+    def replay(self, name: str, function: Callable[..., Any]) -> list[Measure]:
+        """Return how fast a function reads the array and writes another one."""
+        ms = _replay_ms(self._on, function, dlarray._wrap(self._source, None, None))
+        rate = 2 * self._source.nbytes / ms / 1e6
+        part = f"{100 * rate / self._copied:.0f} % of the copy, " if self._copied else ""
+        return [Measure(name, rate, "GB/s", f"{part}{ms:.4g} ms")]
 
 
-def _products(on: Driver, width: int) -> list[Measure]:
-    """Return the figures of a product by own kernels, and by cuBLASLt where that is installed."""
+def _product_by(on: Driver, name: str, width: int) -> list[Measure]:
+    """Return the figure of a product, by what the settings say."""
     x = gpu(np.random.default_rng(0).standard_normal((width, width)).astype(np.float32))
-    ways: list[tuple[str, int | None]] = [("product", None)]
-    if library_of_products(on)[0]:
-        ways.append(("by cuBLASLt", 1))
-    measures = []
-    for name, least in ways:
-        with products_from(least):
-            ms = _replay_ms(on, _product, x)
-        rate = 2 * width**3 / ms / 1e9
-        measures.append(Measure(name, rate, "TFLOP/s", f"{width} x {width} with its transpose, {ms:.4g} ms"))
-    return measures
+    ms = _replay_ms(on, _product, x)
+    rate = 2 * width**3 / ms / 1e9
+    return [Measure(name, rate, "TFLOP/s", f"{width} x {width} with its transpose, {ms:.4g} ms")]
 
 
-def _small(on: Driver, width: int) -> list[Measure]:
-    """Return the figures of programs whose cost is that of launches."""
-    rng = np.random.default_rng(0)
+def _many_launches(on: Driver) -> list[Measure]:
+    """Return the figures of a program whose cost is that of launches."""
     x = gpu(np.eye(8, dtype=np.float32))
     many = dlaccelerate(_many, audit=False)
     for _ in range(3):
@@ -252,6 +255,15 @@ def _small(on: Driver, width: int) -> list[Measure]:
         times.append(time.perf_counter_ns() - started)
         on.synchronize()
     ms = on.time_ms(lambda: many(x), _REPEATS)
+    return [
+        Measure("replay, host", median(times) / 1e3, "us", f"{launches} launches, by the clock of the host"),
+        Measure("replay, device", ms * 1e3, "us", f"{launches} launches"),
+    ]
+
+
+def _step(on: Driver, width: int) -> list[Measure]:
+    """Return the figures of a training step."""
+    rng = np.random.default_rng(0)
     step = dlaccelerate(_layer, audit=False)
     shapes = (width, width), (width,), (128, width)
     inputs = gpu(tuple([rng.standard_normal(shape).astype(np.float32) for shape in shapes]))
@@ -260,16 +272,10 @@ def _small(on: Driver, width: int) -> list[Measure]:
         step(*inputs)
     on.synchronize()
     first_s = time.perf_counter() - begun
+    us = on.time_ms(lambda: step(*inputs), _REPEATS) * 1e3
     return [
-        Measure("replay, host", median(times) / 1e3, "us", f"{launches} launches, by the clock of the host"),
-        Measure("replay, device", ms * 1e3, "us", f"{launches} launches"),
         Measure("layer, first", first_s, "s", "two recordings and a replay, by the clock of the host"),
-        Measure(
-            "layer, replay",
-            on.time_ms(lambda: step(*inputs), _REPEATS) * 1e3,
-            "us",
-            f"width {width}, batch 128",
-        ),
+        Measure("layer, replay", us, "us", f"width {width}, batch 128"),
     ]
 
 
