@@ -6,7 +6,8 @@ GPU, are left out. Each function gets the same float32 data in each library, and
 timed. A step with gradients returns them all, and changes nothing. PyTorch and tracejit are timed by events on the
 device; JAX, which has none, by the clock of the host around calls of which the last is waited for. The median of
 several rounds, in which the libraries take turns, is printed. Where cuBLASLt is installed, tracejit has a second
-column, in which that computes all products.
+column, in which that computes all products. A library that fails has the class of its error in the table, and the
+error on standard error.
 """
 
 import sys
@@ -48,9 +49,13 @@ class Workload(NamedTuple):
 
 
 class Library(NamedTuple):
-    """A library: how it makes an array and a step, reads a result, and times calls in milliseconds."""
+    """A library: how it makes an array and a step, reads a result, and times calls in milliseconds.
+
+    Of the losses of README's table it takes those under the name `losses`.
+    """
 
     name: str
+    losses: str
     array: Callable[[np.ndarray], Any]
     step: Callable[[Callable[..., Any], int], Callable[..., Any]]
     numpy: Callable[[Any], np.ndarray]
@@ -136,7 +141,7 @@ def of_table(workload: Any) -> Workload:
         return leaves
 
     def function(library: Library) -> Callable[..., Any]:
-        loss = workload.losses["torch" if "torch" in library.name.lower() else library.name.lower()]()
+        loss = workload.losses[library.losses]()
         return lambda *arrays: loss(*tj.tree.unflatten(structure, arrays))
 
     params = len(tj.tree.flatten(workload.data(np.random.default_rng(0))[0])[0])
@@ -196,7 +201,7 @@ def ours() -> Library:
     def forbid() -> None:  # what with_cublas() allows, for the programs that are built next
         settings.cublas_from = None
 
-    return Library("tracejit", tj.gpu, step, np.asarray, timed, np, layers, forbid)
+    return Library("tracejit", "tracejit", tj.gpu, step, np.asarray, timed, np, layers, forbid)
 
 
 def with_cublas() -> list[Library]:
@@ -256,8 +261,8 @@ def torches() -> list[Library]:
         logsoftmax=partial(functions.log_softmax, dim=1),
     )
     return [
-        Library("PyTorch", array, eager, numpy, timed, torch, layers),
-        Library("torch.compile", array, compiled, numpy, timed, torch, layers, torch._dynamo.reset),
+        Library("PyTorch", "torch", array, eager, numpy, timed, torch, layers),
+        Library("torch.compile", "torch", array, compiled, numpy, timed, torch, layers, torch._dynamo.reset),
     ]
 
 
@@ -299,7 +304,9 @@ def jaxes() -> list[Library]:
         flat=lambda x: x.reshape(len(x), -1),
         logsoftmax=partial(jax.nn.log_softmax, axis=1),
     )
-    return [Library("JAX", lambda data: jax.device_put(data, device), step, np.asarray, timed, jnp, layers)]
+    return [
+        Library("JAX", "jax", lambda data: jax.device_put(data, device), step, np.asarray, timed, jnp, layers)
+    ]
 
 
 def _results(step: Callable[..., Any], data: list[np.ndarray]) -> list[np.ndarray]:
@@ -313,35 +320,65 @@ def _error(found: np.ndarray, want: np.ndarray) -> float:
     return float(np.abs(found - want).max() / max(float(np.abs(want).max()), 1e-30))
 
 
+class _WrongError(Exception):
+    """A result differs from that of the CPU."""
+
+
+def _first_calls(
+    library: Library, workload: Workload, data: list[np.ndarray], want: list[np.ndarray]
+) -> tuple[Callable[[], Any], float]:
+    """Return a call of a workload, and the seconds of the first four calls.
+
+    Raises:
+        _WrongError: if the result is not the one that is wanted.
+    """
+    library.forget()
+    step = library.step(workload.function(library), workload.gradients)
+    arrays = [library.array(part) for part in data]
+    started = time.perf_counter()
+    for _ in range(4):
+        found = step(*arrays)
+    found = found if isinstance(found, tuple) else (found,)
+    errors = [_error(library.numpy(part), wanted) for part, wanted in zip(found, want, strict=True)]
+    first = time.perf_counter() - started
+    if not max(errors) <= _TOLERANCE:
+        raise _WrongError(f"wrong by {max(errors):.1e}")
+    return lambda: step(*arrays), first
+
+
 def measure(workload: Workload, libraries: list[Library], seconds: dict[str, float]) -> dict[str, str]:
-    """Return the milliseconds of each library, or what is wrong with its result.
+    """Return the milliseconds of each library, or what is wrong with its result, or which error it raised.
 
     `seconds` gets the seconds of each library's first four calls.
     """
     data = workload.data(np.random.default_rng(0))
     cpu = ours()
     want = _results(cpu.step(workload.function(cpu), workload.gradients), data)
-    calls, results = {}, {}
+    calls: dict[str, tuple[Timer, Callable[[], Any]]] = {}
+    times: dict[str, list[float]] = {}
+    results: dict[str, str] = {}
+
+    def fail(library: str, error: Exception) -> None:
+        results[library] = f"failed: {type(error).__name__}"
+        print(f"{workload.name}, {library}: {error}", file=sys.stderr, flush=True)
+
     for library in libraries:
-        library.forget()
-        step = library.step(workload.function(library), workload.gradients)
-        arrays = [library.array(part) for part in data]
-        started = time.perf_counter()
-        for _ in range(4):
-            found = step(*arrays)
-        found = found if isinstance(found, tuple) else (found,)
-        errors = [_error(library.numpy(part), wanted) for part, wanted in zip(found, want, strict=True)]
-        first = time.perf_counter() - started
-        if not max(errors) <= _TOLERANCE:
-            results[library.name] = f"wrong by {max(errors):.1e}"
-            continue
-        seconds[library.name] = first
-        calls[library.name] = library.timed, lambda step=step, arrays=arrays: step(*arrays)
-    times: dict[str, list[float]] = {name: [] for name in calls}
+        try:
+            call, seconds[library.name] = _first_calls(library, workload, data, want)
+        except _WrongError as wrong:
+            results[library.name] = str(wrong)
+        except Exception as error:
+            fail(library.name, error)
+        else:
+            calls[library.name], times[library.name] = (library.timed, call), []
     for _ in range(ROUNDS):
-        for name, (timed, call) in calls.items():
-            times[name].append(timed(call, REPEATS))
-    return results | {name: f"{median(each):.4f}" for name, each in times.items()}
+        for name, (timed, call) in [*calls.items()]:
+            try:
+                times[name].append(timed(call, REPEATS))
+            except Exception as error:
+                fail(name, error)
+                del calls[name]
+    return results | {name: f"{median(times[name]):.4f}" for name in calls}
 
 
 def main() -> int:
