@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products by cuBLASLt, which no GPU has run yet; skipped, with the reason, without GPU or library."""
+"""Matrix products by cuBLASLt, which no GPU has run yet; skipped, with the reason, without GPU or library.
 
-from collections.abc import Iterator
+The name of the file puts it behind the others: a library that does not fit the driver may take the device.
+"""
+
 from typing import Any
 
 import numpy as np
@@ -12,18 +14,19 @@ from device_products import drawn
 import tracejit as tj
 from tracejit.config import settings
 from tracejit.errors import DeviceError
-from tracejit.runtime.cuda.cublas import cublas_of
+from tracejit.runtime.cuda.cublas import cublas_of, load
 from tracejit.runtime.cuda.driver import driver
 
 
 @pytest.fixture(autouse=True)
-def fixture_cublas(fixture_device: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fixture_cublas(fixture_device: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    on = driver()
     try:
-        cublas_of(driver())
+        load(on.version // 1000)
     except DeviceError as error:
         pytest.skip(str(error))
+    cublas_of(on)
     monkeypatch.setattr(settings, "cublas_from", 1)
-    return
 
 
 @pytest.mark.parametrize("seed", range(60))
