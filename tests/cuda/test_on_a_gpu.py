@@ -11,40 +11,28 @@ from typing import Any
 import numpy as np
 import pytest
 from device_cases import FUNCTIONS, Case, agree, check_class, run_case
-from op_cases import ON_DEVICES, draw, graph_of
+from device_ops import OTHER_DTYPES, check_op
+from op_cases import ON_DEVICES
 
 import tracejit as tj
 from tracejit.errors import BoundsError, DeviceMemoryError
-from tracejit.ir import Builder, evaluate
 from tracejit.ops import Op
 from tracejit.ops.op import Sample
-from tracejit.runtime.cuda.arrays import uploaded
 from tracejit.runtime.cuda.driver import driver, stream
-from tracejit.traces.devices import compute
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", *OTHER_DTYPES])
 @pytest.mark.parametrize(
     ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(ON_DEVICES)]
 )
 def test_ops(op: Op, sample: Sample, dtype: str) -> None:
-    def make(b: Builder, *values: Any) -> list[Any]:
-        result = b.apply(op, values, dict(sample.params))
-        return list(result) if isinstance(result, tuple) else [result]
-
-    with np.errstate(all="ignore"):
-        try:
-            arrays = draw(op, sample, dtype)
-            want = evaluate(graph_of(make, arrays), arrays)
-        except tj.DTypeError:
-            pytest.skip("not defined for this dtype")
-    found = compute(op, [uploaded(driver(), array) for array in arrays], dict(sample.params))
-    agree([part.host() for part in (found if isinstance(found, tuple) else (found,))], want)
+    check_op(op, sample, dtype)
 
 
+@pytest.mark.parametrize("dtype", [None, "float16"], ids=["own", "float16"])
 @pytest.mark.parametrize("case", FUNCTIONS, ids=lambda case: case.name)
-def test_functions(case: Case) -> None:
-    run_case(case, calls=6)
+def test_functions(case: Case, dtype: str | None) -> None:
+    run_case(case if dtype is None else case._replace(dtype=dtype), calls=6)
 
 
 @pytest.mark.parametrize("shape", [(1,), (31,), (1 << 20,), (1000, 1003), (3, 100_000)])
