@@ -110,6 +110,10 @@ class ElementLayout(NamedTuple):
             arrays.append(array)
         return arrays if len(arrays) == len(self.columns) else None
 
+    def parts(self, element: Any) -> tuple[Any, ...]:
+        """Return the parts of an element."""
+        return (element,) if self.kind is None else tuple(element.values() if self.kind is dict else element)
+
     def _places(self, elements: Sequence[Any]) -> Iterable[Sequence[Any]]:
         """Return what stands at each place of the elements; nothing if one of them is of another kind."""
         if self.kind is None:
@@ -174,6 +178,7 @@ class Taken(NamedTuple):
     pool      the list or the deque
     taking    the draw
     elements  what it gave
+    given     what stands for these in the recording, and their parts; until the recording ends
     arrays    the traced columns
     values    the inputs that these are
     where     the place in the user's code
@@ -182,6 +187,7 @@ class Taken(NamedTuple):
     pool: Any
     taking: Taking
     elements: Sequence[Any]
+    given: list[tuple[Any, tuple[Any, ...]]]
     arrays: tuple[Any, ...]
     values: tuple[Any, ...]
     where: Where

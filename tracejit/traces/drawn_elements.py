@@ -5,6 +5,7 @@ A recording has copies of them, so that it must not write or keep them.
 """
 
 from collections.abc import Iterable
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ def check(recorder: recorders.Recorder, stored: Iterable[Any], writes_arguments:
             "it writes an argument and draws elements out of a list, which may share memory", where, _COPY
         )
     for taken in draws:
-        if _write_back(recorder, taken):
+        if _write_back(recorder, taken) or _put_back(taken):
             recorder.refuse("it writes into an element that it drew out of a list", taken.where, _COPY)
+        taken.given.clear()  # Numbers in it would count as kept
 
 
 _COPY = "write into a copy of it (x.copy())"
@@ -50,12 +52,36 @@ def _write_back(recorder: recorders.Recorder, taken: Taken) -> bool:
         if now is not value:
             written = True
             for element, row in zip(taken.elements, now.data, strict=True):
-                leaf = element if taken.taking.layout.kind is None else _part(element, number)
+                leaf = taken.taking.layout.parts(element)[number]
                 if not np.array_equal(leaf, row):
                     leaf[...] = row
     return written
 
 
-def _part(element: Any, number: int) -> Any:
-    """Return the array at a place of an element."""
-    return [*element.values()][number] if type(element) is dict else element[number]
+def _put_back(taken: Taken) -> bool:
+    """Put what a recording has put into lists and dicts that stand for elements into these; return whether it has."""
+    layout = taken.taking.layout
+    if layout.kind not in (list, dict):
+        return False
+    changed = False
+    for element, (given, parts) in zip(taken.elements, taken.given, strict=True):
+        now = layout.parts(given)
+        if (
+            len(now) != len(parts)
+            or any(map(is_not, now, parts))
+            or (layout.kind is dict and (*given,) != layout.keys)
+        ):
+            changed = True
+            # What it has not changed stays the element's own.
+            own = {id(part): mine for part, mine in zip(parts, layout.parts(element), strict=True)}
+            values = [own.get(id(part), _settled(part)) for part in now]
+            element.clear()
+            element.update(zip(given, values, strict=True)) if layout.kind is dict else element.extend(values)
+    return changed
+
+
+def _settled(part: Any) -> Any:
+    """Return a value that a function has put somewhere, as the function itself would have computed it."""
+    if recorders.is_number(part):
+        return part._number
+    return recorders.wrap(part._data.copy(), part._format) if type(part) is dlarray else part

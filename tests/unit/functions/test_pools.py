@@ -379,6 +379,32 @@ def test_what_runs_uncompiled(body: str, message: str) -> None:
         check_calls(plain, fast, calls=10)
 
 
+@pytest.mark.parametrize("element", ["list", "dict"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "e[K[2]] = 5.0",
+        "e[K[2]] = e[K[2]] * 2",
+        "e[K[0]] = e[K[0]] + 1",
+        "e.pop(K[1])",
+        "e[K[1]], e[K[2]] = e[K[2]], e[K[1]]",
+    ],
+)
+def test_what_a_function_puts_into_elements_is_there(change: str, element: str) -> None:
+    plain, fast = agents(
+        program(f"e = random.sample(self.memory, 1)[0]\n{change}\nreturn e[K[0]] * 2"), "list", element
+    )
+    with pytest.warns(tj.NotAcceleratedWarning, match="it writes into an element"):
+        for call in range(4):
+            given = []
+            for agent in (fast, plain):
+                random.seed(call)
+                given.append(agent.step())
+                agent.see()
+            check_same(*given)
+            check_same(fast.memory, plain.memory)
+
+
 def test_copies_are_kept() -> None:
     body = "b = random.sample(self.memory, 3)\nself.last = b[0][0].copy(), b[1][2]\nreturn b[2][0]"
     plain, fast = agents(program(body))

@@ -121,21 +121,18 @@ class DrawCall(NamedTuple):
             return None
         arrays = tuple(map(current.draw, columns))
         values = tuple([array._value for array in arrays])
+        parts = [
+            [number_of(row, column.kind) if column.is_number else row for row in array]
+            for array, column in zip(arrays, layout.columns, strict=True)
+        ]
+        given = layout.elements(parts)
+        taking = Taking(layout, None if self.name == "choice" else len(elements))
         taken = Taken(
-            pool,
-            Taking(layout, None if self.name == "choice" else len(elements)),
-            elements,
-            arrays,
-            values,
+            pool, taking, elements, [*zip(given, zip(*parts, strict=True), strict=True)], arrays, values,
             recorder.user_location(),
-        )
+        )  # fmt: skip
         self._note(current, (), named, None, taken=taken)
-        return layout.elements(
-            [
-                [number_of(row, column.kind) if column.is_number else row for row in array]
-                for array, column in zip(arrays, layout.columns, strict=True)
-            ]
-        )
+        return given
 
     def set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make the call of a method that sets the state of the generator, which replays repeat if they can."""
