@@ -18,7 +18,7 @@ from tracejit.functions.formats import operand
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.taking import nonzero
 from tracejit.ops import OPS
-from tracejit.record import recorder, views
+from tracejit.record import integer_powers, recorder, views
 from tracejit.util.arguments import integer
 
 copy: Callable[..., dlarray] = views.copy
@@ -446,3 +446,6 @@ def stop_gradient(x: Any) -> dlarray:
         3.0
     """
     return apply("stop_gradient", x)
+
+
+recorder.check_powers_with(integer_powers.check)

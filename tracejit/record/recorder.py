@@ -431,6 +431,15 @@ def refresh(array: Any, current: Recorder) -> None:
             _refresh(current, change.data)
 
 
+_check_powers: Callable[[Sequence[Any], Aval], None]
+
+
+def check_powers_with(check: Callable[[Sequence[Any], Aval], None]) -> None:
+    """Have a function look at the operands of powers of integers, which may raise errors: integer_powers.py."""
+    global _check_powers
+    _check_powers = check
+
+
 def lift_with(lift: Callable[[Op, Sequence[Any], dict[str, Any]], Any]) -> None:
     """Have a function compute what ops give of selections; it gives None where they have to be settled."""
     global _lift
@@ -509,6 +518,8 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     builder.location = user_location()
     if wanted := raising():
         current.refuse(*under_settings(wanted, builder.location))
+    if op is _POWER and avals.dtype.kind in "iu":
+        _check_powers(arrays, avals)
     values = _values_of(arrays, current)
     try:
         outputs = builder.append(op, values, params, avals)
@@ -539,6 +550,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 _RESHAPE = OPS["reshape"]  # NumPy copies for some reshapes
+_POWER = OPS["pow"]  # NumPy refuses some powers of integers
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

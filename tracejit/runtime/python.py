@@ -171,6 +171,8 @@ def namespace() -> dict[str, Any]:
                 function = _FUNCTION.fullmatch(op.emit.template)
                 if function is not None:
                     names[f"{function[1]}_{suffix}"] = op.numpy
+        if dtype.kind == "i":
+            names[f"pow_{suffix}"] = _power
     names |= {f"fast_{name}_f32": OPS[name].numpy for name in OF_HALVES}
     names.update(loop_functions())
     names.update(_lanes())
@@ -383,6 +385,11 @@ def _pairs(lanes: int) -> dict[str, Callable[..., Any]]:
         "zipped_low": lambda v, w: np.stack([v, w], 1).reshape(-1)[:lanes],
         "zipped_high": lambda v, w: np.stack([v, w], 1).reshape(-1)[lanes:],
     }
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Return a power of integers, as compiled code does: where an exponent is negative a guard does not hold."""
+    return np.power(base, np.maximum(exponent, 0))
 
 
 def _unset(count: int, dtype: np.dtype) -> np.ndarray:
