@@ -28,7 +28,8 @@ CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW
 _CACHE = dis.opmap["CACHE"]
 _STAR = dis.opmap["CALL_FUNCTION_EX"]
 _BEFORE = "PRECALL"  # comes before CALL in Python 3.11, and may do all of it
-_TAKING = frozenset(dis.opmap[name] for name in ("FOR_ITER", "LIST_EXTEND", "UNPACK_SEQUENCE"))
+_TAKING = frozenset(dis.opmap[name] for name in ("FOR_ITER", "LIST_EXTEND", "UNPACK_EX", "UNPACK_SEQUENCE"))
+_ITERATORS = (map, zip, enumerate)  # which tell what they go through
 _OF_SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
 _OF_ONE = 3  # words of the stack that a call with one argument takes
 # The memory of a frame, in Python 3.11 to 3.13.
@@ -237,10 +238,28 @@ def callees(frame: types.FrameType) -> list[Any]:
 
 
 def maps_of(frame: types.FrameType) -> list[Any]:
-    """Return the functions of the maps that the call takes which a frame is at, as ``sum(map(f, x))`` does."""
-    words = [word for word in arguments_of(frame) if word]
-    maps = [word for word in words if _Word.from_address(word + _WORD_BYTES).value == id(map)]
-    return [_object(word).__reduce__()[1][0] for word in maps]
+    """Return the functions of the maps that the instruction takes which a frame is at.
+
+    A call does, as ``sum(map(f, x))`` and ``dict(zip(keys, map(f, x)))``, and so does ``a, *b = map(f, zip(x, y))``.
+    """
+    found = []
+    pending = [_object(word) for word in _iterators_taken(frame)]
+    while pending:
+        kind, parts, *_ = pending.pop().__reduce__()
+        found += parts[:1] if kind is map else ()
+        pending += [part for part in parts if type(part) in _ITERATORS]
+    return found
+
+
+def _iterators_taken(frame: types.FrameType) -> list[int]:
+    """Return the ids of maps, and of iterators over others, that the instruction takes which a frame is at."""
+    code, at = frame.f_code, frame.f_lasti
+    words = arguments_of(frame)
+    if code_of(code)[at] in _TAKING:
+        depth = _depths_of(code).get(at)
+        words = [] if depth is None else _words(_address_of(frame, depth - 1), 1)
+    kinds = [*map(id, _ITERATORS)]
+    return [word for word in words if word and _Word.from_address(word + _WORD_BYTES).value in kinds]
 
 
 def arguments_of(frame: types.FrameType) -> list[int]:

@@ -65,9 +65,7 @@ def _is_handed_on(frame: Any, function: Any) -> bool:
     callees = [callee for callee in stack.callees(frame) if type(callee) in (type(function), partial)]
     if any(callee is function or getattr(callee, "func", None) is function for callee in callees):
         return True
-    return any(mapped is function for mapped in stack.maps_of(frame)) or stack.is_taking_map_of(
-        frame, function
-    )
+    return any(mapped is function for mapped in stack.maps_of(frame))
 
 
 def _stands_for(meaning: Any, name: str) -> bool:

@@ -51,6 +51,18 @@ def with_default(x: Any, convert: Any = np.asarray, *, factor: Any = scipy.linal
     return factor(convert(x) @ convert(x).T + np.eye(3))
 
 
+def of_two(made: Any) -> Any:
+    """Return the sum of two arrays that are unpacked."""
+    a, b = made
+    return a + b
+
+
+def with_rest(made: Any) -> Any:
+    """Return the sum of the first array and the last."""
+    a, *b = made
+    return a + b[-1]
+
+
 FUNCTIONS = {
     "an attribute": lambda x: HOLDER.asarray(x) * 2,
     "of SciPy": lambda x: HOLDER.cholesky(x @ x.T + np.eye(3)),
@@ -69,6 +81,12 @@ FUNCTIONS = {
     "map": lambda x: sum(map(np.asarray, [x, 2 * x])),
     "map, unpacked": lambda x: np.matmul(*map(np.asarray, [x, x.T])),
     "map, reduced": lambda x: functools.reduce(np.add, map(np.asarray, [x, x])),
+    "map, of pairs": lambda x: of_two(map(np.array, zip((x, x), (2 * x, x), strict=True))),
+    "map, unpacked with a rest": lambda x: with_rest(map(np.array, ((x, x), (x, 2 * x)))),
+    "map, in a dict": lambda x: dict(zip("ab", map(np.array, ((x, x), (x, 2 * x))), strict=True))["b"],
+    "map, in pairs": lambda x: sum(n * y for n, y in enumerate(map(np.array, ((x, x), (x, 2 * x))))),
+    "map, of a map": lambda x: sum(map(np.asarray, map(np.array, ((x, x), (x, 2 * x))))),
+    "map, in a loop": lambda x: [y + 1 for y in map(np.array, enumerate(x.sum(axis=1)))][1],
     "a conditional function": lambda x: (np.array if x.ndim else np.asarray)(x),
 }
 
