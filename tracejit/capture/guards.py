@@ -232,8 +232,17 @@ class GuardList:
         if type(value) is np.ndarray:
             self.changed_arrays.append(value)
         if self.changed is None:
-            self.changed = OwnChange(name, where if where[0] else None, isinstance(value, np.ndarray))
+            is_ndarray = isinstance(value, np.ndarray)
+            stays = _staying(value) if is_ndarray else ""
+            self.changed = OwnChange(name, where if where[0] else None, is_ndarray, stays=stays)
 
     def refuse(self, name: str, where: Where) -> None:
         """Note that something cannot be compared; the first refusal counts."""
         self.unguarded = self.unguarded or (name, where)
+
+
+def _staying(array: np.ndarray) -> str:
+    """Return what keeps an ndarray from being a dlarray, as OwnChange has it."""
+    if array.dtype.names is not None:
+        return "fields"
+    return "" if array.base is None else "view"

@@ -34,6 +34,7 @@ from tracejit.record import made_arrays, ndarrays, recorder, subscripts, views
 from tracejit.record.arithmetic import sources_of
 from tracejit.record.conversion import too_large
 from tracejit.record.number import Number
+from tracejit.record.references import UNKNOWN
 from tracejit.util.devices import is_same_memory
 from tracejit.util.text import brief
 
@@ -109,7 +110,7 @@ def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any, references: int
         references: to the ndarray, besides those of the assignment.
     """
     if array.dtype not in SUPPORTED_DTYPES:
-        return False
+        return array.dtype.names is not None and _set_fields(array, key, value)
     part = value if type(value) is np.ndarray else None
     if part is not None and np.may_share_memory(array, part) and _is_part(array, key, part):
         return True  # as a[i] += x puts back the view that it has written
@@ -125,6 +126,23 @@ def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any, references: int
     if through is None:
         return False
     through[key] = value
+    return True
+
+
+def _set_fields(array: np.ndarray, key: Any, value: Any) -> bool:
+    """Write into a structured array by the recording, if it can: a field, or a tuple with one value for each field.
+
+    As in NumPy, the fields of a row are written in turn, so that a view among the values shows what is there by then.
+    """
+    names = array.dtype.names
+    if type(key) is str:
+        return key in names and _setitem_of_ndarray(array[key], ..., value, UNKNOWN)
+    is_row = type(key) is int or recorder.is_number(key)
+    if not is_row or array.ndim != 1 or type(value) is not tuple or len(value) != len(names):
+        return False
+    for name, part in zip(names, value, strict=True):
+        if not _setitem_of_ndarray(array[name], key, part, UNKNOWN):
+            array[name][key] = part
     return True
 
 

@@ -85,7 +85,8 @@ class Private:
 _place: Callable[[int], str] = "argument {}".format
 MIXED_WRITES = (
     "an ndarray is written by traced values and by NumPy, or by parts that share memory",
-    "keep the whole array, as one dlarray that is made before the first call, and take its parts inside the function",
+    "keep the whole array, as one dlarray that is made before the first call, and take its parts inside the function; "
+    "keep the fields of a structured array in arrays of their own",
 )
 """The reason and the remedy where a recording cannot follow what an ndarray holds."""
 _READ = "an array that {} reads besides its arguments"

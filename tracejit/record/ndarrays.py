@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.record import derived, made_arrays, memory, recorder, views
 from tracejit.record.plain_numbers import note_write
 from tracejit.record.selections import SelectionValue
@@ -182,7 +183,12 @@ def _is_of_numpy(values: Sequence[Any]) -> bool:
 
 
 def around(array: np.ndarray) -> Any:
-    """Return a dlarray around the memory of an ndarray, through which that is written; None if it needs a copy."""
+    """Return a dlarray around the memory of an ndarray, through which that is written; None if it needs a copy.
+
+    An array with fields is none: its fields are views, which are written by themselves.
+    """
+    if array.dtype not in SUPPORTED_DTYPES:
+        return None
     current = recorder.thread.recorder
     result = recorder.as_array(array)
     if not is_same_memory(result._data, array):  # elements in foreign byte order

@@ -69,12 +69,14 @@ class OwnChange(NamedTuple):
     where        the line that reads it, if it is known
     is_ndarray   whether it was an ndarray
     is_made      whether the function did not read it, and assigned an object that no replay can make
+    stays        what keeps an ndarray from being a dlarray: it has "fields", or is a "view"; empty if nothing does
     """
 
     name: str
     where: Where
     is_ndarray: bool
     is_made: bool = False
+    stays: str = ""
 
 
 class State:

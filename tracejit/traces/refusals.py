@@ -36,7 +36,8 @@ def copied_at_each_call(where: Where) -> tuple[str, Where, str]:
     return (
         "it writes an array, read besides its arguments, whose elements are unaligned in memory",
         where,
-        "a replay reads a copy of such an array. Pass it as an argument",
+        "a replay reads a copy of such an array. Pass it as an argument, or keep the fields of a structured array in "
+        "arrays of their own",
     )
 
 
@@ -79,14 +80,21 @@ def own_change(change: OwnChange) -> Refusal:
             "a replay could not make that object. Assign it outside, or assign arrays, numbers, texts, or a dict, a "
             "list, a named tuple or a dataclass of them",
         )
-    array = change.name.rpartition(" ")[2]
-    remedy = (
-        f"a replay would not read it again. Make it a dlarray before the first call ({array} = tj.dlarray({array})), "
-        "so that its operations are recorded, or pass it as an argument and return its new value"
-        if change.is_ndarray
-        else "a replay would not change it. Pass it as an argument and return its new value, or change it outside"
-    )
+    if change.is_ndarray:
+        array = change.name.rpartition(" ")[2]
+        remedy = f"a replay would not read it again. {_OWN_ARRAYS[change.stays].format(array)}"
+    else:
+        remedy = "a replay would not change it. Pass it as an argument and return its new value, or change it outside"
     return Refusal(f"it changes {change.name}, which it also reads", change.where, remedy)
+
+
+_OWN_ARRAYS = {
+    "": "Make it a dlarray before the first call ({0} = tj.dlarray({0})), so that its operations are recorded, or pass "
+    "it as an argument and return its new value",
+    "fields": "Keep its fields in arrays of their own ({0}_x = {0}['x'].copy()), whose operations are recorded",
+    "view": "It is a view: take it inside the function of the array whose memory it shows, or keep a copy of its own",
+}
+"""What to do about an ndarray that a function changes, by what keeps it from being a dlarray."""
 
 
 def moving(guard: Any) -> Refusal:

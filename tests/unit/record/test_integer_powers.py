@@ -33,7 +33,13 @@ def in_place(x: Any, k: Any) -> Any:
     return x
 
 
-POWERS = [lambda x, k: x**k, np.power, in_place, lambda x, k: 2**k + x, lambda x, k: np.power.outer(x, k)[..., 0]]
+POWERS = [
+    lambda x, k: x**k,
+    np.power,
+    in_place,
+    lambda x, k: 2**k + x,
+    lambda x, k: np.power.outer(x, k)[..., 0],
+]
 IDS = ["**", "power", "**=", "2**", "outer"]
 
 
@@ -80,7 +86,9 @@ def test_numbers_taken_from_an_array():
 
     accelerated = tj.dlaccelerate(plain)
     for k in (1, 2, 3, -1, 4):
-        assert outcome(accelerated, np.arange(1, 4), np.array([k])) == outcome(plain, np.arange(1, 4), np.array([k]))
+        assert outcome(accelerated, np.arange(1, 4), np.array([k])) == outcome(
+            plain, np.arange(1, 4), np.array([k])
+        )
 
 
 def test_a_first_call_that_raises_the_error():
@@ -132,4 +140,6 @@ def test_mapped_functions(exponents):
 def test_loops_over_exponents():
     accelerated = tj.dlaccelerate(lambda x, k: each(np.power, x, k))
     for k in ([1] * 12, [2] * 12, [*[1] * 11, -1], [3] * 12):
-        assert outcome(accelerated, np.arange(3), np.array(k)) == outcome(each, np.power, np.arange(3), np.array(k))
+        assert outcome(accelerated, np.arange(3), np.array(k)) == outcome(
+            each, np.power, np.arange(3), np.array(k)
+        )
