@@ -134,7 +134,7 @@ def _set_fields(array: np.ndarray, key: Any, value: Any) -> bool:
 
     As in NumPy, the fields of a row are written in turn, so that a view among the values shows what is there by then.
     """
-    names = array.dtype.names
+    names = array.dtype.names or ()
     if type(key) is str:
         return key in names and _setitem_of_ndarray(array[key], ..., value, UNKNOWN)
     is_row = type(key) is int or recorder.is_number(key)

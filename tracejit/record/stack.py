@@ -242,7 +242,7 @@ def maps_of(frame: types.FrameType) -> list[Any]:
 
     A call does, as ``sum(map(f, x))`` and ``dict(zip(keys, map(f, x)))``, and so does ``a, *b = map(f, zip(x, y))``.
     """
-    found = []
+    found: list[Any] = []
     pending = [_object(word) for word in _iterators_taken(frame)]
     while pending:
         kind, parts, *_ = pending.pop().__reduce__()

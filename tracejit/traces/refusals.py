@@ -94,7 +94,7 @@ _OWN_ARRAYS = {
     "fields": "Keep its fields in arrays of their own ({0}_x = {0}['x'].copy()), whose operations are recorded",
     "view": "It is a view: take it inside the function of the array whose memory it shows, or keep a copy of its own",
 }
-"""What to do about an ndarray that a function changes, by what keeps it from being a dlarray."""
+"""The remedies for an ndarray that a function changes, by what keeps it from being a dlarray."""
 
 
 def moving(guard: Any) -> Refusal:

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
+from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import quantiles
 from tracejit.functions.numpy_api.ranges import linspace
@@ -53,6 +54,19 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
     for axis, (before, after) in enumerate(pairs):
         if before or after:
             x = _bordered(x, axis, (before, after), mode, given[axis])
+    return x
+
+
+def constant(array: Any, pad_width: Any, values: dlarray) -> dlarray:
+    """Return an array with a border of traced values: one for each side of each axis, or what broadcasts to that."""
+    x = as_array(array, "np.pad")
+    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    values = movement.broadcast_to(movement.relabel(values, None), (x.ndim, 2))
+    for axis, widths in enumerate(pairs):
+        sizes = [(*x.shape[:axis], width, *x.shape[axis + 1 :]) for width in widths]
+        borders = [full(size, in_dtype(values[axis, side], x.dtype)) for side, size in enumerate(sizes)]
+        before, after = [movement.relabel(border, x._format) for border in borders]
+        x = joining.concatenate([before, x, after], axis)
     return x
 
 

@@ -22,6 +22,7 @@ from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import (
     asserting,
+    by_value,
     classes,
     concatenators,
     lists,
@@ -85,6 +86,8 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
     if isinstance(data, LISTS):
         if holds_traced(data) and _has_numbers(dtype):
             return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
+        if _is_of_objects(dtype) and lists.holds_arrays(data):
+            return lists.of_objects(data)
         made = monitor.watched(original, without_numbers(data), dtype, **kwargs)
         return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
     made = monitor.watched(original, data, dtype, **kwargs)
@@ -97,6 +100,10 @@ def _has_numbers(dtype: Any) -> bool:
         return dtype is None or np.dtype(dtype).kind in "biufc" or np.dtype(dtype) in SUPPORTED_DTYPES
     except TypeError:
         return False
+
+
+def _is_of_objects(dtype: Any) -> bool:
+    return dtype is object or (isinstance(dtype, (str, np.dtype)) and dtype in ("O", "object"))
 
 
 def _seen_as(
@@ -186,6 +193,7 @@ def install() -> None:
     patches.replace("array", _array)
     patches.replace_method(type(np.r_).__mro__[1], "__getitem__", concatenators.joined)
     patches.replace_method(np.vectorize, "__call__", concatenators.vectorized)
+    by_value.install()
     classes.install()
     unasked.install()
     of_numbers.install()

@@ -161,6 +161,46 @@ def _iterator(
     return TracedIterator(tuple(arrays), shape, order)
 
 
+class TracedBroadcast:
+    """The operands of np.broadcast: their common size, and tuples of their elements."""
+
+    def __init__(self, operands: list[dlarray]) -> None:
+        self.shape = np.broadcast_shapes(*[operand._data.shape for operand in operands])
+        self.nd = self.ndim = len(self.shape)
+        self.numiter = len(operands)
+        self.size = int(np.prod(self.shape, dtype=int))
+        self.index = 0
+        self._operands = operands
+
+    @property
+    def iters(self) -> tuple[Any, ...]:
+        """One iterator over the elements of each operand, as often as they are repeated."""
+        whole = [movement.broadcast_to(operand, self.shape) for operand in self._operands]
+        return tuple([FlatIterator(operand) for operand in whole])
+
+    def reset(self) -> None:
+        """Begin with the first elements again."""
+        self.index = 0
+
+    def __iter__(self) -> "TracedBroadcast":
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self.index >= self.size:
+            raise StopIteration
+        found = tuple([iterator[self.index] for iterator in self.iters])
+        self.index += 1
+        return found
+
+
+def _broadcast(make: Callable[..., Any], *operands: Any) -> Any:
+    """Answer np.broadcast."""
+    operands = tuple([as_array_of_list(operand) for operand in operands])
+    if not any(map(is_traced, operands)):
+        return make(*operands)
+    return TracedBroadcast([as_array(operand, "np.broadcast") for operand in operands])
+
+
 def _in_memory(data: np.ndarray) -> np.ndarray:
     """Return the numbers of elements in C order, in the order that the elements have in memory."""
     steps = [abs(step) for step in data.strides]
@@ -184,4 +224,5 @@ def install() -> None:
         if type(dtype).__module__.startswith("numpy"):  # bfloat16 is no number of NumPy's
             constructors.replace(dtype.type, _scalar_of(dtype.type))
     constructors.replace(np.nditer, _iterator)
+    constructors.replace(np.broadcast, _broadcast)
     patches.replace_method(np.ndenumerate, "__init__", _enumerated)

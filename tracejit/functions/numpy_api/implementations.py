@@ -49,3 +49,4 @@ FULL_FORMS: dict[Implementation, Implementation] = {
 """Implementations for arguments that the toolbox's own function does not take."""
 FORMS: dict[Implementation, Implementation] = {np.pad: borders.pad, np.einsum: full_forms.einsum}
 """Implementations for modes and notations, which table.py tells apart itself."""
+constant_border: Implementation = borders.constant

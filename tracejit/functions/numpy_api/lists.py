@@ -92,6 +92,33 @@ def _joined(part: Any, arrays: list[dlarray], dtype: np.dtype) -> dlarray:
     return stack([_joined(inner, arrays, dtype) for inner in part])
 
 
+def holds_arrays(x: Any) -> bool:
+    """Return whether a nested list holds an array of ours that is traced."""
+    return any(isinstance(part, dlarray) and part._value is not None for part in _parts(x))
+
+
+def of_objects(x: Any) -> np.ndarray:
+    """Return a nested list as an array of objects, whose elements are traced: arrays, or the numbers of arrays.
+
+    It has the sizes that NumPy finds: arrays of equal sizes are taken apart, others stay whole.
+    """
+    shape = np.array(_untraced(x), object).shape
+    made = np.empty(shape, object)
+    for place in np.ndindex(*shape):
+        element = x
+        for index in place:
+            element = element[index]
+        made[place] = element.item() if isinstance(element, dlarray) and not element._data.ndim else element
+    return made
+
+
+def _untraced(x: Any) -> Any:
+    """Return a nested list with the elements of arrays, which are looked at for their sizes only."""
+    if isinstance(x, LISTS):
+        return [_untraced(part) for part in x]
+    return x._data if isinstance(x, dlarray) else x
+
+
 def as_array_of_list(x: Any) -> Any:
     """Return an argument of a function, as an array where it is a list that holds something traced."""
     if not isinstance(x, LISTS) or not any(map(_is_recorded, _parts(x))) or not holds_traced(x):

@@ -4,6 +4,7 @@
 Labels: coefficients have none; polyval keeps the format of the places.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -132,8 +133,10 @@ def poly(seq_of_zeros: Any) -> dlarray:
     return product
 
 
-def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
+def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray] | None:
     """Return the least-squares solution x of a x = b and the inverse of the triangular factor of a.
+
+    None if the places do not determine a polynomial of the degree, or hold NaN, which is guarded.
 
     Householder's reflections (G. H. Golub, C. F. Van Loan, Matrix Computations, 5.2), one for each column; for a matrix
     of few columns.
@@ -152,10 +155,7 @@ def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
     diagonal = elementwise.abs(matrices.diagonal(both[:count, :count]))
     least = reductions.min(diagonal) > reductions.max(diagonal) * float(a.shape[0] * np.finfo(a.dtype).eps)
     if not bool(recorder.need_value(least, "np.polyfit", Decides.TRUTH)):
-        refuse(
-            "np.polyfit",
-            "the places do not determine a polynomial of this degree, or hold NaN; lower the degree",
-        )
+        return None
     rows: list[Any] = []
     right = joining.concatenate([both[:count, count:], as_array(np.eye(count, dtype=both.dtype))], 1)
     for i in reversed(range(count)):
@@ -165,6 +165,14 @@ def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
         rows.append(row / both[i, i])
     solved = joining.stack(rows[::-1])
     return solved[:, : b.shape[1]], solved[:, b.shape[1] :]
+
+
+def _warn_of_rank(needs_inverse: bool) -> None:
+    """Warn as NumPy does where places are too few, or equal; their covariance is an error."""
+    if needs_inverse:
+        raise np.linalg.LinAlgError("Singular matrix")
+    file, line = recorder.user_location() or ("<unknown>", 1)
+    warnings.warn_explicit("Polyfit may be poorly conditioned", np.exceptions.RankWarning, file, line)
 
 
 def polyfit(
@@ -191,15 +199,19 @@ def polyfit(
         lhs, rhs = lhs * weights, rhs * weights
     is_complex = "c" in places.dtype.kind + values.dtype.kind
     scale = elementwise.sqrt(reductions.sum(reductions.square_magnitude(lhs), 0))
-    if is_complex or full or rcond is not None:
+    inverse: Any = None
+    found = None if is_complex or full or rcond is not None else _least_squares(lhs / scale, rhs)
+    if found is not None:
+        solution, inverse = found
+    else:
+        if not is_complex and not full and rcond is None:
+            _warn_of_rank(bool(cov))
         rcond = places.size * np.finfo(places.dtype).eps if rcond is None else rcond
         solution, residuals, rank, sizes = _numpy.linalg.lstsq(lhs / scale, rhs, rcond)
         if full:
             c = solution / scale[:, None]
             return c if values.ndim == 2 else c[:, 0], residuals, rank, sizes, rcond
         inverse = _numpy.linalg.pinv(lhs / scale) if cov else None
-    else:
-        solution, inverse = _least_squares(lhs / scale, rhs)
     c = solution / scale[:, None]
     c = c if values.ndim == 2 else c[:, 0]
     if not cov:

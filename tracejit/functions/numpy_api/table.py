@@ -187,6 +187,24 @@ def _cast_as(x: Any, dtype: np.dtype, casting: str) -> dlarray:
     return array if array.dtype == dtype else elementwise.cast(array, dtype)
 
 
+def _where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue) -> Any:
+    """Answer np.where; of texts and other objects it is an array of NumPy's, for which the condition is a guard."""
+    choices = [part for part in (x, y) if part is not np._NoValue]
+    if not any(map(_is_of_objects, choices)):
+        return elementwise.where(condition, *choices)
+    what = "np.where"
+    return np.where(
+        *[x.needed(what) if recorder.is_number(x) else _value(x, what) for x in (condition, *choices)]
+    )
+
+
+def _is_of_objects(x: Any) -> bool:
+    """Return whether an operand holds something else than numbers."""
+    if x is None or type(x) in (str, bytes):
+        return True
+    return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "USOMm"
+
+
 def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
     """Return a function of any number of arrays: the result for one, a tuple for several."""
 
@@ -201,6 +219,8 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
     if recorder.is_array(value) and not value._data.ndim and is_option(mode, ("constant",)):
         inside = padding.pad(np.ones(as_array(x).shape, bool), pad_width, mode)
         return elementwise.where(inside, padding.pad(x, pad_width, mode), value)
+    if recorder.is_array(value) and is_option(mode, ("constant",)):
+        return late_implementations().constant_border(x, pad_width, value)  # type: ignore[no-any-return]
     if kwargs.keys() <= {"constant_values"} and is_option(
         mode, ("constant", "edge", "symmetric", "wrap", "reflect")
     ):
@@ -301,7 +321,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.take: taking.take,
     np.take_along_axis: taking.take_along_axis,
     np.nonzero: taking.nonzero,
-    np.where: elementwise.where,
+    np.where: _where,
     np.clip: _clip,
     np.round: elementwise.round,
     # creation
