@@ -32,6 +32,8 @@ class Generators:
     def __init__(self) -> None:
         self._noted: list[tuple[Any, Any, tuple[str, int]]] = []
         self._recorded: dict[int, Any] = {}  # states after draws that the recording has noted
+        self._left: dict[int, Any] = {}  # states after calls of methods by the recorded code, noted or not
+        self._unnoted: dict[int, Any] = {}  # the lines of the first draws that are not noted
         self._set: list[Any] = []  # generators whose state the code sets, or looks at
         # By the call itself, with whether their numbers are the same in each call.
         self._made: dict[int, tuple[Any, bool]] = {}
@@ -70,7 +72,8 @@ class Generators:
         """Return in words the generator that random numbers were drawn from, if any were, and where it is read."""
         for generator, state, where in self._noted:
             if _mark_of(generator) != self._recorded.get(id(generator), state):
-                return f"a {type(generator).__module__}.{type(generator).__name__}", where
+                kind = type(generator)
+                return f"a {kind.__module__}.{kind.__name__}", self._unnoted.get(id(generator)) or where
         return self._drawn
 
     def may_draw(self, generator: Any) -> bool:
@@ -85,11 +88,17 @@ class Generators:
         return False
 
     def is_disturbed(self, generator: Any) -> bool:
-        """Return whether another thread may have drawn from a generator, from which the recording could draw."""
-        is_noted = any(noted is generator for noted, _, _ in self._noted)
-        return (
-            threading.active_count() > 1 and is_noted and all(generator is not other for other in self._set)
-        )
+        """Return whether another thread has drawn from a generator, from which the recording could draw.
+
+        Its state is not the one that the latest call of the recorded code has left it in.
+        """
+        if threading.active_count() == 1 or any(generator is other for other in self._set):
+            return False
+        for noted, state, _ in self._noted:
+            if noted is generator:
+                known = self._recorded.get(id(generator), state)
+                return bool(_mark_of(generator) != self._left.get(id(generator), known))
+        return False
 
     @property
     def are_drawn_from(self) -> bool:
@@ -102,7 +111,16 @@ class Generators:
 
     def has_drawn(self, generator: Any) -> None:
         """Note that what a generator gave is noted by the recording."""
-        self._recorded[id(generator)] = _mark_of(generator)
+        self._recorded[id(generator)] = self._left[id(generator)] = _mark_of(generator)
+
+    def leaves(self, generator: Any) -> None:
+        """Note the state in which a call of the recorded code, that is not noted, has left a generator."""
+        for noted, state, _ in self._noted:
+            if noted is generator:
+                mark, ident = _mark_of(generator), id(generator)
+                if mark != self._recorded.get(ident, state):
+                    self._unnoted.setdefault(ident, user_location())
+                self._left[ident] = mark
 
     def draws_again(self, value: Any) -> bool:
         """Return whether an object is a generator that replays draw from, so that any of its kind fits."""

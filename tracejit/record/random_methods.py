@@ -98,14 +98,25 @@ def _install(
 
 def _asking(name: str, original: Callable[..., Any], instead: Instead) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if thread.recorder is not None and not monitor.is_library(sys._getframe(1).f_code.co_filename):
+        if thread.recorder is None:
+            return original(self, *args, **kwargs)
+        result = NotImplemented
+        if not monitor.is_library(sys._getframe(1).f_code.co_filename):
             with monitor.paused():
                 result = instead(self, name, original, args, kwargs)
-            if result is not NotImplemented:
-                return result
-        return original(self, *args, **kwargs)
+        if result is NotImplemented:
+            result = original(self, *args, **kwargs)
+        leave(self)
+        return result
 
     return update_wrapper(method, original)
+
+
+def leave(generator: Any) -> None:
+    """Note the state in which a call of the recorded code has left a generator: what differs later drew elsewhere."""
+    current = thread.recorder
+    if current is not None and current.accelerating and current.state.generators is not None:
+        current.state.generators.leaves(generator)
 
 
 def _answering(function: Any, instead: Instead) -> Callable[..., Any]:
@@ -114,7 +125,11 @@ def _answering(function: Any, instead: Instead) -> Callable[..., Any]:
     original = getattr(original, "__wrapped__", original)
 
     def answer(_: Any, *args: Any, **kwargs: Any) -> Any:
-        return instead(generator, name, original, args, kwargs)
+        result = instead(generator, name, original, args, kwargs)
+        if result is NotImplemented:
+            result = original(generator, *args, **kwargs)
+        leave(generator)
+        return result
 
     return answer
 

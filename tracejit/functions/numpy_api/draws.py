@@ -16,7 +16,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.record import recorder
+from tracejit.record import random_methods, recorder
 from tracejit.record.generator_draws import GeneratorDraw, drawn_array, made_of, undisturbed
 from tracejit.record.generator_states import copy_of, restore
 from tracejit.record.memory import is_private
@@ -80,13 +80,16 @@ class DrawCall(NamedTuple):
         if current is not None and current.assumed:
             return self.assumed(current, args, kwargs), None
         if current is None or not self._is_noted(current, args, kwargs):
-            return self.method(self.generator, *args, **kwargs), None
+            result = self.method(self.generator, *args, **kwargs)
+            random_methods.leave(self.generator)
+            return result, None
         if id(self.generator) in current.tokens:
             return self.drawn_in_program(current, args, kwargs)
         kept = copy.deepcopy(args), copy.deepcopy(kwargs)
         result, data = drawn_array(self.generator, self.method, args, kwargs)
         kinds = (int, float, np.ndarray, list, data.dtype.type)
         if data.dtype not in SUPPORTED_DTYPES or type(result) not in kinds:
+            random_methods.leave(self.generator)
             return result, None
         traced = current.draw(data)
         self._note(current, *kept, traced._value)
