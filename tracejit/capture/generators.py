@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from tracejit.record import generator_states
+from tracejit.record.monitor import is_library
 from tracejit.record.places import user_location
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
@@ -118,8 +119,9 @@ class Generators:
         for noted, state, _ in self._noted:
             if noted is generator:
                 mark, ident = _mark_of(generator), id(generator)
-                if mark != self._recorded.get(ident, state):
-                    self._unnoted.setdefault(ident, user_location())
+                drawn_at = user_location()
+                if mark != self._recorded.get(ident, state) and drawn_at and not is_library(drawn_at[0]):
+                    self._unnoted.setdefault(ident, drawn_at)
                 self._left[ident] = mark
 
     def draws_again(self, value: Any) -> bool:

@@ -48,7 +48,9 @@ def test_draws_that_are_not_followed_are_told_once(function: Callable[..., Any],
         warnings.simplefilter("always")
         for _ in range(8):
             have, want = accelerated(np.ones(2), one), function(np.ones(2), other)
-            assert [np.asarray(part).tolist() for part in have] == [np.asarray(part).tolist() for part in want]
+            assert [np.asarray(part).tolist() for part in have] == [
+                np.asarray(part).tolist() for part in want
+            ]
     assert "another thread" not in str(accelerated.explain())
     stats = accelerated.stats
     assert stats.uncompiled + stats.hits > 0
@@ -91,6 +93,8 @@ def test_the_message_names_the_line_of_the_draw() -> None:
 
     accelerated, rng = tj.dlaccelerate(chosen), np.random.default_rng(0)
     line = chosen.__code__.co_firstlineno + 1
-    with pytest.warns(tj.NotAcceleratedWarning, match=f"which a replay would not do.*beside_threads.py:{line}"):
+    with pytest.warns(
+        tj.NotAcceleratedWarning, match=f"which a replay would not do.*beside_threads.py:{line}"
+    ):
         for _ in range(4):
             accelerated(np.ones(2), rng)

@@ -56,6 +56,7 @@ OF_PYTHON = {
     "normalvariate": "G.normalvariate(0.0, 1.0)", "paretovariate": "G.paretovariate(3.0)",
     "randint": "G.randint(1, 6), x[G.randint(0, 2)]", "random": "G.random(), x * G.random()",
     "randrange": "G.randrange(10), G.randrange(2, 20, 3)", "sample": "x[G.sample(range(3), 2)]",
+    "shuffle": "i = [0, 1, 2]; G.shuffle(i); x[i] * i[0]",
     "triangular": "G.triangular(0.0, 1.0, 0.5)", "uniform": "G.uniform(1.0, 2.0)",
     "vonmisesvariate": "G.vonmisesvariate(0.0, 1.0)", "weibullvariate": "G.weibullvariate(1.0, 2.0)",
 }  # fmt: skip
@@ -79,7 +80,9 @@ MADE = (
     "G.poisson(np.array([1.0, 2.0, 3.0]))", "G.dirichlet(np.ones(3))", "G.choice(3, p=np.array([0.2, 0.3, 0.5]))",
     "G.choice(np.array([1.0, 5.0]), 2)", "G.multivariate_normal(np.zeros(2), np.eye(2))", "G.permutation(np.arange(4))",
     "z = x[:, None] * np.ones(2); G.shuffle(z); z",
-    "G.binomial(np.array([2, 5]), np.full(2, 0.5))",
+    "G.binomial(np.array([2, 5]), np.full(2, 0.5))", "i = np.arange(3); G.shuffle(i); x[i]",
+    "i = np.arange(3); j = i[1:]; G.shuffle(i); (x[j], i * 2)", "i = np.linspace(0.0, 1.0, 3); G.shuffle(x=i); x * i",
+    "i = np.arange(3); G.shuffle(i); G.shuffle(i[1:]); x[i]",
 )  # fmt: skip
 FILLED = (
     "z = np.empty(3); G.random(out=z); z * x", "z = np.empty((2, 2)); G.standard_normal(out=z)",
@@ -183,14 +186,15 @@ def test_each_method_has_a_call() -> None:
     assert own - methods == {"bit_generator", "bytes", "get_state", "seed", "set_state", "spawn"}
     assert {*OF_PYTHON} == {*random_of_python._PARAMETERS} - {"binomialvariate"}
     assert {name for name in vars(random.Random) if name[0] != "_"} - {*random_of_python._PARAMETERS} <= {
-        "VERSION", "getstate", "setstate", "seed", "randbytes", "shuffle",
+        "VERSION", "getstate", "setstate", "seed", "randbytes",
     }  # fmt: skip
 
 
 FUNCTIONS = (
     "np.random.normal(size=3) * x", "np.random.rand(2)", "x[np.random.randint(3)]", "np.random.uniform(x)",
     "np.random.permutation(x)", "np.random.choice(3, p=[0.5, 0.25, 0.25])", "np.random.sample(2)",
-    "random.random() * x",
+    "(lambda i: (np.random.shuffle(i), x[i])[1])(np.arange(3))", "random.random() * x",
+    "(lambda i: (random.shuffle(i), x[i])[1])([0, 1, 2])", "(lambda t: (random.shuffle(t), x * t[1])[1])([0.5, 1.5])",
     "random.gauss(0.0, 1.0)", "random.uniform(x[0], 9.0)", "random.randint(0, 9)", "random.choice(x)",
 )  # fmt: skip
 
@@ -689,6 +693,6 @@ def test_elements_of_any_kind(call: str) -> None:
 
 
 def test_what_is_drawn_by_something_else_is_not_replayed_at_once() -> None:
-    step = tj.dlaccelerate(lambda x: (random.shuffle([0, 1, 2]), x * 2)[1], confirm=0, audit=False)
+    step = tj.dlaccelerate(lambda x: (random.shuffle(["a", "b"]), x * 2)[1], confirm=0, audit=False)
     with pytest.warns(tj.NotAcceleratedWarning, match="it draws from a random.Random"):
         step(X)

@@ -136,7 +136,7 @@ class TestDraws:
         def world(accelerate):
             @accelerate
             def fun(x):
-                random.shuffle([1, 2, 3])  # here
+                random.shuffle(["a", "b", "c"])  # here
                 return x * 2
 
             return lambda n: fun(X)

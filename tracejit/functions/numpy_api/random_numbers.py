@@ -5,7 +5,9 @@ Labels: those of the arguments.
 """
 
 import operator
+import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,8 @@ from tracejit.functions.numpy_api.draws import (
     without_constants,
 )
 from tracejit.functions.numpy_api.lists import as_array_of_list
-from tracejit.record import random_methods, recorder
+from tracejit.record import made_arrays, ndarrays, patches, random_methods, recorder
+from tracejit.util.frames import is_internal
 from tracejit.util.named_tuples import NamedTuple
 
 # The methods and their parameters.
@@ -297,8 +300,22 @@ def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     x, axis = given["x"], given.get("axis", 0)
     if type(x) not in (dlarray, np.ndarray) or not np.ndim(x) or x.dtype not in SUPPORTED_DTYPES:
         return draw.method(draw.generator, **given)  # a list, whose elements it moves
-    np.copyto(x, np.take(x, draw.of("permutation").array(x.shape[axis]), axis=axis))
+    places = draw.of("permutation").array(x.shape[axis])
+    if type(x) is np.ndarray and recorder.is_array(places) and ndarrays.is_to_replace(x, places):
+        # np.random.shuffle is an object that is called, which hands its arguments on; rng.shuffle is a function of Python.
+        through = made_arrays.replaced_in_operation(x, 3 if _is_of_module(sys._getframe(1)) else 0)
+        x = x if through is None else through
+    np.copyto(x, np.take(x, places, axis=axis))
     return None
+
+
+def _is_of_module(frame: FrameType | None) -> bool:
+    """Return whether the user's code has called a method of a generator as a function of np.random."""
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        if frame.f_code is patches.AskedByUser.__call__.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _filled(draw: DrawCall, given: Mapping[str, Any]) -> Any:

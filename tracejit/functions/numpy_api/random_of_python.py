@@ -4,12 +4,14 @@
 Sequences are of Python's objects: which of them is taken is an integer that is drawn.
 """
 
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.functions import taking
 from tracejit.functions.numpy_api import made_generators
 from tracejit.functions.numpy_api.draws import DrawCall, by_value, computed, number_of, takes_traced, whole
 from tracejit.record import random_methods, recorder
@@ -31,6 +33,7 @@ _PARAMETERS = {
     "random": (),
     "randrange": ("start", "stop", "step"),
     "sample": ("population", "k", "counts"),
+    "shuffle": ("x",),
     "triangular": ("low", "high", "mode"),
     "uniform": ("a", "b"),
     "vonmisesvariate": ("mu", "kappa"),
@@ -136,6 +139,32 @@ def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     return [_taken(population, place) for place in places]
 
 
+def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Answer shuffle: a list of numbers of one type gets numbers that vary; others have their elements moved."""
+    x = given["x"]
+    kinds = {*map(type, x)} if type(x) is list else set()
+    if kinds not in ({int}, {float}) or not all(map(_is_plain, x)):
+        return NotImplemented
+    places = DrawCall(draw.generator, draw.name, _shuffled).array(len(x))
+    if isinstance(places, dlarray):
+        taken = taking.take(np.array(x), places, axis=0)
+        x[:] = [number_of(taken[i], type(x[0])) for i in range(len(x))]
+    else:
+        x[:] = [x[place] for place in places]
+    return None
+
+
+def _is_plain(number: Any) -> bool:
+    return type(number) is float or -(1 << 63) <= number < 1 << 63
+
+
+def _shuffled(generator: random.Random, count: int) -> list[int]:
+    """Return places in the order into which a generator brings them."""
+    places = list(range(count))
+    generator.shuffle(places)
+    return places
+
+
 def _taken(seq: Any, place: Any) -> Any:
     """Return an element; of a list, the place is a guard."""
     if type(seq) is range:
@@ -148,6 +177,7 @@ _OF_SEQUENCES: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
     "choice": _choice,
     "choices": _choices,
     "sample": _sample,
+    "shuffle": _shuffle,
 }
 _WAYS: dict[str, Callable[[DrawCall, Mapping[str, Any]], Any]] = {
     "expovariate": _expovariate,
