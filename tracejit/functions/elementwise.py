@@ -341,20 +341,28 @@ def clip(x: Any, min: Any = None, max: Any = None) -> dlarray:
         3 dlarray float64
         [-1.   0.5  1. ]
     """
-    result = as_array(x, "clip")
-    if min is not None:
-        result = apply("maximum", result, _bound(result, operand("clip", "min", min)))
-    if max is not None:
-        result = apply("minimum", result, _bound(result, operand("clip", "max", max)))
-    return result
+    given = result = as_array(x, "clip")
+    if min is not None and not _is_no_bound(result, min, -1):
+        result = apply("maximum", result, operand("clip", "min", min))
+    if max is not None and not _is_no_bound(result, max, 1):
+        result = apply("minimum", result, operand("clip", "max", max))
+    return copy(result) if result is given else result
 
 
-def _bound(x: dlarray, bound: Any) -> Any:
-    """Return a bound; an integer beyond the range of the array's integers is the end of that range, as in NumPy."""
-    if type(bound) is not int or x.dtype.kind not in "iu":
-        return bound
+def _is_no_bound(x: dlarray, bound: Any, sign: int) -> bool:
+    """Return whether a bound is an integer which the array's integers cannot be beyond, as NumPy asks it.
+
+    Args:
+        x: the array.
+        bound: lower if `sign` is -1, upper if it is 1; of a number that varies the answer is a guard.
+    """
+    is_varying = recorder.is_number(bound) and isinstance(bound, int)
+    if x.dtype.kind not in "iu" or not (is_varying or type(bound) is int):
+        return False
     limits = np.iinfo(x.dtype)
-    return limits.min if bound < limits.min else limits.max if bound > limits.max else bound
+    if is_varying and x.dtype.itemsize == 8 and (sign > 0 or limits.min):
+        return False  # it is one of these itself
+    return bool(bound >= limits.max if sign > 0 else bound <= limits.min)
 
 
 def round(x: Any, decimals: int = 0) -> dlarray:

@@ -27,6 +27,7 @@ from tracejit.util.devices import on_host
 from tracejit.util.uninterrupted import is_of_handler
 
 INT, FLOAT, COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
+_UINT64 = np.dtype(np.uint64)
 _DTYPES = {int: INT, float: FLOAT, complex: COMPLEX}
 EXACT = 1 << 53  # integers below are exact in float64
 SUM, PRODUCT = 1 << 62, 1 << 31  # operands below give results that fit
@@ -323,12 +324,17 @@ def _fits(x: Any, beside: Any) -> bool:
     return bool(beside.dtype.kind in "fc" or beside.dtype == INT)
 
 
-def weak(x: Any, dtypes: list[np.dtype]) -> Any:
-    """Return the array that stands for a number where it meets arrays of some dtypes."""
+def weak(x: Any, dtypes: list[np.dtype], is_compared: bool = False) -> Any:
+    """Return the array that stands for a number where it meets arrays of some dtypes.
+
+    An integer has to fit the integers that it meets, or NumPy raises an error; that it does is a guard. A comparison
+    takes any integer.
+    """
     if x._kind in NUMPY_SCALARS:
         return x._array
-    if x._kind is int and any(dtype.kind in "iu" and dtype != INT for dtype in dtypes):
-        # NumPy raises an error if it does not fit the type.
-        return recorder.wrap(weak_array(x.needed("arithmetic with small integers"), dtypes))
     dtype = weak_array(x._kind(1), dtypes).dtype
+    if x._kind is int and dtype.kind in "iu" and dtype != INT and not x.fits(dtype):
+        if is_compared and dtype != _UINT64:  # which no other integers are compared with
+            return x._array
+        return recorder.wrap(weak_array(x.needed("arithmetic with small integers"), dtypes))
     return x._array if dtype == x._array._data.dtype else recorder.apply("cast", x._array, dtype=dtype)

@@ -128,7 +128,7 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
     return data
 
 
-_COMPARISONS = frozenset(
+COMPARISONS = frozenset(
     {
         "equal",
         "not_equal",
@@ -172,10 +172,10 @@ def out_of_range(
     """
     common = np.result_type(*dtypes) if dtypes else np.dtype(np.int64)
     common = np.dtype(np.int64) if common.kind == "b" else common
-    if op.name in (*_COMPARISONS, *_WIDER) and common.kind in "iu":
+    if op.name in (*COMPARISONS, *_WIDER) and common.kind in "iu":
         if -(2**63) <= number < 2**64:
             return asarray(number)
-        if op.name in _COMPARISONS:
+        if op.name in COMPARISONS:
             return asarray(np.inf if number > 0 else -np.inf)
     if common.kind in "iu" and op.promote is not None:
         common = op.promote(*[common] * place[1])[place[0]]

@@ -110,9 +110,9 @@ class Number:
             note_use(self._array, by)
         settle(self._array._value.owner, [self])
 
-    def weak(self, dtypes: list[np.dtype]) -> Any:
-        """Return the array that stands for the number where it meets arrays of some dtypes."""
-        return arithmetic.weak(self, dtypes)
+    def weak(self, dtypes: list[np.dtype], is_compared: bool = False) -> Any:
+        """Return the array that stands for the number where it meets arrays of some dtypes, maybe to be compared."""
+        return arithmetic.weak(self, dtypes, is_compared)
 
     def below(self, bound: int) -> bool:
         """Return whether the number's size is below a bound, which is then a guard."""

@@ -22,7 +22,7 @@ from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
-from tracejit.record.conversion import data_of, impossible, joined, names_of, out_of_range
+from tracejit.record.conversion import COMPARISONS, data_of, impossible, joined, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
 from tracejit.record.generator_draws import GeneratorDraw, in_order
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
@@ -588,7 +588,9 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
             try:
-                arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
+                arrays[i] = (
+                    x.weak(dtypes, op.name in COMPARISONS) if type(x) is _number_class else _number(x, dtypes)
+                )
             except OverflowError:
                 number = x if type(x) is int else x.needed("arithmetic with integers")
                 data = out_of_range(op, number, dtypes, (i, len(operands)), names_of(op, i))

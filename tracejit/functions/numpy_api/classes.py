@@ -48,6 +48,8 @@ def _number_as(number: Any, dtype: np.dtype, make: Callable[..., Any]) -> Any:
     """Return a number that varies as one of a type of NumPy's, if the cast changes no more than its precision."""
     have = np.dtype(number._kind)
     is_wider = dtype.kind == "f" or (dtype.kind == have.kind == "i" and np.can_cast(have, dtype))
+    if number._kind is int and dtype.kind in "iu" and not is_wider:
+        is_wider = number.fits(dtype)  # or NumPy raises an error
     if dtype.type not in NUMPY_NUMBERS or have.kind not in "fi" or not is_wider:
         return make(number.needed(f"np.{dtype.name}"))
     array = number._array

@@ -302,7 +302,7 @@ def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
         return draw.method(draw.generator, **given)  # a list, whose elements it moves
     places = draw.of("permutation").array(x.shape[axis])
     if type(x) is np.ndarray and recorder.is_array(places) and ndarrays.is_to_replace(x, places):
-        # np.random.shuffle is an object that is called, which hands its arguments on; rng.shuffle is a function of Python.
+        # np.random.shuffle is an object, which hands its arguments on; rng.shuffle is a function of Python.
         through = made_arrays.replaced_in_operation(x, 3 if _is_of_module(sys._getframe(1)) else 0)
         x = x if through is None else through
     np.copyto(x, np.take(x, places, axis=axis))
