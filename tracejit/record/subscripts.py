@@ -192,11 +192,18 @@ def _varies(key: Any) -> bool:
                 or recorder.is_number(entry.step)
             ):
                 return True
-        elif recorder.is_number(entry) or (
-            recorder.is_array(entry) and entry._data.dtype.kind in "iu" and recorder.steers(entry)
-        ):
+        elif _is_varying_place(entry):
             return True
     return False
+
+
+def _is_varying_place(entry: Any) -> bool:
+    """Return whether an index is an integer that varies, a traced array of integers, or a list with one of them."""
+    if type(entry) is list:
+        return any(map(_is_varying_place, entry))
+    if recorder.is_number(entry):
+        return True
+    return recorder.is_array(entry) and entry._data.dtype.kind in "iu" and recorder.steers(entry)
 
 
 _READS = ExchangedMethod(np.ndarray, "__getitem__", 1, _getitem)  # mp_subscript
