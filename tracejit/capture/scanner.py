@@ -69,7 +69,7 @@ _ENDS = frozenset(
 _TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", "bool", "hash"))
 _TO_FLOAT = AccessPath("global", "float")
 _IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global", "print")})
-_SUPER, _GETATTR = AccessPath("global", "super"), AccessPath("global", "getattr")
+_SUPER, _GETATTR, _TYPE = [AccessPath("global", name) for name in ("super", "getattr", "type")]
 _SETATTR, _DELATTR = AccessPath("global", "setattr"), AccessPath("global", "delattr")
 _BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR, _DELATTR})
 _IGNORE_CONTENTS = frozenset(
@@ -612,6 +612,8 @@ class Scanner:
             is_given = len(arguments) == 2 and all(type(entry) is AccessPath for entry in arguments)
             proxy = _Super(*arguments) if is_given else self._super
             self._push(proxy if is_given or not arguments else _UNTRACKED)
+        elif callee == _TYPE and len(arguments) == 1 and type(arguments[0]) is AccessPath:
+            self._push(self._attribute(arguments[0], "__class__"))
         else:
             self._push(None if callee in _IGNORE_CONTENTS else result)
 

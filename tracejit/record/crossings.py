@@ -55,7 +55,9 @@ _BY_METHODS: frozenset[int] = frozenset(
     for module in (_NAMED, vars(math), vars(operator), vars(itertools), vars(heapq), vars(bisect))
     for name, thing in module.items()
     if callable(thing) and name != "ldexp" and getattr(thing, "__module__", None) != "_frozen_importlib"
-) | {*map(id, _KEEPING)}
+) | {
+    *map(id, (*_KEEPING, object.__setattr__, object.__getattribute__))
+}  # which frozen dataclasses are set by
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, deque, defaultdict, OrderedDict, types.GeneratorType)
 _METHODS_BY_METHODS = (*_CONTAINERS, np.ufunc)  # classes whose methods do so
 _BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
@@ -162,6 +164,8 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
 
 def _is_safe(function: Any, arguments: list[Any]) -> bool:
     """Return whether a call needs no true numbers."""
+    if function is type and len(arguments) == 1:  # which looks at nothing that an object holds
+        return not recorder.is_number(arguments[0])
     if not takes_numbers(function):
         return False
     if function is pow and len(arguments) > 2:  # only the first argument of three is asked

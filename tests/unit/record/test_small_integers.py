@@ -67,7 +67,9 @@ def test_the_numbers_and_errors_are_those_of_numpy(dtype: Any, name: str, made: 
 @pytest.mark.parametrize("made", ["k", "int(k[0])"])
 def test_numbers_that_fit_have_one_trace(name: str, made: str) -> None:
     function = (ARITHMETIC | COMPARISONS)[name]
-    accelerated = tj.dlaccelerate(eval(f"lambda x, k: function(x, {made})", {"function": function, "int": int}))
+    accelerated = tj.dlaccelerate(
+        eval(f"lambda x, k: function(x, {made})", {"function": function, "int": int})
+    )
     for number in range(1, 13):
         accelerated(np.arange(5, dtype=np.uint8), number if made == "k" else np.array([number]))
     assert accelerated.stats.hits >= 7

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""State in the class of an object, reached by type(self), and in frozen dataclasses that take each other's place."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+class Counted:
+    """A class with a count and a factor, which functions reach by type(self)."""
+
+    count, factor = 0, 2.0
+
+    def direct(self, x):
+        type(self).count += 1
+        return x * 2
+
+    def by_variable(self, x):
+        kind = type(self)
+        kind.count += 1
+        return x * kind.factor
+
+    def read(self, x):
+        return x * type(self).factor + type(self).count
+
+    def named(self, x):
+        return x * len(type(self).__name__)
+
+    def made(self, x):
+        return x * type(self)().factor
+
+    def told(self, x):
+        return x * (2 if type(self) is Counted else 3)
+
+    def of_a_number(self, x):
+        return x * type(x.sum())(2) * type(self.factor)(3)
+
+
+class Other(Counted):
+    """A class derived from it."""
+
+    count, factor = 10, 5.0
+
+
+def worlds(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any], Any, Any]:
+    """Return a method as it is and accelerated, each of an object of classes of its own, and the objects."""
+    objects = []
+    for _ in range(2):
+        kind = type("Counted", (Counted,), {"count": 0, "factor": 2.0})
+        objects.append(kind())
+    plain, accelerated = getattr(Counted, name), tj.dlaccelerate(getattr(Counted, name))
+    return (lambda x: plain(objects[0], x)), (lambda x: accelerated(objects[1], x)), *objects
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in vars(Counted) if name[0] != "_" and callable(vars(Counted)[name])]
+)
+def test_what_the_plain_function_does(name: str) -> None:
+    plain, fast, one, other = worlds(name)
+    for call in range(12):
+        x = np.arange(3.0) + call
+        if call == 6:
+            type(one).factor = type(other).factor = 7.0
+        if call == 8:
+            type(one).count = type(other).count = 100
+        if call == 10:
+            one.__class__, other.__class__ = (type("Counted2", (Other,), {"count": 4}) for _ in range(2))
+        np.testing.assert_array_equal(np.asarray(fast(x)), plain(x))
+        assert type(one).count == type(other).count
+
+
+@pytest.mark.parametrize("name", ["direct", "by_variable"])
+def test_counts_are_replayed(name: str) -> None:
+    class Own(Counted):
+        count = 0
+        step = tj.dlaccelerate(getattr(Counted, name))
+
+    own = Own()
+    for _ in range(12):
+        own.step(np.ones(2))
+    assert Own.count == 12 and own.step.stats.hits >= 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """A state with an array and a number."""
+
+    x: np.ndarray
+    n: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Slotted:
+    """The same, in slots."""
+
+    x: np.ndarray
+    n: int
+
+
+STEPS = {
+    "made": lambda state, x: type(state)(state.x + x, state.n + 1),
+    "replace": lambda state, x: dataclasses.replace(state, x=state.x + x, n=state.n + 1),
+    "replace a number": lambda state, x: dataclasses.replace(state, n=state.n + 1),
+}
+
+
+@pytest.mark.parametrize("kind", [Frozen, Slotted])
+@pytest.mark.parametrize("name", STEPS)
+def test_frozen_dataclasses_with_numbers(kind: type, name: str) -> None:
+    step = STEPS[name]
+
+    class Model:
+        def __init__(self) -> None:
+            self.state = kind(np.zeros(3), 0)
+
+        def plain(self, x):
+            self.state = step(self.state, x)
+            return self.state.x.sum() * self.state.n + x
+
+        accelerated = tj.dlaccelerate(plain)
+
+    one, other = Model(), Model()
+    for call in range(20):
+        x = np.arange(3.0) * call
+        np.testing.assert_allclose(np.asarray(other.accelerated(x)), one.plain(x))
+        assert other.state.n == one.state.n and type(other.state.n) is int
+    assert other.accelerated.stats.hits >= 10
