@@ -37,8 +37,9 @@ def _values(x: Any, what: str) -> Any:
 
 def _of_statistics(name: str) -> Callable[..., Any]:
     def answer(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        args = tuple([[*part] if hasattr(type(part), "__next__") else part for part in args])
         if not any(map(_is_of_traced, (*args, *options.values()))):
-            return NotImplemented
+            return original(*args, **options)
         given = {key: _plain(part, f"statistics.{name}") for key, part in options.items()}
         return original(*[_plain(part, f"statistics.{name}") for part in args], **given)
 
@@ -46,7 +47,7 @@ def _of_statistics(name: str) -> Callable[..., Any]:
 
 
 def _is_of_traced(x: Any) -> bool:
-    return isinstance(x, dlarray) or (isinstance(x, LISTS) and holds_traced(x))
+    return is_traced(x) or (isinstance(x, LISTS) and holds_traced(x))
 
 
 def _plain(x: Any, what: str) -> Any:
