@@ -5,8 +5,9 @@ Keys that differ in numbers only are a family. A number that has taken two value
 the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
 their promotion follows different rules. A number that varies in one family does so at once in another that differs in
 sizes of arrays only, such as that of the last mini-batch. If a recording then needs the value as a Python number (an
-index, float(n)), the number selects a trace by its value from then on. Complex numbers always do; their values are
-counted only to tell the user of many.
+index, float(n)), the number selects a trace by its value from then on; where it is only kept, it is tried again each
+time that its values have doubled. Complex numbers always do; their values are counted only to tell the user of
+many.
 """
 
 from collections.abc import Container, Mapping
@@ -18,6 +19,7 @@ from tracejit.array import dlarray
 from tracejit.aval import NUMBERS
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, ValuePart, is_int64
 from tracejit.ir import Where
+from tracejit.record.number import OUTLIVES
 from tracejit.util.named_tuples import NamedTuple
 
 VALUES = 3  # that make a number vary
@@ -45,8 +47,21 @@ class _Family:
         self.values: dict[int, set[Any]] = {}
         self.varying: set[int] = set()
         self.needed: dict[int, Needed] = {}
+        self.tried_at: dict[int, int] = {}  # numbers of values of those that were needed, and are tried again
         self.constants: set[int] = set()
         self.hits_before: int | None = None  # hits of the function when the first number was needed
+
+    def is_tried_again(self, place: int) -> bool:
+        """Return whether a number that was needed may vary once more.
+
+        What keeps it may be a window that was not full yet (``self.w.append(v)`` of a short deque).
+        """
+        count = len(self.values[place])
+        if self.needed[place].what != OUTLIVES or count < 2 * self.tried_at[place]:
+            return False
+        self.tried_at[place] = count
+        del self.needed[place]
+        return True
 
 
 class DynamicNumbers:
@@ -80,7 +95,7 @@ class DynamicNumbers:
             values.add(part)
             if part.kind in _CONSTANTS:
                 family.constants.add(i)
-            elif i in family.needed or is_known:
+            elif is_known or (i in family.needed and not family.is_tried_again(i)):
                 continue
             elif len(values) >= VALUES:
                 family.varying.add(i)
@@ -107,6 +122,7 @@ class DynamicNumbers:
                 family.varying.discard(place)
                 family.varying_somewhere.discard(place)
                 family.needed[place] = Needed(*code)
+                family.tried_at.setdefault(place, len(family.values.get(place, ())))
 
     def needed_in(self, key: Key) -> Mapping[int, Needed]:
         """Return the code that needs arguments of a key as Python numbers, by the number of the leaf."""

@@ -472,7 +472,7 @@ def end(owner: Any, where: Any) -> None:
         if x._sources is None:
             owner.refuse(KEPT, where, "return it, and keep it outside")
         for source in x._sources or ():
-            owner.needed.setdefault(source, ("something that outlives the call", where))
+            owner.needed.setdefault(source, (OUTLIVES, where))
     settle(owner, kept)
     for x in kept:
         if type(x) is Number:  # where objects are laid out in another way
@@ -481,6 +481,7 @@ def end(owner: Any, where: Any) -> None:
 
 
 KEPT = "a number that varies outlives the call"
+OUTLIVES = "something that outlives the call"
 
 
 class _Ended:

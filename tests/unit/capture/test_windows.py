@@ -293,3 +293,48 @@ def test_a_number_that_is_popped_and_put_back_comes_last(kind: Any) -> None:
         return found
 
     assert run(tj.dlaccelerate) == run(lambda function: function)
+
+
+class Filling:
+    """Windows that are empty at first, into which a number argument goes."""
+
+    def __init__(self) -> None:
+        self.deque, self.list = deque(maxlen=3), []
+
+    def of_deque(self, v):
+        self.deque.append(v)
+        return np.mean(self.deque)
+
+    def of_list(self, v):
+        self.list.append(v)
+        if len(self.list) > 4:
+            self.list.pop(0)
+        return sum(self.list)
+
+
+@pytest.mark.parametrize("name", ["of_deque", "of_list"])
+@pytest.mark.parametrize("kind", [float, int, np.float64])
+def test_a_number_argument_goes_into_a_window_that_fills(name: str, kind: Any) -> None:
+    one, other = Filling(), Filling()
+    accelerated = tj.dlaccelerate(getattr(other, name))
+    for call in range(60):
+        value = kind(call * call % 17 + call)
+        assert accelerated(value) == pytest.approx(getattr(one, name)(value))
+        assert other.deque == one.deque and other.list == one.list
+    assert accelerated.stats.hits >= 40
+
+
+def test_a_number_argument_that_something_keeps_is_recorded_by_value() -> None:
+    kept = {}
+
+    def function(x: Any, v: Any) -> Any:
+        kept.setdefault(len(kept) % 7, []).append([v])
+        return x * v
+
+    accelerated = tj.dlaccelerate(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.TraceJitWarning)
+        for call in range(40):
+            assert accelerated(np.ones(2), float(call)).tolist() == [call, call]
+    assert [v for values in kept.values() for v in values].count([39.0]) == 1
+    assert accelerated.stats.traces < 90
