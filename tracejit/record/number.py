@@ -57,7 +57,7 @@ class Number:
         self._array = array  # a traced scalar of float64, int64 or complex128
         # The arguments, by the number of their leaf, that it comes from; None if it comes from an array, too.
         self._sources = sources
-        self._bounds: set[int] = set()
+        self._bounds: set[int] = set()  # that the size is below, and negative ones that it is not
         self._is_asked_for = is_asked_for  # by float(x) or x.item(), and may go where numbers only go
         owner = array._value.owner
         owner.varying.append(self)
@@ -115,19 +115,18 @@ class Number:
         return arithmetic.weak(self, dtypes, is_compared)
 
     def below(self, bound: int) -> bool:
-        """Return whether the number's size is below a bound, which is then a guard."""
-        if not self._number.__abs__() < bound:
-            return False
+        """Return whether the number's size is below a bound, which is a guard of either outcome."""
         if self._kind is bool:
             return True
-        if not any(guarded <= bound for guarded in self._bounds):
-            self._bounds.add(bound)
+        is_so = bool(self._number.__abs__() < bound)
+        if not any(0 < guarded <= bound if is_so else guarded <= -bound for guarded in self._bounds):
+            self._bounds.add(bound if is_so else -bound)
             # Not by the absolute value, which the least integer does not have.
             is_below, is_above = (
                 recorder.apply("less", self._array, bound), recorder.apply("greater", self._array, -bound)
             )  # fmt: skip
             holds(recorder.apply("logical_and", is_below, is_above), "the size of an integer")
-        return True
+        return is_so
 
     def fits(self, dtype: np.dtype) -> bool:
         """Return whether the number may be cast to a dtype as NumPy does in an assignment, which is then a guard."""

@@ -34,3 +34,23 @@ def test_arithmetic_is_that_of_python(body, made):
         for number in LARGE:
             given = number if made == "k" else np.array([number])
             assert accelerated(given) == plain(given)
+
+
+def test_a_number_of_the_state_that_outgrows_64_bits_is_no_change_of_the_function():
+    class Fibonacci:
+        def __init__(self):
+            self.a, self.b = 0, 1
+
+        @tj.dlaccelerate
+        def step(self):
+            self.a, self.b = self.b, self.a + self.b
+            return self.a
+
+    numbers, a, b = Fibonacci(), 0, 1
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(120):
+            a, b = b, a + b
+            assert numbers.step() == a
+    assert {warning.category for warning in found} == {tj.NotAcceleratedWarning}
+    assert numbers.step.stats.hits > 50 and numbers.step.stats.replaced == 0
