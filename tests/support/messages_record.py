@@ -174,6 +174,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "2**64 - 1.",
     ),
     (
+        lambda: tj.dlfeval(lambda k: N**k, np.array([-1])),
+        DimsError,
+        "power: Integers to negative integer powers are not allowed; cast the operands first (x.astype(np.float64)), "
+        "or change their values.",
+    ),
+    (
         lambda: N**-1,
         DimsError,
         "power: Integers to negative integer powers are not allowed; cast the operands first (x.astype(np.float64)), "

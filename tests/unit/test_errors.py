@@ -145,6 +145,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "tests/process/runtime/test_limits.py",
     "util.room.check_stack: KiB. Raise the limit (ulimit -s, threadi": "tests/unit/util/test_room.py",
     "nn.check_layer._require: ": "a line of a report: tests/unit/nn/test_custom_layers.py",
+    "functions.numpy_api.by_value.__get__: 'dlarray' object has no attribute": "Python's own text",
+    "functions.numpy_api.polynomials._warn_of_rank: Singular matrix": "NumPy's own text",
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",
