@@ -18,11 +18,8 @@ from tracejit.record.conversion import LISTS
 from tracejit.record.derived import is_derived, settle
 from tracejit.record.plain_numbers import note_use
 
-_STATISTICS = (
-    "correlation", "covariance", "fmean", "geometric_mean", "harmonic_mean", "linear_regression", "mean", "median",
-    "median_grouped", "median_high", "median_low", "mode", "multimode", "pstdev", "pvariance", "quantiles", "stdev",
-    "variance",
-)  # fmt: skip
+# Those that take the ratio of integers which each number is; the others compute with what they get.
+_STATISTICS = ("harmonic_mean", "mean", "pstdev", "pvariance", "stdev", "variance")
 
 
 def _values(x: Any, what: str) -> Any:
@@ -95,5 +92,4 @@ def install() -> None:
 def _install_statistics() -> None:
     module = sys.modules["statistics"]
     for name in _STATISTICS:
-        if hasattr(module, name):  # some are newer than others
-            patches.answer_user(module, name, _of_statistics(name))
+        patches.answer_user(module, name, _of_statistics(name))
