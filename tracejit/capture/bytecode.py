@@ -56,6 +56,7 @@ def reads_of(code: types.CodeType) -> Reads:
         any(name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") for name in scanner.opnames) or scanner.catches,
         scanner.branches_on_untracked,
         scanner.extracts_untracked,
+        scanner.tells_apart,
     )
 
 

@@ -80,7 +80,8 @@ class Lengths:
         method = static(type(x), "__len__")
         if monitor.is_user_class(type(x)) and callable(method):
             length = type(x).__len__(x)
-            if recorder.is_number(length):  # of a list that the object holds
+            # A Number is that of a list which the object holds.
+            if recorder.is_number(length) or (type(length) is int and length >= 0):
                 return length
         return len(x)
 

@@ -146,6 +146,7 @@ class Reads(NamedTuple):
                 whether an untracked value is compared, tested, used as a subscript or truncated to an integer
     extracts_untracked
                 whether an untracked value is converted to a Python float, or by item() or tolist()
+    tells_apart whether an untracked value is compared by ``is`` with anything but None
     """
 
     uses: tuple[Use, ...]
@@ -162,3 +163,4 @@ class Reads(NamedTuple):
     catches: bool
     branches_on_untracked: bool
     extracts_untracked: bool
+    tells_apart: bool

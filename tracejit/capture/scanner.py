@@ -122,6 +122,7 @@ class Scanner:
         self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
         self.extracts_untracked = False
+        self.tells_apart = False
         self.matches_classes = False  # by the attributes that __match_args__ names
         self._stack: list[Any] = []
         count = code.co_argcount + code.co_kwonlyargcount
@@ -508,6 +509,8 @@ class Scanner:
         second, first = self._pop(TOUCH), self._pop(TOUCH)
         if type(first) is AccessPath and type(second) is AccessPath:
             self.identities.append(Comparison(first, second, self._line))
+        elif not any(type(entry) is Constant and entry.value is None for entry in (first, second)):
+            self.tells_apart = True
         self._push(None)
 
     def visit_pop_top(self, instruction: dis.Instruction) -> None:

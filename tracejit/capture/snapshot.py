@@ -491,10 +491,14 @@ class Snapshot:
 
     def is_pool(self, container: Any) -> bool:
         """Return whether a list or a deque is a pool that the call has not changed so far."""
-        if id(container) not in self.pools or self.observe(container).is_whole:
+        if id(container) not in self.pools or any(bytecode.reads_of(code).tells_apart for code in self.ran):
             return False
-        elements = self.contents[id(container)]
-        return len(elements) == len(container) and all(map(is_, elements, container))
+        observed, elements = self.observe(container), self.contents[id(container)]
+        has_read = observed.is_whole or any(kind is ItemSlot for kind, _ in observed.slots)
+        try:
+            return not has_read and len(elements) == len(container) and all(map(is_, elements, container))
+        except RuntimeError:  # another thread has changed it meanwhile
+            return False
 
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""

@@ -211,6 +211,10 @@ class CapturedState(State):
         """Return whether a list or a deque is not compared, because the code takes drawn elements of it only."""
         return self._snapshot is not None and self._snapshot.is_pool(container)
 
+    def is_apart(self, array: np.ndarray) -> bool:
+        """Return whether an array in a pool can be written, and shares no memory with what the code reads otherwise."""
+        return array.flags.writeable and self.holder(array) is None
+
     def read_pool(self, container: Any) -> None:
         """Note that elements of a list or a deque are read otherwise, so that it is compared."""
         if self._snapshot is not None:

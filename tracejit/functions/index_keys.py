@@ -251,7 +251,11 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
     if recorder.is_number(entry) and windows.is_place(entry):
         return (_PLACES, entry._array)  # beside index arrays an integer is one
-    entry = _joined(entry)
+    entry = (
+        entry.needed("a truth as an index")
+        if recorder.is_number(entry) and entry._kind is bool
+        else _joined(entry)
+    )
     if not recorder.is_array(entry):
         if not isinstance(entry, (np.ndarray, np.generic, list, tuple, range, bool)):
             number = as_index(entry)

@@ -147,7 +147,7 @@ def setitem(array: dlarray, key: Any, value: Any, put: Callable[..., dlarray]) -
 
 def is_place(x: Any) -> bool:
     """Return whether a number that varies can be an index."""
-    return issubclass(x._kind, (int, np.integer)) and x._kind is not np.uint64
+    return issubclass(x._kind, (int, np.integer)) and x._kind not in (np.uint64, bool)
 
 
 def _is_window(key: slice) -> bool:

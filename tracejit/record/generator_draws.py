@@ -117,11 +117,15 @@ class _LatestDraws(threading.local):
         pending: until the replay is accepted, or not.
         accepted: afterwards.
         generators: of the trace, in the order of their first draws.
+        missed: ids of states whose last replay did not apply, because of what a pool gave.
     """
 
     pending: Sequence[tuple[Any, Any, Any]] | None = None
     accepted: Sequence[tuple[Any, Any, Any]] | None = None
     generators: Any = ()
+
+    def __init__(self) -> None:
+        self.missed: set[int] = set()
 
 
 _thread = _LatestDraws()
@@ -252,6 +256,9 @@ class GeneratorDraws(State):
         if drawn is None:
             for generator, state in before:
                 restore(generator, state)
+            _thread.missed.add(id(self))
+        elif self._takes:
+            _thread.missed.discard(id(self))
         return drawn, before
 
     def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
@@ -278,6 +285,11 @@ class GeneratorDraws(State):
     def fetch_located(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
         """Return what fetch_checked() or fetch_within() does, and the objects that the function stores to."""
         return self._drawing(self.reads.fetch_located(within))  # type: ignore[no-any-return]
+
+    @property
+    def has_missed(self) -> bool:
+        """True if this thread's last replay did not apply because of what a pool gave."""
+        return id(self) in _thread.missed
 
     def rejected(self) -> None:
         """Give the generators their states back, because the trace does not apply."""

@@ -440,7 +440,10 @@ def _exchange(is_open: bool) -> None:
         for name, function in [*names.items()]:
             if type(function) in _KINDS:
                 if not is_open:
-                    names[name] = original(function)
+                    if (
+                        original(function) is not function
+                    ):  # a name that another thread removes must not come back
+                        names[name] = original(function)
                 elif is_patched(function):
                     names[name] = _patched[function]
 

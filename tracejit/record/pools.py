@@ -22,6 +22,7 @@ from tracejit.util.memory import owner_of
 from tracejit.util.named_tuples import NamedTuple
 
 _base_of = attrgetter("base")
+_LIMIT = 1 << 63  # of integers of 64 bits
 
 
 class Column(NamedTuple):
@@ -47,7 +48,10 @@ class Column(NamedTuple):
         kind = type(leaf)
         if kind is np.ndarray:
             return cls(kind, leaf.shape, leaf.dtype) if leaf.dtype in SUPPORTED_DTYPES else None
-        is_known = kind in NUMBERS or kind in (bool, np.bool_)
+        is_known = (kind in NUMBERS and (kind is not int or -_LIMIT <= leaf < _LIMIT)) or kind in (
+            bool,
+            np.bool_,
+        )
         return cls(kind, (), np.asarray(leaf).dtype) if is_known else None
 
     def array(self, leaves: Sequence[Any]) -> np.ndarray | None:
@@ -62,12 +66,14 @@ class Column(NamedTuple):
         if not self.shape:
             is_alike = {(leaf.shape, leaf.dtype) for leaf in leaves} == {((), self.dtype)}
             return np.array(leaves) if is_alike else None
-        if {*map(len, leaves)} != {self.shape[0]}:
-            return None
+        if len(self.shape) > 1 and not all(leaf.flags.c_contiguous for leaf in leaves):
+            return None  # functions may go by the order of its memory
         rows = np.empty((len(leaves), *self.shape), self.dtype)
         try:
+            if {*map(len, leaves)} != {self.shape[0]}:
+                return None
             np.concatenate(leaves, out=rows.reshape(-1, *self.shape[1:]), casting="no")
-        except (TypeError, ValueError):  # of another dtype, or another shape
+        except (TypeError, ValueError):  # of another dtype, another shape, or none
             return None
         return rows
 
@@ -101,14 +107,18 @@ class ElementLayout(NamedTuple):
 
     def arrays(self, elements: Sequence[Any], written: Sequence[Any] = ()) -> list[np.ndarray] | None:
         """Return the columns of elements; None if one of them has another layout, or lies in an array of `written`."""
-        owners = {id(owner_of(getattr(array, "_data", array))) for array in written}
+        targets = [getattr(array, "_data", array) for array in written]
         arrays = []
         for column, leaves in zip(self.columns, self._places(elements), strict=False):
             array = column.array(leaves)
-            if array is None or (owners and column.kind is np.ndarray and _are_parts(leaves, owners)):
+            if array is None or (targets and column.kind is np.ndarray and _are_parts(leaves, targets)):
                 return None
             arrays.append(array)
         return arrays if len(arrays) == len(self.columns) else None
+
+    def arrays_in(self, elements: Sequence[Any]) -> list[np.ndarray]:
+        """Return the arrays of elements."""
+        return [part for element in elements for part in self.parts(element) if type(part) is np.ndarray]
 
     def parts(self, element: Any) -> tuple[Any, ...]:
         """Return the parts of an element."""
@@ -135,10 +145,13 @@ class ElementLayout(NamedTuple):
         return [make(parts) for parts in zip(*rows, strict=True)]
 
 
-def _are_parts(arrays: Sequence[np.ndarray], owners: set[int]) -> bool:
-    """Return whether the memory of some arrays is that of owners, given by their ids."""
-    # NumPy notes the owner of a view.
-    return not (owners.isdisjoint(map(id, arrays)) and owners.isdisjoint(map(id, map(_base_of, arrays))))
+def _are_parts(arrays: Sequence[np.ndarray], written: Sequence[np.ndarray]) -> bool:
+    """Return whether some arrays may share memory with others."""
+    owners = [owner_of(array) for array in written]
+    bases = [*map(_base_of, arrays)]
+    if {*map(type, bases)} == {type(None)} and all(owner.flags.owndata for owner in owners):
+        return not {*map(id, owners)}.isdisjoint(map(id, arrays))
+    return any(np.may_share_memory(array, other) for array in arrays for other in written)
 
 
 class Taking(NamedTuple):

@@ -132,6 +132,9 @@ class State:
     # The places of ndarrays that functions got which may take no dlarray.
     given: frozenset[CapturedPlace] = frozenset()
 
+    # Whether this thread's last replay did not apply because of elements that it drew.
+    has_missed = False
+
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
@@ -194,6 +197,10 @@ class State:
     def is_pool(self, container: Any) -> bool:
         """Return whether a list or a deque is not compared, because the code takes drawn elements of it only."""
         return False
+
+    def is_apart(self, array: np.ndarray) -> bool:
+        """Return whether an array in a pool can be written, and shares no memory with what the code reads otherwise."""
+        return True
 
     def read_pool(self, container: Any) -> None:
         """Note that elements of a list or a deque are read otherwise, so that it is compared."""

@@ -83,6 +83,11 @@ class Collector:
         self.stores = Stores()
         self.undoes_all = False
 
+    @property
+    def assigned(self) -> list[Any]:
+        """The values that the function has put into objects around it."""
+        return [change.after for change in self._changes]
+
     def collect(self) -> Stores:
         """Undo what can be stored again, and return it."""
         kept: list[Any] = []

@@ -203,11 +203,14 @@ def _run(
         del parts
     except Exception as raised:
         error = raised if reads.is_of_exchange(raised, recorder.has_replaced) else None
+        if error is None:
+            drawn_elements.end(recorder)
         raise
     finally:  # after an error nothing is stored
         can_repeat = error is not None and reads.can_repeat()
         reads.ran()
         collector = Collector(recorder, reads, len(call.arrays), copies if write else None, names)
+        drawn_elements.note_kept(recorder, collector.assigned)
         stores = collector.collect()
         if error is not None:
             is_undone = collector.undoes_all and reads.side_effect() is None and can_repeat
@@ -322,7 +325,12 @@ def _writes(
             if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
-    shared = [write.number for write in writes if reads.shares_memory(call.memory[write.number])]
+    memory = call.memory if writes else []
+    shared = [
+        write.number
+        for write in writes
+        if reads.shares_memory(memory[write.number]) or drawn_elements.share(recorder, memory[write.number])
+    ]
     if shared:
         place = recorder.memories.place(shared[0])
         raise WriteError(

@@ -136,7 +136,11 @@ class Variants:
         for trace in self.traces:
             # `fits` does not look at the memory of a device; how arrays shared it there is known of both recordings.
             on_device = trace.key.device is not None
-            if not fits(trace) or (on_device and trace.effects.aliases != recording.effects.aliases):
+            if (
+                not fits(trace)
+                or trace.state.has_missed
+                or (on_device and trace.effects.aliases != recording.effects.aliases)
+            ):
                 continue  # it says nothing about the recording
             departure = compare(trace, recording)
             if departure is None:

@@ -489,3 +489,130 @@ def test_confirmations(confirm: int) -> None:
 )
 def test_what_has_no_columns(element: Any) -> None:
     assert ElementLayout.of(element) is None
+
+
+@pytest.mark.parametrize("element", ["list", "dict"])
+@pytest.mark.parametrize(
+    "keep", ["self.last = e", "self.last = [(e, 1)]", "self.log.append(e)", "self.by['a'] = e"]
+)
+def test_lists_that_are_kept_run_uncompiled(keep: str, element: str) -> None:
+    plain, fast = agents(
+        program(f"e = random.choice(self.memory)\n{keep}\nreturn e[K[2]] * self.w"), "list", element
+    )
+    for agent in (plain, fast):
+        agent.log, agent.by = [], {}
+    with pytest.warns(tj.NotAcceleratedWarning, match="it keeps an element"):
+        check_calls(plain, fast, calls=4)
+
+
+@pytest.mark.parametrize("sizes", [(4, 9), (9, 4), (9, 4, 9)])
+def test_an_error_of_a_draw_that_is_handled(sizes: tuple[int, ...]) -> None:
+    body = (
+        "try:\n    b = random.sample(self.memory, 6)\nexcept ValueError:\n    return -1.0\nreturn b[0][0] * 2"
+    )
+    plain, fast = agents(program(body))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for size in sizes:
+            for agent in (plain, fast):
+                agent.memory[:] = [(np.ones(3) * i, i, 1.0, False) for i in range(size)]
+                agent.see = lambda: None
+            check_calls(plain, fast, calls=5)
+
+
+def shared(how: str, w: np.ndarray) -> np.ndarray:
+    """Return an array with the memory of another one."""
+    if how == "strided":
+        return np.lib.stride_tricks.as_strided(w, w.shape, w.strides)
+    return np.asarray(memoryview(w)) if how == "memoryview" else np.frombuffer(w, w.dtype)
+
+
+@pytest.mark.parametrize("how", ["strided", "memoryview", "buffer"])
+def test_memory_that_is_shared_without_a_base(how: str) -> None:
+    plain, fast = agents(program("self.w += 1.0\nreturn sum([e[0] for e in random.sample(self.memory, 3)])"))
+    check_calls(plain, fast, calls=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for agent in (plain, fast):
+            agent.memory[:] = [(shared(how, agent.w), 0, 0.0, False) for _ in range(5)]
+            agent.see = lambda: None
+        check_calls(plain, fast, calls=3)
+
+
+def test_an_argument_that_is_an_element_and_is_written() -> None:
+    source = (
+        "def step(self, a):\n    a += 1.0\n    return sum([e[0] for e in random.sample(self.memory, 3)])\n"
+    )
+    _, fast = agents(source)
+    del fast.memory[3:]
+    with pytest.raises(tj.WriteError, match="by another name"):
+        fast.step(fast.memory[1][0])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "self.w[b[0][3]]", "1.0 if b[0][3] is True else 2.0", "1.0 if b[0][3] is False else 2.0",
+        "b[0][0] is b[1][0]", "1.0 if b[0] is self.memory[0] else 2.0", "self.w[[e[3] for e in b[:3]]]",
+    ],
+)  # fmt: skip
+def test_truths_and_identities(use: str) -> None:
+    plain, fast = agents(program(f"b = random.choices(self.memory, k=4)\nreturn {use}"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_calls(plain, fast, calls=12)
+
+
+@pytest.mark.parametrize("element", [np.array(1.0), np.ones((3, 3)).T.copy("F"), 1 << 64, np.ones(2, "S1")])
+def test_arrays_in_another_layout(element: Any) -> None:
+    plain, fast = agents(program("return [e[0] for e in random.sample(self.memory, 3)]"))
+    check_calls(plain, fast, calls=8)
+    for agent in (plain, fast):
+        agent.memory[:] = [(element, 0, 0.0, False) for _ in range(5)]
+        random.seed(1)
+        agent.last = agent.step()
+    assert [np.shape(x) for x in fast.last] == [np.shape(x) for x in plain.last]
+
+
+def test_read_only_elements() -> None:
+    body = "e = random.choice(self.memory)\ntry:\n    e[0][0] = 1.0\nexcept ValueError:\n    return 7.0\nreturn e[0]"
+    plain, fast = agents(program(body))
+    for agent in (plain, fast):
+        for element in agent.memory:
+            element[0].flags.writeable = False
+        agent.see = lambda: None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_calls(plain, fast, calls=4)
+
+
+def test_the_length_of_a_class_is_asked_once() -> None:
+    asked = []
+
+    class Sized:
+        def __len__(self) -> int:
+            asked.append(1)
+            return 3
+
+    plain, fast = agents(program("return len(self.sized) + len(self.memory) * self.w"))
+    for agent in (plain, fast):
+        agent.sized = Sized()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_calls(plain, fast, calls=8)
+    assert len(asked) >= 16 or fast.step.stats.hits
+
+
+def test_what_is_no_sequence_is_refused_as_by_python() -> None:
+    class Few:
+        def __len__(self) -> int:
+            return 20
+
+        def __getitem__(self, i: int) -> int:
+            return i
+
+    plain, fast = agents(program("return random.sample(self.few, 3)"))
+    for agent in (plain, fast):
+        agent.few = Few()
+        with pytest.raises(TypeError, match="Population must be a sequence"):
+            agent.step()

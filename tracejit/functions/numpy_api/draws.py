@@ -103,8 +103,12 @@ class DrawCall(NamedTuple):
         is_plain = {*map(type, named.values())} <= {int}  # no weights
         if is_plain and self.is_repeated(current, named) and id(self.generator) not in current.tokens:
             state = copy_of(self.generator)
-            with undisturbed():
-                drawn = self.method(self.generator, pool, **named)
+            try:
+                with undisturbed():
+                    drawn = self.method(self.generator, pool, **named)
+            except Exception:
+                current.state.read_pool(pool)  # code that handles it goes on as this list decides
+                raise
             is_one = self.name == "choice"
             found = self._rows_of(current, pool, named, [drawn] if is_one else drawn)
             if found is not None:
@@ -120,7 +124,11 @@ class DrawCall(NamedTuple):
         layout = ElementLayout.of(elements[0]) if elements else None
         written = [change.data for change in current.memories.written.values()]
         columns = None if layout is None else layout.arrays(elements, written)
-        if layout is None or columns is None:
+        if (
+            layout is None
+            or columns is None
+            or not all(map(current.state.is_apart, layout.arrays_in(elements)))
+        ):
             return None
         arrays = tuple(map(current.draw, columns))
         values = tuple([array._value for array in arrays])

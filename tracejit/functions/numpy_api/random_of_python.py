@@ -5,6 +5,7 @@ Sequences are of Python's objects: which of them is taken is an integer that is 
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -129,7 +130,7 @@ def _choices(draw: DrawCall, given: Mapping[str, Any]) -> Any:
 
 def _sample(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     population, k = given["population"], given.get("k")
-    if given.get("counts") is not None or not hasattr(population, "__getitem__") or k is None:
+    if given.get("counts") is not None or k is None or not _is_read_by_place(population):
         return NotImplemented
     k = whole(k, draw.name)
     taken = draw.out_of(population, {"k": k})
@@ -163,6 +164,11 @@ def _shuffled(generator: random.Random, count: int) -> list[int]:
     places = list(range(count))
     generator.shuffle(places)
     return places
+
+
+def _is_read_by_place(population: Any) -> bool:
+    """Return whether a population is one of which Python reads elements as an index does."""
+    return type(population) in (list, tuple, range, str, bytes, deque) or isinstance(population, dlarray)
 
 
 def _taken(seq: Any, place: Any) -> Any:
