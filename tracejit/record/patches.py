@@ -75,7 +75,7 @@ class ListTaker(Patched):
     """
 
     is_made_for_users = False
-    taken: ClassVar[set[type]] = {*LISTS}
+    taken: ClassVar[set[type]] = {*LISTS, np.poly1d}
     written: ClassVar[dict[Any, str]] = {}  # the names of arguments that functions write
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

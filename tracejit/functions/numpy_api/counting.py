@@ -4,7 +4,7 @@
 Labels: counts have none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -165,6 +165,13 @@ def _counted(
     return movement.reshape(total, tuple(sizes))
 
 
+def _number_of(bins: Any) -> int | None:
+    """Return how many entries bins have, in an array as in a list; None of a number of bins for each axis."""
+    if isinstance(bins, (np.ndarray, dlarray)):
+        return bins.shape[0] if bins.ndim else None
+    return len(bins) if isinstance(bins, Sequence) else None
+
+
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[dlarray, tuple[dlarray, ...]]:
@@ -179,7 +186,9 @@ def histogramdd(
         dtype = np.result_type(*(column.dtype for column in columns))
         columns = [in_dtype(column, dtype) for column in columns]
     d = len(columns)
-    listed = [bins] * d if not isinstance(bins, (list, tuple)) else list(bins)
+    listed = list(bins) if _number_of(bins) is not None else [bins] * d
+    if any(isinstance(entry, str) for entry in listed):
+        refuse(name, f"bins={brief(bins)} is a rule, which histograms of one axis take; pass numbers, or edges")
     ranges = [None] * d if range is None else list(range)
     if len(listed) != d or len(ranges) != d:
         refuse(
@@ -206,11 +215,15 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[dlarray, dlarray, dlarray]:
     """Return how many points (x, y) lie in each box of a grid, and the edges along both axes."""
-    number = len(bins) if hasattr(bins, "__len__") and not isinstance(bins, str) else 1
-    listed = [bins, bins] if number not in (1, 2) else bins
-    if number == 1 and hasattr(bins, "__len__"):
-        listed = bins[0]
-    hist, edges = histogramdd([x, y], listed, range, density, weights)
+    columns = [flattened("np.histogram2d", column) for column in (x, y)]
+    if columns[0].size != columns[1].size:
+        refuse(
+            "np.histogram2d",
+            f"x and y have {columns[0].size} and {columns[1].size} elements, expected the same number",
+            ArgumentValueError,
+        )
+    listed = bins if _number_of(bins) in (None, 1, 2) else [bins, bins]
+    hist, edges = histogramdd(columns, listed, range, density, weights)
     return hist, edges[0], edges[1]
 
 

@@ -161,9 +161,11 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
     names = _names(function)
 
     def given(name: str, x: Any) -> Any:
+        if type(x) is np.poly1d:
+            return late_implementations().polynomials.as_polynomial(function, x)
         if name in _OPTIONS:
             return x
-        if function not in _OF_ARRAYS:
+        if function not in _OF_ARRAYS and (function != np.histogram2d or name != "bins"):
             return as_array_of_list(x)
         if type(x) not in LISTS:
             return x

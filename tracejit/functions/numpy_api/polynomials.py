@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Polynomials as vectors of coefficients, the highest power first: np.polyval, np.polyfit and the like.
 
-Labels: coefficients have none; polyval keeps the format of the places.
+Labels: coefficients have none; polyval keeps the format of the places. An np.poly1d among the arguments of a function
+makes its results such ones, as in NumPy.
 """
 
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,39 @@ from tracejit.util.arguments import integer
 _numpy: Any = np  # whose functions answer for dlarrays
 
 
+class Polynomial(np.poly1d):
+    """A polynomial with traced coefficients, which NumPy's functions ask who answers for it."""
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: dict[str, Any]) -> Any:
+        """Return the result of a function of polynomials."""
+        return FUNCTIONS[function](*args, **options)
+
+
+def as_polynomial(function: Callable[..., Any], p: np.poly1d) -> Any:
+    """Return an argument of a function of NumPy: its coefficients, unless the function tells polynomials apart."""
+    if not isinstance(p.coeffs, dlarray):
+        return p
+    return Polynomial(p) if function in FUNCTIONS else p.coeffs
+
+
+def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose results are polynomials if an argument is one, as those of NumPy's function are."""
+
+    @wraps(function)
+    def answer(*args: Any, **options: Any) -> Any:
+        if not any(isinstance(given, np.poly1d) for given in (*args, *options.values())):
+            return function(*args, **options)
+        named = {name: _plain(given) for name, given in options.items()}
+        result = function(*map(_plain, args), **named)
+        return tuple(map(np.poly1d, result)) if isinstance(result, tuple) else np.poly1d(result)
+
+    return answer
+
+
+def _plain(p: Any) -> Any:
+    return p.coeffs if isinstance(p, np.poly1d) else p
+
+
 def _coefficients(name: str, p: Any) -> dlarray:
     array = movement.relabel(movement.atleast_1d(as_array(p, name)), None)
     if array.ndim != 1:
@@ -31,14 +66,24 @@ def _coefficients(name: str, p: Any) -> dlarray:
     return array
 
 
-def polyval(p: Any, x: Any) -> dlarray:
+def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial at places, by Horner's rule."""
-    coefficients = movement.relabel(as_array(p, "np.polyval"), None)
+    coefficients = movement.relabel(as_array(_plain(p), "np.polyval"), None)
+    if isinstance(x, np.poly1d):
+        return _composed(coefficients, x)
     places = as_array(x, "np.polyval")
     value: Any = elementwise.where(True, places.dtype.type(0), elementwise.stop_gradient(places))
     for i in range(len(coefficients)):
         value = value * places + coefficients[i]
-    return value  # type: ignore[no-any-return]
+    return value
+
+
+def _composed(coefficients: dlarray, inner: np.poly1d) -> Any:
+    """Return the polynomial that has a polynomial in the place of its variable."""
+    value: Any = 0
+    for i in range(len(coefficients)):
+        value = value * inner + coefficients[i]
+    return value
 
 
 def _longer(p: dlarray, count: int) -> dlarray:
@@ -228,12 +273,12 @@ def polyfit(
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.polyval: polyval,
-    np.polyadd: _added("np.polyadd", elementwise.add),
-    np.polysub: _added("np.polysub", elementwise.subtract),
-    np.polymul: polymul,
-    np.polydiv: polydiv,
-    np.polyder: polyder,
-    np.polyint: polyint,
+    np.polyadd: _kept(_added("np.polyadd", elementwise.add)),
+    np.polysub: _kept(_added("np.polysub", elementwise.subtract)),
+    np.polymul: _kept(polymul),
+    np.polydiv: _kept(polydiv),
+    np.polyder: _kept(polyder),
+    np.polyint: _kept(polyint),
     np.poly: poly,
     np.polyfit: polyfit,
 }
