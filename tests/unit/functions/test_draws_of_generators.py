@@ -69,7 +69,11 @@ TRACED_OF_BOTH = (
     "G.rayleigh(np.abs(x))", "G.lognormal(x, 0.5)", "G.gamma(2.0, np.abs(x))", "G.normal(x, 2.0, None)",
     "G.choice(3, p=np.abs(x) / np.abs(x).sum())",
     "G.choice(3, size=4, p=np.abs(x) / np.abs(x).sum())", "G.choice(x)", "G.choice(x, 2, replace=False)",
-    "G.choice(x, 2, p=np.abs(x) / np.abs(x).sum())", "G.permutation(x)", "G.permutation(x[:, None] * x)",
+    "G.choice(x, 2, p=np.abs(x) / np.abs(x).sum())",
+    "G.choice([10.0, 20.0, 30.0], p=np.abs(x) / np.abs(x).sum())", "G.choice((1, 2, 4), 3, p=np.abs(x) / np.abs(x).sum())",
+    "G.choice(range(1, 7, 2), p=np.abs(x) / np.abs(x).sum())",
+    "G.choice(np.arange(3.0), 3, p=np.abs(x) / np.abs(x).sum())",
+    "G.permutation(x)", "G.permutation(x[:, None] * x)",
     "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]])", "G.normal(x[:2] + 1, [1.0, 2.0], (2, 2))",
     "G.multivariate_normal(x[:2], [[2.0, 0.5], [0.5, 1.0]], check_valid='raise')",
     "(lambda y: (G.shuffle(y), y)[1])(x * 2)",
@@ -86,7 +90,10 @@ MADE = (
 )  # fmt: skip
 FILLED = (
     "z = np.empty(3); G.random(out=z); z * x", "z = np.empty((2, 2)); G.standard_normal(out=z)",
-    "z = np.empty(2); G.standard_gamma(2.0, out=z); z", "z = x[:, None] * np.ones(2); G.shuffle(z, axis=1); z",
+    "z = np.empty(2); G.standard_gamma(2.0, out=z); z", "G.permuted(x, out=x)",
+    "z = np.zeros((3, 2)); G.permuted(x[:, None] * np.ones(2), axis=0, out=z); z",
+    "z = np.empty((2, 2)); G.permuted([[1.0, 2.0], [3.0, 4.0]], axis=1, out=z); z * x[0]",
+    "z = x[:, None] * np.ones(2); G.shuffle(z, axis=1); z",
 )  # fmt: skip
 TRACED_OF_PYTHON = (
     "G.uniform(x[0], 3.0)",
@@ -190,7 +197,37 @@ def test_each_method_has_a_call() -> None:
     }  # fmt: skip
 
 
+OUTPUTS = (
+    lambda G, x: G.random(out=x, dtype=np.float32),
+    lambda G, x: G.random((2,), out=x),
+    lambda G, x: G.permuted(x[:2], out=x),
+    lambda G, x: G.permuted(x * 1j, out=x),
+)
+
+
+@pytest.mark.parametrize("call", OUTPUTS)
+def test_an_array_that_numpy_does_not_fill(call: Callable[[Any, Any], Any]) -> None:
+    G = np.random.default_rng(3)
+    with pytest.raises((TypeError, ValueError)) as numpys:
+        call(G, X.copy())
+    for run in (tj.dlaccelerate(lambda x: call(G, x)), lambda x: tj.dlfeval(lambda x: call(G, x), x)):
+        with pytest.raises(numpys.type) as ours:
+            run(X.copy())
+        assert str(ours.value) == str(numpys.value)
+    assert state(G) == state(np.random.default_rng(3))
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+def test_a_choice_of_texts_runs_uncompiled() -> None:
+    for what in (["a", "b", "c"], ("a", "b", "c"), np.array(["a", "b", "c"])):
+        plain, ours = np.random.default_rng(1), np.random.default_rng(1)
+        choice = tj.dlaccelerate(lambda p, what=what, ours=ours: ours.choice(what, 4, p=p))
+        for _ in range(5):
+            assert choice(np.array([0.2, 0.3, 0.5])).tolist() == plain.choice(what, 4, p=[0.2, 0.3, 0.5]).tolist()
+
+
 FUNCTIONS = (
+    "np.random.choice(range(3), p=np.abs(x) / np.abs(x).sum())",
     "np.random.normal(size=3) * x", "np.random.rand(2)", "x[np.random.randint(3)]", "np.random.uniform(x)",
     "np.random.permutation(x)", "np.random.choice(3, p=[0.5, 0.25, 0.25])", "np.random.sample(2)",
     "(lambda i: (np.random.shuffle(i), x[i])[1])(np.arange(3))", "random.random() * x",

@@ -240,12 +240,20 @@ def computed(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     return result if array is None else draw.as_result(result, array)
 
 
+_REMEDY = (
+    "draw from a generator that is made outside of the function, and not in a step or a branch (dlscan, dlcond)"
+)
+
+
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     """Return a draw with the values of traced arguments: the program makes it, or the function runs uncompiled."""
-    current = recorder.recorder()
     result = computed(draw, given)
-    if result is not NotImplemented:
-        return result
+    return outside_of_programs(draw, given) if result is NotImplemented else result
+
+
+def outside_of_programs(draw: DrawCall, given: Mapping[str, Any], remedy: str = _REMEDY) -> Any:
+    """Return a draw with the values of traced arguments, which no program makes: the function runs uncompiled."""
+    current = recorder.recorder()
     values = {name: value_of(draw, x) for name, x in given.items()}
     if current is not None and current.assumed:
         return draw.assumed(current, (), values)
@@ -253,8 +261,7 @@ def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:
         current.refuse(
             f"it draws with parameters that vary ({draw.name}) where no replay could do that",
             recorder.user_location(),
-            "draw from a generator that is made outside of the function, and not in a step or a branch (dlscan, "
-            "dlcond)",
+            remedy,
         )
     return draw.method(draw.generator, **values)
 

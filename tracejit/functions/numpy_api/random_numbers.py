@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions.numpy_api.draws import (
     DrawCall,
     by_value,
     computed,
     number_of,
+    outside_of_programs,
     plainly,
     takes_traced,
     whole,
@@ -88,6 +89,7 @@ _PARAMETERS = {
 }
 _SETTING = ("seed", "set_state")
 _FILLING = frozenset({"random", "standard_exponential", "standard_gamma", "standard_normal"})  # have an out=
+_ARRAYS = (dlarray, np.ndarray)
 _BY_SIZES = ("rand", "randn")  # their arguments are sizes
 
 
@@ -110,6 +112,8 @@ def _answer(
         return _filled(draw, given)
     if name == "shuffle":
         return _shuffle(draw, given)
+    if name == "permuted" and type(given.get("out")) in _ARRAYS:
+        return _permuted_into(draw, given)
     if not takes_traced((*args, *kwargs.values())):
         return draw.result(args, kwargs)
     if name in _BY_SIZES:
@@ -261,6 +265,10 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
         if result is not NotImplemented:
             return result
     a = whole(a, draw.name) if recorder.is_number(a) else as_array_of_list(a)
+    if not isinstance(a, dlarray) and np.ndim(a):
+        a = np.asarray(a)  # of a list, or a range
+        if a.dtype not in SUPPORTED_DTYPES:  # of texts
+            return outside_of_programs(draw, given, "draw places, and take what lies there outside of the function")
     is_of_array, is_old = bool(np.ndim(a)), hasattr(draw.generator, "random_sample")
     if is_old and (np.ndim(a) > 1 or "axis" in given):
         return NotImplemented
@@ -282,7 +290,7 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
         uniform = draw.of("random_sample" if is_old else "random").array(given.get("size"))
         places = np.searchsorted(sums / sums[-1], uniform, side="right")
     if is_of_array:
-        return np.take(a, places, axis=axis)
+        return np.take(as_array(a) if takes_traced([places]) else a, places, axis=axis)  # which asks no place
     return number_of(places, int) if given.get("size") is None else places
 
 
@@ -321,10 +329,24 @@ def _is_of_module(frame: FrameType | None) -> bool:
 def _filled(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     """Return the array of the argument `out`, with what is drawn in it."""
     out = given["out"]
-    if type(out) not in (dlarray, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
+    if type(out) not in _ARRAYS or not out.flags.c_contiguous or not out.flags.writeable:
         return NotImplemented
     named = {name: value for name, value in given.items() if name != "out"}
+    size, wanted = whole(given.get("size"), draw.name), np.dtype(given.get("dtype") or float)
+    if out.dtype != wanted or (size is not None and np.empty(size).shape != out.shape):
+        return draw.method(draw.generator, **{**named, "out": np.empty(out.shape, out.dtype)})  # NumPy's error
     np.copyto(out, draw.array(**{**named, "size": out.shape}))
+    return out
+
+
+def _permuted_into(draw: DrawCall, given: Mapping[str, Any]) -> Any:
+    """Return the array of the argument `out`, with what is permuted in it."""
+    out, x = given["out"], given["x"]
+    dtype = getattr(as_array_of_list(x), "dtype", None) or np.asarray(x).dtype
+    if np.shape(x) != out.shape or not np.can_cast(dtype, out.dtype, "safe"):
+        return plainly(draw, {**given, "out": np.empty(out.shape, out.dtype)})  # NumPy's error
+    named = {name: value for name, value in given.items() if name != "out"}
+    np.copyto(out, by_value(draw, named) if takes_traced([*named.values()]) else draw.array(**named))
     return out
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.errors import ArgumentError
 from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import monitor, patches, recorder
 from tracejit.record.conversion import LISTS
@@ -42,7 +43,8 @@ _OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tr
 # Matrices of which SciPy reads some elements only.
 _SPECIAL = frozenset({"diagonal", "tridiagonal", "banded"})
 _DRAWS = frozenset({"rng", "random_state", "seed"})  # parameters of functions that draw random numbers
-_WRITTEN = frozenset({"out", "output"})  # options that are arrays which a function writes
+_WRITTEN = ("out", "output")  # options that are arrays which a function writes
+_WRITTEN_BY_TRANSFORMS = ("distances", "indices")  # by functions named distance_transform_...; others read them
 _WITHOUT_EFFECT = frozenset(
     {"check_finite", "overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "workers"}
 )
@@ -67,6 +69,7 @@ def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: A
     """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
     if not has_traced((*args, *options.values())):
         return NotImplemented
+    _refuse_written(name, function, args, options)
     code = functools.partial(monitor.watched, function, *args, **options)
     ways = ways_without(code, functools.partial(_in_program, name, function, args, options))
     is_special = options.get("assume_a") in _SPECIAL
@@ -172,8 +175,6 @@ def _in_program(name: str, function: Callable[..., Any], args: Any, options: dic
     """Have the program call SciPy's function."""
     if not _DRAWS.isdisjoint(_parameters(function)):
         return NotImplemented
-    if any(isinstance(given, (np.ndarray, dlarray)) for given in _written(function, args, options)):
-        return NotImplemented
     return call_in_program(name, function, args, options)
 
 
@@ -184,10 +185,16 @@ def call_in_program(name: str, function: Callable[..., Any], args: Any, options:
     return in_python.call(name, function, args, options)
 
 
-def _written(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> list[Any]:
-    """Return the arguments that a function writes."""
+def _refuse_written(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> None:
+    """Raise an error for an array that a function writes: what SciPy's code writes into a traced one would be lost."""
     named = dict(zip(_parameters(function), args, strict=False)) | options
-    return [named.get(name) for name in _WRITTEN]
+    is_transform = function.__name__.startswith("distance_transform")
+    for option in (*_WRITTEN, *(_WRITTEN_BY_TRANSFORMS if is_transform else ())):
+        if isinstance(named.get(option), (np.ndarray, dlarray)):
+            raise ArgumentError(
+                f"{name}: {option}= is no array that a function with traced arrays writes; leave it out, and assign the "
+                "result (y[...] = result)."
+            )
 
 
 @functools.lru_cache(maxsize=1024)

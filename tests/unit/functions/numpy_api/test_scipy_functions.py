@@ -266,14 +266,30 @@ class TestWays:
         with pytest.raises(tj.TraceError, match="permutation_test"):
             tj.dlfeval(lambda x: scipy.stats.permutation_test((x, x), np.mean, rng=1), np.ones(3))
 
-    def test_an_array_that_a_function_writes(self):
-        @tj.dlaccelerate
-        def blurred(x, out):
-            scipy.ndimage.gaussian_filter(x, 1.0, output=out)
-            return out
-
-        with pytest.raises(tj.TraceJitError):
-            blurred(np.ones(3), np.zeros(3))
+    @pytest.mark.parametrize(
+        ("name", "option", "call"),
+        [
+            ("gaussian_filter", "output", lambda x, out: scipy.ndimage.gaussian_filter(x, 1.0, output=out)),
+            ("gaussian_filter", "output", lambda x, out: scipy.ndimage.gaussian_filter(x, 1.0, 0, out)),
+            ("distance_transform_edt", "distances", lambda x, out: scipy.ndimage.distance_transform_edt(x, distances=out)),
+            ("distance_transform_bf", "distances", lambda x, out: scipy.ndimage.distance_transform_bf(x, distances=out)),
+            (
+                "distance_transform_edt",
+                "indices",
+                lambda x, out: scipy.ndimage.distance_transform_edt(
+                    x, return_indices=True, indices=np.zeros((2, 3, 3), np.int32)
+                ),
+            ),
+        ],
+    )
+    def test_an_array_that_a_function_writes(self, name, option, call):
+        for run in (tj.dlaccelerate(call), lambda x, out: tj.dlfeval(call, x, out)):
+            with pytest.raises(tj.ArgumentError) as caught:
+                run(np.eye(3), np.zeros((3, 3)))
+            assert str(caught.value).partition("\n")[0] == (
+                f"scipy.ndimage.{name}: {option}= is no array that a function with traced arrays writes; leave it out, "
+                "and assign the result (y[...] = result)."
+            )
 
     def test_numbers_among_results_vary(self):
         accelerated = tj.dlaccelerate(lambda x: scipy.ndimage.label(x > 0)[1])
