@@ -70,7 +70,8 @@ TRACED_OF_BOTH = (
     "G.choice(3, p=np.abs(x) / np.abs(x).sum())",
     "G.choice(3, size=4, p=np.abs(x) / np.abs(x).sum())", "G.choice(x)", "G.choice(x, 2, replace=False)",
     "G.choice(x, 2, p=np.abs(x) / np.abs(x).sum())",
-    "G.choice([10.0, 20.0, 30.0], p=np.abs(x) / np.abs(x).sum())", "G.choice((1, 2, 4), 3, p=np.abs(x) / np.abs(x).sum())",
+    "G.choice([10.0, 20.0, 30.0], p=np.abs(x) / np.abs(x).sum())",
+    "G.choice((1, 2, 4), 3, p=np.abs(x) / np.abs(x).sum())",
     "G.choice(range(1, 7, 2), p=np.abs(x) / np.abs(x).sum())",
     "G.choice(np.arange(3.0), 3, p=np.abs(x) / np.abs(x).sum())",
     "G.permutation(x)", "G.permutation(x[:, None] * x)",
@@ -198,23 +199,23 @@ def test_each_method_has_a_call() -> None:
 
 
 OUTPUTS = (
-    lambda G, x: G.random(out=x, dtype=np.float32),
-    lambda G, x: G.random((2,), out=x),
-    lambda G, x: G.permuted(x[:2], out=x),
-    lambda G, x: G.permuted(x * 1j, out=x),
+    lambda rng, x: rng.random(out=x, dtype=np.float32),
+    lambda rng, x: rng.random((2,), out=x),
+    lambda rng, x: rng.permuted(x[:2], out=x),
+    lambda rng, x: rng.permuted(x * 1j, out=x),
 )
 
 
 @pytest.mark.parametrize("call", OUTPUTS)
 def test_an_array_that_numpy_does_not_fill(call: Callable[[Any, Any], Any]) -> None:
-    G = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     with pytest.raises((TypeError, ValueError)) as numpys:
-        call(G, X.copy())
-    for run in (tj.dlaccelerate(lambda x: call(G, x)), lambda x: tj.dlfeval(lambda x: call(G, x), x)):
+        call(rng, X.copy())
+    for run in (tj.dlaccelerate(lambda x: call(rng, x)), lambda x: tj.dlfeval(lambda x: call(rng, x), x)):
         with pytest.raises(numpys.type) as ours:
             run(X.copy())
         assert str(ours.value) == str(numpys.value)
-    assert state(G) == state(np.random.default_rng(3))
+    assert state(rng) == state(np.random.default_rng(3))
 
 
 @pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
@@ -223,7 +224,10 @@ def test_a_choice_of_texts_runs_uncompiled() -> None:
         plain, ours = np.random.default_rng(1), np.random.default_rng(1)
         choice = tj.dlaccelerate(lambda p, what=what, ours=ours: ours.choice(what, 4, p=p))
         for _ in range(5):
-            assert choice(np.array([0.2, 0.3, 0.5])).tolist() == plain.choice(what, 4, p=[0.2, 0.3, 0.5]).tolist()
+            assert (
+                choice(np.array([0.2, 0.3, 0.5])).tolist()
+                == plain.choice(what, 4, p=[0.2, 0.3, 0.5]).tolist()
+            )
 
 
 FUNCTIONS = (

@@ -188,7 +188,9 @@ def histogramdd(
     d = len(columns)
     listed = list(bins) if _number_of(bins) is not None else [bins] * d
     if any(isinstance(entry, str) for entry in listed):
-        refuse(name, f"bins={brief(bins)} is a rule, which histograms of one axis take; pass numbers, or edges")
+        refuse(
+            name, f"bins={brief(bins)} is a rule, which histograms of one axis take; pass numbers, or edges"
+        )
     ranges = [None] * d if range is None else list(range)
     if len(listed) != d or len(ranges) != d:
         refuse(

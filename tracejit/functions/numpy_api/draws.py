@@ -240,9 +240,7 @@ def computed(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     return result if array is None else draw.as_result(result, array)
 
 
-_REMEDY = (
-    "draw from a generator that is made outside of the function, and not in a step or a branch (dlscan, dlcond)"
-)
+_REMEDY = "draw from a generator that is made outside of the function, and not in a step or a branch (dlscan, dlcond)"
 
 
 def by_value(draw: DrawCall, given: Mapping[str, Any]) -> Any:

@@ -268,7 +268,9 @@ def _choice(draw: DrawCall, given: dict[str, Any]) -> Any:
     if not isinstance(a, dlarray) and np.ndim(a):
         a = np.asarray(a)  # of a list, or a range
         if a.dtype not in SUPPORTED_DTYPES:  # of texts
-            return outside_of_programs(draw, given, "draw places, and take what lies there outside of the function")
+            return outside_of_programs(
+                draw, given, "draw places, and take what lies there outside of the function"
+            )
     is_of_array, is_old = bool(np.ndim(a)), hasattr(draw.generator, "random_sample")
     if is_old and (np.ndim(a) > 1 or "axis" in given):
         return NotImplemented
@@ -334,7 +336,9 @@ def _filled(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     named = {name: value for name, value in given.items() if name != "out"}
     size, wanted = whole(given.get("size"), draw.name), np.dtype(given.get("dtype") or float)
     if out.dtype != wanted or (size is not None and np.empty(size).shape != out.shape):
-        return draw.method(draw.generator, **{**named, "out": np.empty(out.shape, out.dtype)})  # NumPy's error
+        return draw.method(
+            draw.generator, **{**named, "out": np.empty(out.shape, out.dtype)}
+        )  # NumPy's error
     np.copyto(out, draw.array(**{**named, "size": out.shape}))
     return out
 

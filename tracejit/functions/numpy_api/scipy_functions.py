@@ -44,7 +44,10 @@ _OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tr
 _SPECIAL = frozenset({"diagonal", "tridiagonal", "banded"})
 _DRAWS = frozenset({"rng", "random_state", "seed"})  # parameters of functions that draw random numbers
 _WRITTEN = ("out", "output")  # options that are arrays which a function writes
-_WRITTEN_BY_TRANSFORMS = ("distances", "indices")  # by functions named distance_transform_...; others read them
+_WRITTEN_BY_TRANSFORMS = (
+    "distances",
+    "indices",
+)  # by functions named distance_transform_...; others read them
 _WITHOUT_EFFECT = frozenset(
     {"check_finite", "overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "workers"}
 )
@@ -192,8 +195,8 @@ def _refuse_written(name: str, function: Callable[..., Any], args: Any, options:
     for option in (*_WRITTEN, *(_WRITTEN_BY_TRANSFORMS if is_transform else ())):
         if isinstance(named.get(option), (np.ndarray, dlarray)):
             raise ArgumentError(
-                f"{name}: {option}= is no array that a function with traced arrays writes; leave it out, and assign the "
-                "result (y[...] = result)."
+                f"{name}: {option}= is no array that a function with traced arrays writes; leave it out, and assign "
+                "the result (y[...] = result)."
             )
 
 

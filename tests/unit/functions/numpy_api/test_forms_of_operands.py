@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands in forms that NumPy tells apart: its numbers, sizes and dtypes, in replays too, and its classes of errors."""
+"""Operands in forms that NumPy tells apart: its numbers, sizes and dtypes, also in replays, and its errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,9 +94,9 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_as_by_numpy(name: str) -> None:
     function, arguments, message = REFUSED[name]
-    with pytest.raises(Exception) as numpys:  # noqa: PT011  # of any class
+    with pytest.raises(Exception) as numpys:  # of any class
         function(*arguments)
-    kind = next(kind for kind in numpys.type.__mro__ if kind.__module__ == "builtins" or kind.__module__ == "numpy.linalg")
+    kind = next(kind for kind in numpys.type.__mro__ if kind.__module__ in ("builtins", "numpy.linalg"))
     for run in (tj.dlaccelerate(function), lambda *args: tj.dlfeval(function, *args)):
         with pytest.raises(kind) as ours:
             run(*arguments)

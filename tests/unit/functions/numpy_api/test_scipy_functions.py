@@ -271,8 +271,14 @@ class TestWays:
         [
             ("gaussian_filter", "output", lambda x, out: scipy.ndimage.gaussian_filter(x, 1.0, output=out)),
             ("gaussian_filter", "output", lambda x, out: scipy.ndimage.gaussian_filter(x, 1.0, 0, out)),
-            ("distance_transform_edt", "distances", lambda x, out: scipy.ndimage.distance_transform_edt(x, distances=out)),
-            ("distance_transform_bf", "distances", lambda x, out: scipy.ndimage.distance_transform_bf(x, distances=out)),
+            *[
+                (
+                    name,
+                    "distances",
+                    lambda x, out, name=name: getattr(scipy.ndimage, name)(x, distances=out),
+                )
+                for name in ("distance_transform_edt", "distance_transform_bf", "distance_transform_cdt")
+            ],
             (
                 "distance_transform_edt",
                 "indices",
