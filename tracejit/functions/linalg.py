@@ -261,8 +261,9 @@ def det(a: Any) -> dlarray:
     sizes = elementwise.abs(diagonals(factors))
     current = recorder.thread.recorder
     if x.size and not (current is not None and current.maps):
-        largest = reductions.max(sizes, -1, keepdims=True) * float(np.finfo(x.dtype).eps) ** 0.6
-        if recorder.need_value(elementwise.stop_gradient(reductions.any(sizes <= largest)), "det"):
+        largest = reductions.max(sizes, -1, keepdims=True)
+        is_small = elementwise.isfinite(largest) & (sizes <= largest * float(np.finfo(x.dtype).eps) ** 0.6)
+        if recorder.need_value(elementwise.stop_gradient(reductions.any(is_small)), "det"):
             found = _det_of_singular(x)
             sign, size = apply(
                 "lu_logdet", elementwise.stop_gradient(x), factors, places, elementwise.log(sizes)

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import COMPLEX64, FLOAT64
 from tracejit.errors import MatrixError
 from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import (
     cholesky,
+    diagonals,
     inv,
     matrices,
     of_any_numbers,
@@ -263,10 +265,27 @@ def cond(x: Any, p: Any = None) -> dlarray:
     array = of_any_numbers("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
     size = norms.norm if p == "fro" or (is_real(p) and p in (1, np.inf)) else norm
-    return size(array, p, axes) * size(inv(array), p, axes)
+    if p == "nuc":  # NumPy's raises an error for an inverse that there is not
+        return size(array, p, axes) * size(inv(array), p, axes)
+    one = np.eye(array.shape[-1], dtype=array.dtype)
+    is_singular = _is_singular(array)
+    inverse = inv(elementwise.where(is_singular[..., None, None], one, array))
+    ratio = size(array, p, axes) * size(inverse, p, axes)
+    is_nan = elementwise.isnan(ratio) & ~reductions.any(elementwise.isnan(array), axes)
+    return elementwise.where(is_singular | is_nan, np.inf, ratio)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:
+def _is_singular(x: dlarray) -> dlarray:
+    """Return whether matrices have a factor that has no inverse."""
+    if x.dtype.kind == "c":  # as linalg.inv() factors them
+        real, imag = apply("real", x), apply("imag", x)
+        x = joining.concatenate(
+            [joining.concatenate([real, -imag], -1), joining.concatenate([imag, real], -1)], -2
+        )
+    return reductions.any(diagonals(apply("lu", elementwise.stop_gradient(x))[0]) == 0, -1)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, np.int32, dlarray]:
     """Return the x that minimises |a x - b|, the sums of squares left, the rank, and the singular values of a."""
     x = of_any_numbers("lstsq", "a", a, square=False)
     y = movement.relabel(as_array(b, "lstsq", "b"), None)
@@ -274,11 +293,23 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
         raise MatrixError(
             f"lstsq: a has shape {x.shape} and b {y.shape}, expected (m, n), and (m,) or (m, k) with as many rows."
         )
+    y = y if y.dtype.kind in "fc" else in_dtype(y, FLOAT64)
+    dtype = np.result_type(x.dtype, y.dtype)
+    parts = _least_squares(*(in_dtype(part, np.result_type(dtype, FLOAT64)) for part in (x, y)), rcond)
+    real = dtype if dtype.kind == "f" else np.dtype(np.float32 if dtype == COMPLEX64 else FLOAT64)
+    kinds = (dtype, real, real)
+    found, left, s = (in_dtype(part, kind) for part, kind in zip(parts[:3], kinds, strict=True))
+    return found, left, np.int32(parts[3]), s
+
+
+def _least_squares(x: dlarray, y: dlarray, rcond: Any) -> tuple[dlarray, dlarray, dlarray, int]:
+    """Return the solution, the sums of squares left, the singular values and the rank, in double precision."""
     if not x.size:
-        refuse("lstsq", f"a has shape {x.shape} and is empty")
-    if "c" in (x.dtype.kind, y.dtype.kind):
-        common = np.result_type(x.dtype, y.dtype)
-        x, y = in_dtype(x, common), in_dtype(y, common)
+        left = reductions.sum(elementwise.square(elementwise.abs(y)), 0)
+        left = movement.reshape(left, (1,)) if y.ndim == 1 else left
+        none = as_array(np.zeros(0))
+        found = as_array(np.zeros((x.shape[1], *y.shape[1:]), y.dtype))
+        return found, none if x.shape[1] or not x.shape[0] else left, none, 0
     share = float(np.finfo(x.dtype).eps) * max(x.shape)
     share = share if rcond is None or rcond == -1 else rcond
     if x.dtype.kind == "c":
@@ -296,7 +327,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
     if rank == x.shape[1] and x.shape[0] > rank:
         left = reductions.sum(elementwise.square(elementwise.abs(linear.matmul(x, found) - y)), 0)
         left = movement.reshape(left, (1,)) if y.ndim == 1 else left
-    return found, left, rank, s
+    return found, left, s, rank
 
 
 def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:

@@ -58,12 +58,12 @@ def solve_banded(l_and_u: Any, ab: Any, b: Any) -> dlarray:
     return _solved(name, rows, b, *counts)
 
 
-def _solved(name: str, rows: dlarray, b: Any, lower: int, upper: int) -> dlarray:
+def _solved(name: str, rows: dlarray, b: Any, lower: int, upper: int, **options: Any) -> dlarray:
     right, is_vector = rows_of(name, b, rows.shape[1])
     if right.ndim != 2:
         raise DimsError(f"linalg.{name}: b has shape {right.shape}, expected a vector or a matrix.")
     rows, right = alike(rows, right)
-    found: dlarray = routine(name, scipy_matrices.banded, rows, right, lower=lower, upper=upper)
+    found: dlarray = routine(name, scipy_matrices.banded, rows, right, lower=lower, upper=upper, **options)
     return as_given(found, is_vector)
 
 
@@ -100,6 +100,7 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> dlarray:
 
     Raises:
         DimsError: if the sizes do not fit.
+        numpy.linalg.LinAlgError: if the matrix is not positive definite.
 
     Examples:
         >>> import tracejit as tj
@@ -108,9 +109,8 @@ def solveh_banded(ab: Any, b: Any, lower: bool = False) -> dlarray:
     """
     rows = _diagonals("solveh_banded", "ab", ab)
     count = rows.shape[0] - 1
-    return _solved(
-        "solveh_banded", _whole(rows, flag("linalg.solveh_banded", "lower", lower)), b, count, count
-    )
+    whole = _whole(rows, flag("linalg.solveh_banded", "lower", lower))
+    return _solved("solveh_banded", whole, b, count, count, definite=True)
 
 
 def _places(count: int, n: int, lower: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from tracejit.errors import DimsError
 from tracejit.functions import linalg, linear, movement
 from tracejit.functions.numpy_api import scipy_matrices
 from tracejit.functions.refusals import refuse
-from tracejit.linalg.numbers import adjoint, alike, half, hermitian, matrix, routine
+from tracejit.linalg.numbers import adjoint, alike, half, hermitian, in_double, matrix, narrowed, routine
 from tracejit.linalg.structured import circulant, toeplitz
 from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
@@ -89,7 +89,7 @@ def solve_triangular(
         >>> tj.linalg.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
         [1.0, 2.0]
     """
-    return linalg.solve_triangular(a, b, trans, lower, unit_diagonal)
+    return linalg.solve_triangular(narrowed(a), narrowed(b), trans, lower, unit_diagonal)
 
 
 def solve_sylvester(a: Any, b: Any, q: Any) -> dlarray:
@@ -176,7 +176,7 @@ def solve_discrete_lyapunov(a: Any, q: Any) -> dlarray:
         >>> tj.linalg.solve_discrete_lyapunov([[0.5]], [[3.0]]).round(12).tolist()
         [[4.0]]
     """
-    x, y = _lyapunov("solve_discrete_lyapunov", a, q)
+    x, y = map(in_double, _lyapunov("solve_discrete_lyapunov", a, q))
     found: dlarray = routine("solve_discrete_lyapunov", scipy_matrices.discrete_lyapunov, x, y)
     return found
 
@@ -189,7 +189,7 @@ def _riccati(name: str, function: Any, given: tuple[Any, ...]) -> dlarray:
             f"linalg.{name}: a has shape {a.shape}, b {b.shape}, q {q.shape} and r {r.shape}, expected (m, m), (m, n), "
             "(m, m) and (n, n)."
         )
-    found: dlarray = routine(name, function, a, b, q, r)
+    found: dlarray = routine(name, function, *map(in_double, (a, b, q, r)))
     return found
 
 
@@ -273,7 +273,8 @@ def solve_toeplitz(c_or_cr: Any, b: Any) -> dlarray:
         >>> tj.linalg.solve_toeplitz([2.0, 1.0], [4.0, 5.0]).round(12).tolist()
         [1.0, 2.0]
     """
-    return linalg.solve(_toeplitz("solve_toeplitz", c_or_cr), b)
+    right = movement.relabel(as_array(b, "linalg.solve_toeplitz", "b"), None)
+    return linalg.solve(in_double(_toeplitz("solve_toeplitz", c_or_cr)), in_double(right))
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any) -> dlarray:
@@ -295,10 +296,8 @@ def matmul_toeplitz(c_or_cr: Any, x: Any) -> dlarray:
         >>> tj.linalg.matmul_toeplitz([2.0, 1.0], [1.0, 2.0]).tolist()
         [4.0, 5.0]
     """
-    return linear.matmul(
-        _toeplitz("matmul_toeplitz", c_or_cr),
-        movement.relabel(as_array(x, "linalg.matmul_toeplitz", "x"), None),
-    )
+    right = movement.relabel(as_array(x, "linalg.matmul_toeplitz", "x"), None)
+    return linear.matmul(in_double(_toeplitz("matmul_toeplitz", c_or_cr)), in_double(right))
 
 
 def solve_circulant(c: Any, b: Any) -> dlarray:

@@ -6,13 +6,23 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import INT64
+from tracejit.aval import INT32, INT64
 from tracejit.errors import ArgumentError
 from tracejit.functions import linalg, linear, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import in_python, scipy_matrices
 from tracejit.functions.refusals import refuse
-from tracejit.linalg.numbers import adjoint, as_given, hermitian, is_complex, matrix, routine, rows_of
+from tracejit.linalg.numbers import (
+    adjoint,
+    as_given,
+    hermitian,
+    in_double,
+    is_complex,
+    matrix,
+    narrowed,
+    routine,
+    rows_of,
+)
 from tracejit.ops.linalg import lu_factors
 from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
@@ -35,11 +45,11 @@ def det(a: Any) -> dlarray:
         >>> round(tj.linalg.det([[1.0, 2.0], [3.0, 4.0]]).item(), 12)
         -2.0
     """
-    x = matrix("det", "a", a)
+    x = matrix("det", "a", a, narrow=True)
     found: dlarray = (
         in_python.call("np.linalg.det", np.linalg.det, (x,), {}) if is_complex(x) else linalg.det(x)
     )
-    return found
+    return in_double(found)
 
 
 def inv(a: Any) -> dlarray:
@@ -60,7 +70,7 @@ def inv(a: Any) -> dlarray:
         >>> tj.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
-    return linalg.inv(matrix("inv", "a", a))
+    return linalg.inv(matrix("inv", "a", a, narrow=True))
 
 
 def cholesky(a: Any, lower: bool = False) -> dlarray:
@@ -84,7 +94,7 @@ def cholesky(a: Any, lower: bool = False) -> dlarray:
         [[2.0, 1.0], [0.0, 2.0]]
     """
     lower = flag("linalg.cholesky", "lower", lower)
-    x = matrix("cholesky", "a", a)
+    x = matrix("cholesky", "a", a, narrow=True)
     if not is_complex(x):
         return linalg.cholesky(x, upper=not lower)
     found: dlarray = in_python.call("np.linalg.cholesky", np.linalg.cholesky, (hermitian(x, lower),), {})
@@ -137,16 +147,16 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Any, .
         >>> p.tolist(), low.tolist(), up.tolist()
         ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
     """
-    x = matrix("lu", "a", a, square=False)
+    x = matrix("lu", "a", a, square=False, narrow=True)
     order, low, up = in_python.call("linalg.lu", lu_factors, (x,), {})
     places = apply("order", order, axis=order.ndim - 1)[0]  # of each row, in the product
     if flag("linalg.lu", "permute_l", permute_l):
         spread = movement.broadcast_to(movement.expand_dims(places, -1), low.shape)
         return apply("take_along_axis", low, spread, axis=low.ndim - 2), up
     if flag("linalg.lu", "p_indices", p_indices):
-        return places, low, up
+        return in_dtype(places, INT32), low, up
     numbers = np.arange(x.shape[-2])
-    return in_dtype(movement.expand_dims(places, -1) == numbers, x.dtype), low, up
+    return in_dtype(movement.expand_dims(places, -1) == numbers, low.real.dtype), low, up
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dlarray:
@@ -173,7 +183,8 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> dlarray:
             f"linalg.cho_solve: c_and_lower must be the pair (factor, lower) that cho_factor returns, not "
             f"{brief(c_and_lower)}."
         )
-    factor, lower = c_and_lower
+    (factor, lower), b = c_and_lower, narrowed(b)
+    factor = narrowed(factor)
     first = linalg.solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
     return linalg.solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
 
@@ -196,10 +207,10 @@ def lu_factor(a: Any) -> tuple[dlarray, dlarray]:
         >>> both.tolist(), exchanges.tolist()
         ([[4.0, 4.0], [0.25, 1.0]], [1, 1])
     """
-    x = matrix("lu_factor", "a", a)
+    x = matrix("lu_factor", "a", a, narrow=True)
     _, low, up = in_python.call("linalg.lu", lu_factors, (x,), {})
     exchanges = routine("lu_factor", scipy_matrices.exchanges, x)
-    return low - np.eye(x.shape[-1], dtype=x.dtype) + up, exchanges
+    return low - np.eye(x.shape[-1], dtype=x.dtype) + up, in_dtype(exchanges, INT32)
 
 
 def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: Any = 0) -> dlarray:
@@ -228,10 +239,10 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: Any = 0) -> dlarray:
         )
     if not (type(trans) is int and trans in (0, 1, 2)):
         refuse("linalg.lu_solve", f"trans must be 0, 1 or 2, not {brief(trans)}")
-    both = matrix("lu_solve", "lu", lu_and_piv[0])
+    both = matrix("lu_solve", "lu", lu_and_piv[0], narrow=True)
     exchanges = in_dtype(as_array(lu_and_piv[1], "linalg.lu_solve", "piv"), INT64)
     order = routine("lu_solve", scipy_matrices.order_of, exchanges)
-    right, is_vector = rows_of("lu_solve", b, both.shape[-1])
+    right, is_vector = rows_of("lu_solve", narrowed(b), both.shape[-1])
 
     def moved(x: dlarray, places: dlarray) -> dlarray:
         spread = movement.broadcast_to(movement.expand_dims(places, -1), (*places.shape, x.shape[-1]))
@@ -267,7 +278,7 @@ def qr(a: Any, mode: str = "full") -> tuple[dlarray, ...]:
     """
     if not is_option(mode, ("full", "economic", "r")):
         refuse("linalg.qr", f"mode must be 'full', 'economic' or 'r', not {brief(mode)}")
-    x = matrix("qr", "a", a, square=False)
+    x = matrix("qr", "a", a, square=False, narrow=True)
     factored: Any = np.linalg.qr  # which returns dlarrays of dlarrays
     q, r = factored(x, mode="reduced" if mode == "economic" else "complete")
     return (r,) if mode == "r" else (q, r)
@@ -296,7 +307,7 @@ def polar(a: Any, side: str = "right") -> tuple[dlarray, dlarray]:
     """
     if not is_option(side, ("right", "left")):
         refuse("linalg.polar", f"side must be 'right' or 'left', not {brief(side)}")
-    x = matrix("polar", "a", a, square=False)
+    x = matrix("polar", "a", a, square=False, narrow=True)
     is_wide = x.shape[-1] > x.shape[-2]
     u, p = routine("polar", scipy_matrices.polar, adjoint(x) if is_wide else x)
     if is_wide:

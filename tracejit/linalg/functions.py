@@ -13,7 +13,7 @@ from tracejit.functions import elementwise, joining, linear, movement, reduction
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import inv, require, solve
 from tracejit.functions.numpy_api import scipy_matrices
-from tracejit.linalg.numbers import alike, is_complex, matrix, routine
+from tracejit.linalg.numbers import alike, in_double, is_complex, matrix, routine
 from tracejit.record import recorder
 from tracejit.util.arguments import flag, real
 
@@ -150,6 +150,7 @@ def logm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
 
 def _by_scipy(name: str, a: Any) -> dlarray:
     x = matrix(name, "A", a)
+    x = in_double(x) if name == "logm" else x
     found: dlarray = routine(name, getattr(scipy_matrices, name), x) if x.size else x
     return found
 
@@ -196,7 +197,7 @@ def fractional_matrix_power(A: Any, t: Any) -> dlarray:  # noqa: N803 (SciPy's n
         >>> tj.linalg.fractional_matrix_power([[4.0, 0.0], [0.0, 9.0]], 0.5).round(12).tolist()
         [[2.0, 0.0], [0.0, 3.0]]
     """
-    x = matrix("fractional_matrix_power", "A", A)
+    x = in_double(matrix("fractional_matrix_power", "A", A))
     power = float(real("linalg.fractional_matrix_power", "t", t))
     found: dlarray = routine("fractional_matrix_power", scipy_matrices.powers, x, t=power) if x.size else x
     return found
@@ -291,7 +292,8 @@ def coshm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
         >>> tj.linalg.coshm([[0.0, 0.0], [0.0, 0.0]]).round(12).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    x = matrix("coshm", "A", A)
+    matrix("coshm", "A", A)
+    x = as_array(A)  # small integers wrap in -A, as in SciPy
     return (expm(x) + expm(-x)) * 0.5
 
 
@@ -312,7 +314,8 @@ def sinhm(A: Any) -> dlarray:  # noqa: N803 (SciPy's name)
         >>> tj.linalg.sinhm([[0.0, 1.0], [0.0, 0.0]]).round(12).tolist()
         [[0.0, 1.0], [0.0, 0.0]]
     """
-    x = matrix("sinhm", "A", A)
+    matrix("sinhm", "A", A)
+    x = as_array(A)  # small integers wrap in -A, as in SciPy
     return (expm(x) - expm(-x)) * 0.5
 
 
@@ -356,7 +359,7 @@ def expm_frechet(A: Any, E: Any, compute_expm: bool = True) -> Any:  # noqa: N80
         >>> tj.linalg.expm_frechet([[0.0]], [[2.0]])[1].round(12).tolist()
         [[2.0]]
     """
-    x, e = alike(matrix("expm_frechet", "A", A), matrix("expm_frechet", "E", E))
+    x, e = alike(*(in_double(matrix("expm_frechet", name, given)) for name, given in (("A", A), ("E", E))))
     if x.shape != e.shape:
         raise DimsError(f"linalg.expm_frechet: A has shape {x.shape} and E {e.shape}, expected the same.")
     n = x.shape[-1]

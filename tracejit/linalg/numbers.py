@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement
 from tracejit.functions.formats import in_dtype
@@ -13,13 +14,31 @@ from tracejit.functions.linalg import of_any_numbers
 from tracejit.functions.numpy_api import in_python
 
 
-def matrix(function: str, argument: str, x: Any, square: bool = True) -> dlarray:
+def matrix(function: str, argument: str, x: Any, square: bool = True, narrow: bool = False) -> dlarray:
     """Return matrices without labels, of real or complex floating-point numbers.
+
+    Args:
+        function, argument: the names for errors.
+        x: the operand.
+        square: whether the matrices are to be square.
+        narrow: whether small integers are float32, as in SciPy's functions that hand them to LAPACK.
 
     Raises:
         DimsError: if an operand has fewer than two axes, or its matrices are to be square and are not.
     """
-    return of_any_numbers(f"linalg.{function}", argument, x, square)
+    return of_any_numbers(f"linalg.{function}", argument, narrowed(x) if narrow else x, square)
+
+
+def narrowed(x: Any) -> Any:
+    """Return an operand, one of bools or of integers of at most 16 bits in float32, which holds them all."""
+    array = as_array(x)
+    is_small = array.dtype.kind in "biu" and array.dtype.itemsize <= 2
+    return in_dtype(array, FLOAT32) if is_small else x
+
+
+def in_double(x: dlarray) -> dlarray:
+    """Return numbers in double precision, in which some of SciPy's functions compute whatever they get."""
+    return in_dtype(x, COMPLEX128 if is_complex(x) else FLOAT64)
 
 
 def alike(*arrays: dlarray) -> list[dlarray]:

@@ -145,7 +145,7 @@ def companion(a: Any) -> dlarray:
     n = len(column) - 1
     if n < 1:
         raise DimsError("linalg.companion: a has 1 element, expected at least 2 coefficients.")
-    first = -(column[1:] / column[:1])
+    first = -column[1:] / (1.0 * column[:1])
     below = np.eye(n - 1, n, dtype=first.dtype)
     return joining.concatenate([movement.reshape(first, (1, n)), below], 0)
 

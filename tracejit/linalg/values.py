@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import complex_dtype
+from tracejit.aval import FLOAT64, complex_dtype
 from tracejit.errors import DimsError
 from tracejit.functions import movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import solve_triangular
 from tracejit.functions.refusals import refuse
 from tracejit.linalg.factors import cholesky
-from tracejit.linalg.numbers import adjoint, hermitian, matrix
+from tracejit.linalg.numbers import adjoint, alike, hermitian, matrix, narrowed
 from tracejit.record import recorder
-from tracejit.util.arguments import flag, integer
+from tracejit.util.arguments import flag, integer, is_real
 from tracejit.util.text import brief
 
 _LINALG: Any = np.linalg  # whose functions return dlarrays of dlarrays
@@ -132,10 +132,10 @@ def eigh(
 
 def _hermitian(name: str, a: Any, b: Any, lower: Any, only: Any, by_index: Any, by_value: Any) -> Any:
     lower, only = flag(f"linalg.{name}", "lower", lower), flag(f"linalg.{name}", "eigvals_only", only)
-    x = matrix(name, "a", a)
+    x = matrix(name, "a", a, narrow=True)
     factor = None
     if b is not None:
-        other = matrix(name, "b", b)
+        other = matrix(name, "b", b, narrow=True)
         if other.shape[-1] != x.shape[-1]:
             raise DimsError(
                 f"linalg.{name}: a has shape {x.shape} and b {other.shape}, expected matrices of one size."
@@ -200,7 +200,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         >>> tj.linalg.svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False).tolist()
         [4.0, 3.0]
     """
-    x = matrix("svd", "a", a, square=False)
+    x = matrix("svd", "a", a, square=False, narrow=True)
     if not flag("linalg.svd", "compute_uv", compute_uv):
         return _LINALG.svdvals(x)
     return tuple(_LINALG.svd(x, flag("linalg.svd", "full_matrices", full_matrices)))
@@ -250,7 +250,7 @@ def pinv(a: Any, *, rtol: Any = None) -> dlarray:
         >>> tj.linalg.pinv([[2.0], [0.0]]).tolist()
         [[0.5, 0.0]]
     """
-    x = matrix("pinv", "a", a, square=False)
+    x = matrix("pinv", "a", a, square=False, narrow=True)
     found: dlarray = _LINALG.pinv(x, _small(x, rtol))
     return found
 
@@ -274,10 +274,12 @@ def pinvh(a: Any, *, rtol: Any = None, lower: bool = True) -> dlarray:
         >>> tj.linalg.pinvh([[2.0, 0.0], [0.0, 0.0]]).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
-    return pinv(hermitian(matrix("pinvh", "a", a), flag("linalg.pinvh", "lower", lower)), rtol=rtol)
+    return pinv(
+        hermitian(matrix("pinvh", "a", a, narrow=True), flag("linalg.pinvh", "lower", lower)), rtol=rtol
+    )
 
 
-def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, dlarray, dlarray]:
+def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:
     """Return the solution of least squares of A X = B.
 
     Args:
@@ -286,8 +288,8 @@ def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, dlarray, 
         cond: singular values up to this part of the largest one are as 0; None for the rounding error.
 
     Returns:
-        dlarrays: the solution, the sums of squares that are left (empty unless m > n is the rank), the rank of `a`, and
-        its singular values.
+        The solution, the sums of squares that are left (empty unless m > n is the rank), which are dlarrays, the rank
+        of `a`, and the dlarray of its singular values.
 
     Raises:
         DimsError: if the sizes do not fit.
@@ -297,10 +299,14 @@ def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, dlarray, 
         >>> tj.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])[0].round(12).tolist()
         [2.0]
     """
-    x = matrix("lstsq", "a", a, square=False)
-    y = movement.relabel(as_array(b, "linalg.lstsq", "b"), None)
+    x = matrix("lstsq", "a", a, square=False, narrow=True)
+    y = movement.relabel(as_array(narrowed(b), "linalg.lstsq", "b"), None)
+    x, y = alike(x, y if y.dtype.kind in "fc" else in_dtype(y, FLOAT64))
     small = float(np.finfo(x.dtype).eps) if cond is None else float(cond)
-    return tuple(_LINALG.lstsq(x, y, small))
+    found, left, rank, s = _LINALG.lstsq(x, y, small)
+    if not left.size:
+        left = as_array(np.zeros(0, x.dtype))
+    return found, movement.reshape(left, ()) if left.size and y.ndim == 1 else left, int(rank), s
 
 
 def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> dlarray:
@@ -320,8 +326,11 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
         >>> tj.linalg.norm([3.0, 4.0]).item()
         5.0
     """
-    found: dlarray = _LINALG.norm(as_array(a, "linalg.norm", "a"), ord, axis, keepdims)
-    return found
+    x = as_array(a, "linalg.norm", "a")
+    found: dlarray = _LINALG.norm(x, ord, axis, keepdims)
+    # LAPACK's routine for these two gives SciPy a number of Python.
+    is_routine = is_real(ord) and ord in (1, np.inf) and x.ndim == 2 and x.dtype.kind in "fc"
+    return in_dtype(found, FLOAT64) if is_routine and axis is None and not keepdims else found
 
 
 def _rank(name: str, s: dlarray, x: dlarray, rcond: Any) -> int:

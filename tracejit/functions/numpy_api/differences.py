@@ -86,7 +86,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> dlarray:
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     """Return the derivative of samples by second-order differences, for each axis."""
-    array = _floating(as_array(f, "np.gradient"))
+    array = as_array(f, "np.gradient")
+    if array.dtype.kind == "b":
+        refuse(
+            "np.gradient", "f holds bools, whose difference NumPy does not define; cast it (f.astype(int))"
+        )
+    array = _floating(array)
     axes = normalize_axes("np.gradient", array, axis)
     order = integer("np.gradient", "edge_order", edge_order)
     if len(varargs) == 1 and not as_array(varargs[0]).ndim:
@@ -135,7 +140,10 @@ def _derivative(f: dlarray, axis: int, spacing: Any, order: int) -> dlarray:
         d = movement.reshape(diff(_floating(movement.relabel(steps, None))), shape)
         d1, d2 = along(d, axis, None, -1), along(d, axis, 1, None)
         a, b, c = -d2 / (d1 * (d1 + d2)), (d2 - d1) / (d1 * d2), d1 / (d2 * (d1 + d2))
-        inner = a * part(None, -2) + b * part(1, -1) + c * part(2, None)
+        # Between places as far apart NumPy does not look at the middle one, which may not be finite.
+        middle, is_even = part(1, -1), reductions.all(d == along(d, axis, 0, 1))
+        middle = where(is_even & ~elementwise.isfinite(middle), 0, middle)
+        inner = a * part(None, -2) + b * middle + c * part(2, None)
         if order == 1:
             ends = [(part(*x) - part(*y)) / along(d, axis, z.start, z.stop)
                     for x, y, z in (((1, 2), (0, 1), first), ((-1, None), (-2, -1), last))]  # fmt: skip

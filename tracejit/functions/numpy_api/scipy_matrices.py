@@ -119,8 +119,14 @@ def discrete_riccati(a: np.ndarray, b: np.ndarray, q: np.ndarray, r: np.ndarray)
     return _solved(_linalg().solve_discrete_are, a, b, q, r)
 
 
-def banded(ab: np.ndarray, b: np.ndarray, lower: int, upper: int) -> np.ndarray:
-    """Return the solution of a system whose matrix has a few diagonals, the rows of `ab`."""
+def banded(ab: np.ndarray, b: np.ndarray, lower: int, upper: int, definite: bool = False) -> np.ndarray:
+    """Return the solution of a system whose matrix has a few diagonals, the rows of `ab`.
+
+    Raises:
+        numpy.linalg.LinAlgError: if the matrix is to be positive definite and is not.
+    """
+    if definite:
+        _linalg().cholesky_banded(ab[: upper + 1])
     return np.asarray(_linalg().solve_banded((lower, upper), ab, b))
 
 

@@ -14,6 +14,8 @@ X, Y = np.ascontiguousarray(POINTS.T)
 C = np.array([3.0, 0.0, 1.0])
 Q = np.poly1d([1.0, 2.0])
 
+HOLES = np.array([1.0, 2.0, np.nan, 7.0, 11.0, 16.0, 22.0])
+
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
 CASES: dict[str, Case] = {
     "numbers of bins for each axis in an array": (lambda r, b: np.histogramdd(r, bins=b), (POINTS, np.array([4, 5]))),
@@ -49,6 +51,20 @@ CASES: dict[str, Case] = {
     "polydiv of a polynomial and coefficients": (lambda c: [part(0.5) for part in np.polydiv(c, Q)], (C,)),
     "polyder of a polynomial": (lambda c: np.polyder(np.poly1d(c))(0.5), (C,)),
     "polyint of a polynomial": (lambda c: np.polyint(np.poly1d(c)).coeffs, (C,)),
+    **{
+        f"gradient {title}, order {order}": (lambda f, x, order=order: np.gradient(f, x, edge_order=order), (f, x))
+        for order in (1, 2)
+        for title, f, x in (
+            ("with NaN and places as far apart", HOLES, np.arange(7.0)),
+            ("with NaN and integer places", HOLES, np.arange(7)),
+            ("with NaN and other places", HOLES, np.arange(7.0) ** 2),
+            ("with infinities and places as far apart", np.where(np.isnan(HOLES), np.inf, HOLES), np.arange(7.0) / 4),
+        )
+    },
+    "gradient along two axes": (
+        lambda f, x: np.gradient(f, x, x[:3]),
+        (np.outer(HOLES, np.array([1.0, 2.0, 4.0])), np.arange(7.0)),
+    ),
     "roots of a polynomial": (lambda c: np.sort_complex(np.roots(np.poly1d(c))), (C,)),
 }  # fmt: skip
 
