@@ -123,10 +123,10 @@ class RegularGridInterpolator:
             parts = [movement.ravel(movement.broadcast_to(x, shape)) for x in parts]
         else:
             array = movement.relabel(floating(name, xi), None)
-            if d == 1 and (not array.ndim or array.shape[-1] != 1):
+            if d == 1 and array.ndim < 2:
                 array = movement.expand_dims(array, -1)
-            if not array.ndim:
-                array = movement.expand_dims(array, 0)
+            if array.ndim < 2 and d > 1:  # one point, in a row, as in SciPy
+                array = movement.reshape(array, (1, -1))
             count, shape = array.shape[-1], array.shape[:-1]
             parts = [movement.ravel(array[..., i]) for i in range(count)]
         if count != d:
@@ -196,7 +196,11 @@ def interpn(
         >>> tj.interpolate.interpn(([0.0, 1.0],), [0.0, 10.0], [[0.25], [0.5]]).tolist()
         [2.5, 5.0]
     """
-    return RegularGridInterpolator(points, values, method, bounds_error, fill_value)(xi)
+    function = RegularGridInterpolator(points, values, method, bounds_error, fill_value)
+    is_point = (
+        isinstance(xi, tuple) and len(xi) == len(function.grid) > 1 and not any(as_array(x).ndim for x in xi)
+    )
+    return function(joining.stack([as_array(x) for x in xi])) if is_point else function(xi)
 
 
 def _increasing(function: str, argument: str, x: Any) -> tuple[dlarray, dlarray]:

@@ -227,3 +227,24 @@ def test_knots_that_do_not_increase_are_an_error_in_replays() -> None:
         step(np.array([0.0, 1.0, 2.0]), np.ones(3))
     with warnings.catch_warnings(), pytest.raises(tj.ArgumentError, match="CubicSpline: x must increase"):
         step(np.array([0.0, 2.0, 1.0]), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "at",
+    [[1.2, 2.3], np.array([1.2, 2.3]), (1.2, 2.3), [[1.2, 2.3]], np.array([[[1.0, 2.0], [2.0, 3.0]]]),
+     (np.array([1.2]), 2.3), (np.array([1.0, 2.0]), np.array([2.3, 0.5]))],
+)  # fmt: skip
+@pytest.mark.parametrize("sizes", [(5, 6), (5, 6, 3)])
+def test_the_sizes_of_points(at: Any, sizes: tuple[int, ...]) -> None:
+    grid, values = (np.arange(5.0), np.arange(6.0)), RNG.normal(size=sizes)
+    interpn = scipy.interpolate.interpn
+    check(tj.interpolate.interpn(grid, values, at), interpn(grid, values, at))
+    check(
+        tj.interpolate.RegularGridInterpolator(grid, values)(at),
+        scipy.interpolate.RegularGridInterpolator(grid, values)(at),
+    )
+    step = dlaccelerate(lambda v, at: interpn(grid, v, at))
+    for _ in range(3):
+        check(step(values, at), interpn(grid, values, at))
+    line = tj.interpolate.RegularGridInterpolator(grid[:1], values)
+    check(line([1.5]), scipy.interpolate.RegularGridInterpolator(grid[:1], values)([1.5]))
