@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import joining, movement, reductions
 from tracejit.functions.axes import normalize_axis
@@ -170,6 +171,7 @@ def romb(y: Any, dx: Any = 1.0, axis: Any = -1) -> dlarray:
         204.8
     """
     values, _, _ = _samples("romb", y, None, dx, axis)
+    values = in_dtype(values, np.result_type(values.dtype, FLOAT64))  # in which SciPy computes
     n = values.shape[-1] - 1
     if n < 1 or n & (n - 1):
         raise DimsError(f"integrate.romb: y has {n + 1} samples along the axis, expected 2^k + 1.")

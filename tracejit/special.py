@@ -331,7 +331,7 @@ def factorial(n: Any, exact: bool = False) -> dlarray:
         exact: must be False: dlarrays hold no integers of more than 64 bits.
 
     Returns:
-        dlarray of floating-point dtype.
+        dlarray of float64.
 
     Examples:
         >>> import tracejit as tj
@@ -340,7 +340,7 @@ def factorial(n: Any, exact: bool = False) -> dlarray:
     """
     if flag("special.factorial", "exact", exact):
         raise ArgumentError("special.factorial: exact=True is not supported on dlarrays; use math.factorial.")
-    number = floating("special.factorial", n)
+    number = in_dtype(floating("special.factorial", n), FLOAT64)
     negative = number < 0
     return where(negative, 0.0, special_ufuncs.call("gamma", (where(negative, 0.0, number) + 1.0,)))
 

@@ -29,6 +29,7 @@ import messages_movement
 import messages_nn
 import messages_numpy
 import messages_ode
+import messages_operands
 import messages_ops
 import messages_optim
 import messages_record
@@ -100,6 +101,7 @@ TABLES = (
     messages_nn,
     messages_numpy,
     messages_ode,
+    messages_operands,
     messages_ops,
     messages_optim,
     messages_record,

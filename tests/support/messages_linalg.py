@@ -156,11 +156,6 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "cond: the matrices are empty.",
     ),
     (
-        lambda: np.linalg.lstsq(tj.dlarray(np.zeros((0, 2))), np.zeros(0)),
-        ArgumentError,
-        "lstsq: a has shape (0, 2) and is empty.",
-    ),
-    (
         lambda: np.linalg.eigvalsh(ONE * np.nan),
         np.linalg.LinAlgError,
         "eigvalsh: the matrix, or one of the matrices, has an element that is not finite.",

@@ -415,7 +415,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.place(X.copy(), X > 0, []),  # type: ignore[arg-type]
-        ArgumentError,
+        ArgumentValueError,
         "np.place: vals is empty; pass at least one value.",
     ),
     (

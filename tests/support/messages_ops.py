@@ -13,6 +13,7 @@ from tracejit.errors import (
     BoundsError,
     DimsError,
     DTypeError,
+    KeyTypeError,
 )
 from tracejit.ops import OPS, linear
 from tracejit.ops.op import Scalar, Table
@@ -27,7 +28,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # ops/indexing
     (
         lambda: tj.take(X, [0.5], 0),
-        DTypeError,
+        KeyTypeError,
         "take: index has dtype float64, expected integers. Round and cast it (index.astype(np.int64)), or "
         "turn a mask into indices with nonzero.",
     ),

@@ -168,7 +168,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "in a step or a branch (dlscan, dlcond).",
     ),
     (
-        lambda: refused(lambda x: np.random.choice(["a", "b"], p=x / x.sum()) == "a"),
+        lambda: refused(lambda x: np.random.choice(["a", "b", "c"], p=x / x.sum()) == "a"),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: it draws with parameters that vary (choice) "
         "where no replay could do that at <place>. Draw places, and take what lies there outside of the function.",

@@ -15,8 +15,8 @@ _UFUNCS = frozenset(
     f"{prefix}{name}"
     for name in ("sum", "prod", "max", "min", "any", "all", "count_nonzero", "ptp")
     for prefix in ("", "np.", "np.nan")
-)
-"""Reductions by ufuncs, for which a number has an axis 0, as in NumPy."""
+) | {"np.nanstd", "np.nanvar", "squeeze"}
+"""Reductions by ufuncs and functions made of them, for which a number has an axis 0, as in NumPy."""
 
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import INT64, Aval, describe_shape
-from tracejit.errors import BoundsError, DimsError, DTypeError
+from tracejit.errors import BoundsError, DimsError, DTypeError, KeyTypeError
 from tracejit.ops import batch
 from tracejit.ops.movement import target, zeros
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
     if index.dtype.kind not in "iu":
-        raise DTypeError(
+        raise KeyTypeError(
             f"{op}: index has dtype {index.dtype}, expected integers. Round and cast it (index.astype(np.int64)), "
             "or turn a mask into indices with nonzero."
         )

@@ -7,12 +7,13 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import complex_dtype
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions import joining, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import in_python
 from tracejit.functions.numpy_api.host_filters import recursive
+from tracejit.record.demands import demand
 from tracejit.signal.convolutions import convolve, correlate
 from tracejit.util.arguments import integer, is_option
 from tracejit.util.text import brief
@@ -91,6 +92,7 @@ def sosfilt(sos: Any, x: Any, axis: Any = -1) -> dlarray:
 
     Raises:
         DimsError: for coefficients of another size.
+        ArgumentError: if the first coefficient of a denominator is not 1; that it is, is guarded in a trace.
 
     Examples:
         >>> import tracejit as tj
@@ -100,6 +102,13 @@ def sosfilt(sos: Any, x: Any, axis: Any = -1) -> dlarray:
     sections = movement.relabel(_signal("sosfilt", sos, "sos"), None)
     if sections.ndim != 2 or sections.shape[1] != 6:
         raise DimsError(f"signal.sosfilt: sos has shape {sections.shape}, expected (sections, 6).")
+
+    def fail() -> None:
+        raise ArgumentValueError(
+            "signal.sosfilt: sos[:, 3] must be 1 in each section; divide the coefficients by it (sos / sos[:, 3:4])."
+        )
+
+    demand(reductions.all(sections[:, 3] == 1), "signal.sosfilt", fail)
     found = _signal("sosfilt", x)
     for number in range(sections.shape[0]):
         row = sections[number]

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.aval import FLOAT64
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise as e
 from tracejit.functions import reductions
 from tracejit.functions.axes import normalize_axis
-from tracejit.functions.formats import floating, operand
+from tracejit.functions.formats import floating, in_dtype, operand
 from tracejit.functions.refusals import refuse
 from tracejit.functions.special_ufuncs import call
 from tracejit.util.arguments import flag, is_option
@@ -127,6 +128,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> LinregressResu
         2.0
     """
     first, second, place = _pair("linregress", x, y, 0, 3)
+    first, second = in_dtype(first, FLOAT64), in_dtype(second, FLOAT64)  # as np.cov, which SciPy calls
     if first.ndim != 1:
         raise DimsError(f"stats.linregress: x has shape {first.shape}, expected vectors.")
     df = first.shape[0] - 2.0

@@ -258,7 +258,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
         refuse(
             name,
             f"there are {len(parts)} indices for {len(shape)} axes, and order is {brief(order)} ('C' or 'F')",
+            ArgumentValueError,
         )
+    for part in parts:
+        if part.dtype.kind not in "iub":
+            refuse(name, f"an index has dtype {part.dtype}, expected integers; round and cast it")
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     total: Any = None
     pairs: Sequence[Any] = list(zip(parts, shape, modes, strict=True))
@@ -285,7 +289,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[dlarray, 
     name = "np.unravel_index"
     sizes = integers(name, "shape", shape)
     places = as_array(indices, name)
-    if not is_option(order, ("C", "F")) or places.dtype.kind not in "iu":
+    if not is_option(order, ("C", "F")) or places.dtype.kind not in "iub":
         refuse(name, f"indices must be integers, and order 'C' or 'F', not {brief(order)}")
     places = _in_axis(name, places, int(np.prod(sizes, dtype=np.int64)), "raise")
     results = []

@@ -218,6 +218,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
     array = axis_of_a_number(array, axis)
     n = array.shape[normalize_axis("np.take", array, axis)]
     places = as_array(indices, "np.take", "indices")
+    places = in_dtype(places, INT64) if places.dtype == bool else places
     if not is_option(mode, ("raise", "wrap", "clip")):
         refuse("np.take", f"mode must be 'raise', 'wrap' or 'clip', not {brief(mode)}", ArgumentValueError)
     if mode == "wrap":

@@ -309,6 +309,9 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> dlarray:
 
 def correlate(a: Any, v: Any, mode: Any = "valid") -> dlarray:
     """Return the cross-correlation of two vectors: sums of products at all shifts, `v` as it is."""
+    for given, name in ((a, "a"), (v, "v")):
+        if not as_array(given, "np.correlate", name).ndim:
+            refuse("np.correlate", f"{name} is a number, expected a vector", ArgumentValueError)
     first, second = _vectors("np.correlate", a, v)
     second = linear.conjugated(second)
     if second.size > first.size:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
+from tracejit.errors import ArgumentError, ArgumentValueError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.numpy_api import writes
@@ -257,6 +257,10 @@ _ADDED_UP: dict[Any, np.ufunc] = {
     np.prod: np.multiply, np.nanprod: np.multiply, np.cumprod: np.multiply, np.nancumprod: np.multiply,
 }  # fmt: skip
 """Functions that add or multiply in the dtype of the array that is given as out=."""
+_EXACT = frozenset({np.dot, np.linalg.multi_dot})
+_BUFFERED = frozenset({np.take, np.compress})
+"""Functions that fill a buffer in the dtype of the array, and copy it into what is given as out=."""
+_SAFE = _BUFFERED | {np.einsum}
 _GIVES_PLACES = frozenset({np.argmax, np.argmin, np.nanargmax, np.nanargmin})
 _BROADCASTS = frozenset({
     np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.nanmedian, np.clip, np.outer, np.fix,
@@ -313,7 +317,23 @@ def _put(function: Callable[..., Any], out: Any, result: Any) -> Any:
         raise DTypeError(
             f"{name}: the result is {np.dtype(np.intp)}, but out is {out.dtype}; pass an array of integers."
         )
-    return writes.into(out, as_array(result), name, broadcasts=function in _BROADCASTS)
+    result = _in_dtype_of(function, out, as_array(result), name) if is_array else as_array(result)
+    return writes.into(out, result, name, broadcasts=function in _BROADCASTS)
+
+
+def _in_dtype_of(function: Callable[..., Any], out: Any, result: dlarray, name: str) -> dlarray:
+    """Return a result as the function writes it into an array; where others cast within a kind, some do not."""
+    if function in _EXACT and (out.dtype, out.shape) != (result.dtype, result.shape):
+        raise ArgumentValueError(
+            f"{name}: the result is {result.dtype} of size {result.shape}, but out is {out.dtype} of size {out.shape}; "
+            "pass an array of the same dtype and size."
+        )
+    into, other = (result, out) if function == np.einsum else (out, result)
+    if function in _SAFE and not np.can_cast(into.dtype, other.dtype, "safe"):
+        raise DTypeError(
+            f"{name}: the result is {result.dtype}, but out is {out.dtype}; pass an array of {result.dtype}."
+        )
+    return elementwise.cast(result, out.dtype) if function in _BUFFERED else result
 
 
 def _checked(

@@ -292,6 +292,7 @@ def nanmean(
     """Return the mean over axes without NaN; NaN of NaNs only."""
     array, known = _numbers(a, "np.nanmean", where)
     _check_inexact("np.nanmean", array, dtype)
+    axis = None if not array.ndim and type(axis) is int and axis in (0, -1) else axis
     return mean(array, axis, dtype, keepdims, where=known)
 
 

@@ -178,11 +178,13 @@ def cov(
     wanted = (
         np.result_type(*(x.dtype for x in given), FLOAT64) if dtype is None else wanted_dtype("np.cov", dtype)
     )
+    if wanted.kind not in "fc":
+        refuse("np.cov", f"dtype is {wanted}, which holds no mean; pass a dtype of floating point")
     x = _rows("np.cov", m, rowvar, wanted, True)
+    if not x.shape[0]:  # NumPy does not look at y then
+        return as_array(np.zeros((0, 0)))
     if y is not None:
         x = joining.concatenate([x, _rows("np.cov", y, rowvar, wanted, False)], 0)
-    if not x.shape[0]:
-        return as_array(np.zeros((0, 0)))
     n = x.shape[1]
     free = _freedom(ddof) if ddof is not None else (0 if bias else 1)
     of_frequency = None if fweights is None else _weights("np.cov", "fweights", fweights, n)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64
+from tracejit.aval import FLOAT64, is_half
 from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
@@ -165,17 +165,31 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> dlarray:
     return array
 
 
-def poly(seq_of_zeros: Any) -> dlarray:
-    """Return the polynomial with these zeros, whose highest coefficient is 1."""
+def poly(seq_of_zeros: Any) -> Any:
+    """Return the polynomial with these zeros, or the eigenvalues of a matrix; its highest coefficient is 1."""
     zeros = movement.relabel(movement.atleast_1d(as_array(seq_of_zeros, "np.poly")), None)
-    if zeros.ndim != 1:
-        refuse("np.poly", "a matrix has complex eigenvalues in general; pass a vector of zeros")
-    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind in "fc" else FLOAT64)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] > 0:
+        zeros = as_array(_numpy.linalg.eigvals(zeros))
+    elif zeros.ndim != 1:
+        refuse(
+            "np.poly",
+            f"seq_of_zeros has shape {zeros.shape}, expected a vector, or a square matrix that is not empty",
+            ArgumentValueError,
+        )
+    if not zeros.size:
+        return 1.0
+    zeros = in_dtype(zeros, FLOAT64 if zeros.dtype.kind not in "fc" or is_half(zeros.dtype) else zeros.dtype)
     product = as_array(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
         tail = apply("pad", zeros[i] * product, widths=((1, 0),), value=0.0)
         product = apply("pad", product, widths=((0, 1),), value=0.0) - tail
-    return product
+    return apply("real", product) if zeros.dtype.kind == "c" and _are_conjugates(zeros) else product
+
+
+def _are_conjugates(zeros: dlarray) -> bool:
+    """Return whether the zeros are those of a polynomial with real coefficients, which is guarded."""
+    same = reductions.all(_numpy.sort(zeros) == _numpy.sort(linear.conjugated(zeros)))
+    return bool(recorder.need_value(elementwise.stop_gradient(same), "np.poly", Decides.TRUTH))
 
 
 def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray] | None:

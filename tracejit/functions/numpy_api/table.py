@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import Aval, broadcast_shapes, wanted_dtype
+from tracejit.aval import INT64, Aval, broadcast_shapes, wanted_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import (
     contraction,
@@ -205,6 +205,12 @@ def _is_of_objects(x: Any) -> bool:
     return isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind in "USOMm"
 
 
+def _take(x: Any, indices: Any, axis: Any = None) -> dlarray:
+    if getattr(getattr(indices, "dtype", None), "kind", "") == "b":  # places 0 and 1, and no mask
+        indices = elementwise.cast(as_array(indices), INT64)
+    return taking.take(x, indices, axis)
+
+
 def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
     """Return a function of any number of arrays: the result for one, a tuple for several."""
 
@@ -318,7 +324,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.atleast_2d: _for_each(movement.atleast_2d),
     np.atleast_3d: _for_each(movement.atleast_3d),
     # selection
-    np.take: taking.take,
+    np.take: _take,
     np.take_along_axis: taking.take_along_axis,
     np.nonzero: taking.nonzero,
     np.where: _where,

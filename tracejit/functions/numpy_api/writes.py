@@ -160,6 +160,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = elementwise.clip(places, 0, size - 1)
     elif mode != "raise":
         raise ArgumentError(f"np.put: mode must be 'raise', 'wrap' or 'clip', not {mode!r}.")
+    if not as_array(v).size:
+        return  # as in NumPy
     flat = movement.ravel(target.copy())
     flat[places] = _cycled(v, places.size)
     views.assign(target, movement.reshape(flat, target.shape), "np.put")
@@ -168,23 +170,33 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write into the elements of `a` where a mask is true those of `values` at the same places, repeated."""
     target = _destination("np.putmask", "a", a, (mask, values))
-    is_array = isinstance(values, np.ndarray) or (isinstance(values, dlarray) and not views.is_scalar(values))
-    if is_array and not np.can_cast(values.dtype, target.dtype, "safe"):  # NumPy casts lists and numbers
-        raise DTypeError(
-            f"np.putmask: values are {values.dtype}, which {target.dtype} numbers cannot hold in full; cast them first "
-            f"(values.astype(np.{target.dtype}))."
-        )
+    _check_held("np.putmask", "values", values, target)
+    if not as_array(values).size:
+        return  # as in NumPy
     given = movement.reshape(as_array(_cycled(values, target.size)), -1)
     given = movement.expanded(given, (target.size,))
     _select(target, mask, movement.reshape(given, target.shape), "np.putmask")
 
 
+def _check_held(what: str, name: str, values: Any, target: dlarray) -> None:
+    """Raise an error for an array that the target cannot hold in full; NumPy casts lists and numbers."""
+    is_array = isinstance(values, np.ndarray) or (isinstance(values, dlarray) and not views.is_scalar(values))
+    if type(values) is complex and target.dtype.kind not in "cb":
+        raise DTypeError(f"{what}: {name} is complex, and {target.dtype} numbers are real; pass {name}.real.")
+    if is_array and not np.can_cast(values.dtype, target.dtype, "safe"):
+        raise DTypeError(
+            f"{what}: {name} are {values.dtype}, which {target.dtype} numbers cannot hold in full; cast them first "
+            f"({name}.astype(np.{target.dtype}))."
+        )
+
+
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write into the elements of `arr` where a mask is true those of `vals` in turn, repeated."""
     target = _destination("np.place", "arr", arr, (mask, vals))
+    _check_held("np.place", "vals", vals, target)
     given = movement.ravel(as_array(vals, "np.place"))
     if not given.size:
-        raise ArgumentError("np.place: vals is empty; pass at least one value.")
+        raise ArgumentValueError("np.place: vals is empty; pass at least one value.")
     chosen = movement.ravel(as_array(mask, "np.place")) != 0
     turn = reductions.cumsum(elementwise.cast(chosen, INT64)) - 1
     taken = given[elementwise.maximum(turn, 0) % given.size]
