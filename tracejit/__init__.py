@@ -17,6 +17,7 @@ with memory.collector_paused():  # which would scan the new modules thirty times
     from tracejit.errors import (
         ArgumentError,
         ArgumentValueError,
+        AxisError,
         BoundsError,
         CacheError,
         CacheWarning,
@@ -211,6 +212,7 @@ __all__ = [
     "AcceleratedFunction",
     "ArgumentError",
     "ArgumentValueError",
+    "AxisError",
     "BoundsError",
     "CacheError",
     "CacheWarning",

@@ -4,6 +4,7 @@
     TraceJitError (Exception)
     ├── DimsError (ValueError)       sizes or labels that do not fit an operation
     │   ├── BoundsError (IndexError) an index outside its axis
+    │   ├── AxisError (numpy.exceptions.AxisError) an axis that an array does not have
     │   └── MatrixError (numpy.linalg.LinAlgError) sizes that a function of matrices cannot take
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
@@ -64,6 +65,10 @@ class DimsError(TraceJitError, ValueError):
 
 class BoundsError(DimsError, IndexError):
     """An index lies outside its axis."""
+
+
+class AxisError(DimsError, np.exceptions.AxisError):
+    """An array does not have an axis that is named."""
 
 
 class MatrixError(DimsError, np.linalg.LinAlgError):

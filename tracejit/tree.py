@@ -211,8 +211,15 @@ def _fields(kind: type) -> Any:
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make"):
         return tuple(kind._fields)
     if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind))
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        # One whose field is computed cannot be made of its fields.
+        return LEAF if any(_is_computed(getattr(kind, name, None)) for name in names) else names
     return LEAF
+
+
+def _is_computed(attribute: Any) -> bool:
+    """Return whether an attribute of a class is a property that cannot be set."""
+    return isinstance(attribute, property) and attribute.fset is None
 
 
 _UNKNOWN = object()

@@ -10,6 +10,7 @@ import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
     ArgumentValueError,
+    AxisError,
     DimsError,
     DTypeError,
 )
@@ -28,12 +29,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.sum(X, 2),
-        DimsError,
+        AxisError,
         "sum: axis 2 is out of range for an array of 2(B) x 3(C); axes are -2 to 1.",
     ),
     (
         lambda: tj.mean(1.0, 0),
-        DimsError,
+        AxisError,
         "mean: axis 0 is out of range for an array of scalar; a scalar has no axes.",
     ),
     (

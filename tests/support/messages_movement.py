@@ -11,6 +11,7 @@ import tracejit as tj
 from tracejit.errors import (
     ArgumentError,
     ArgumentValueError,
+    AxisError,
     BoundsError,
     DimsError,
     DTypeError,
@@ -227,7 +228,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.expand_dims(M, (0, 0)),
-        BoundsError,
+        AxisError,
         "expand_dims: axis=(0, 0) must name places of the result from -4 to 3, each once.",
     ),
     (

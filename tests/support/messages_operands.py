@@ -34,6 +34,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "(vals.astype(np.float64)).",
     ),
     (
+        lambda: tj.dlfeval(lambda x: np.array([[x, x]], ndmax=1), M),
+        ArgumentValueError,
+        "np.array: lists are nested to 4 axes, expected at most 1, which is ndmax.",
+    ),
+    (
         lambda: tj.signal.sosfilt([[1.0, 0.0, 0.0, 2.0, 0.0, 0.0]], M),
         ArgumentValueError,
         "signal.sosfilt: sos[:, 3] must be 1 in each section; divide the coefficients by it (sos / sos[:, 3:4]).",

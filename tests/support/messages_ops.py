@@ -10,6 +10,7 @@ from messages_shared import M, N, V, X
 import tracejit as tj
 from tracejit.array import apply
 from tracejit.errors import (
+    AxisError,
     BoundsError,
     DimsError,
     DTypeError,
@@ -34,7 +35,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: apply("take", V, N, axis=1),
-        DimsError,
+        AxisError,
         "take: axis 1 is out of range for x of 3; axes are 0 to 0, and a scalar has none.",
     ),
     (
@@ -147,7 +148,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: apply("concatenate", 1.0, 2.0, axis=0),
-        DimsError,
+        AxisError,
         "concatenate: axis 0 is out of range for arrays of scalar; a scalar has no axes, so reshape it to "
         "(1,) first.",
     ),

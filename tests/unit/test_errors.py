@@ -18,6 +18,7 @@ TREE = {
     "TraceJitError": ("Exception",),
     "DimsError": ("TraceJitError", "ValueError"),
     "BoundsError": ("DimsError", "IndexError"),
+    "AxisError": ("DimsError", "AxisError"),
     "MatrixError": ("DimsError", "LinAlgError"),
     "DTypeError": ("TraceJitError", "TypeError"),
     "ArgumentError": ("TraceJitError", "TypeError"),

@@ -8,10 +8,12 @@ import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tracejit as tj
 from tracejit import ArgumentError, tree
 
 
@@ -239,3 +241,29 @@ def test_a_treedef_of_a_pickle(value: Any) -> None:
     read = pickle.loads(pickle.dumps(treedef))
     assert read == treedef and tree.unflatten(read, leaves) == value
     assert tree.paths(read, "x") == tree.paths(treedef, "x")
+
+
+@dataclasses.dataclass
+class Computed:
+    """A dataclass that makes itself, and computes a field."""
+
+    weights: np.ndarray
+    size: int  # type: ignore[misc]
+
+    def __init__(self, weights: np.ndarray) -> None:
+        self.weights = weights
+
+    @property
+    def size(self) -> int:  # type: ignore[no-redef]
+        return self.weights.size
+
+
+def test_a_dataclass_with_a_computed_field_is_an_object() -> None:
+    model = Computed(np.arange(3.0))
+    assert tree.leaves([model]) == [model]
+    step = tj.dlaccelerate(lambda x, m: x * m.weights + m.size)
+    for n in range(5):
+        model.weights = np.arange(3.0) + n
+        np.testing.assert_array_equal(step(np.ones(3), model), model.weights + 3)
+    assert step.stats.hits > 1
+    np.testing.assert_array_equal(tj.dlfeval(lambda x, m: x * m.weights, np.ones(3), model), model.weights)

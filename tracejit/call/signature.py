@@ -12,6 +12,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -241,6 +242,8 @@ def _value_part(
     try:
         hash(leaf)
     except (TypeError, ValueError):
+        if is_dataclass(leaf) and monitor.is_user_class(type(leaf)):  # one that trees do not take apart
+            return ValuePart(type(leaf), Same(leaf))
         raise ArgumentError(
             f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
             "container (dict, list, tuple, named tuple, dataclass) nor hashable, so it cannot select a trace. "

@@ -7,7 +7,7 @@ from typing import Any
 
 from tracejit.array import apply, dlarray
 from tracejit.aval import LABELS, describe_shape
-from tracejit.errors import ArgumentError, DimsError, TraceError
+from tracejit.errors import ArgumentError, AxisError, DimsError, TraceError
 from tracejit.ops.reduce import reduced_format, reduced_shape
 from tracejit.util.text import brief
 
@@ -29,7 +29,8 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
             every axis that carries one of them ("S" and "SS" both name all spatial axes).
 
     Raises:
-        DimsError: an axis is out of range or named twice, or a label is not in the format.
+        AxisError: an axis is out of range.
+        DimsError: an axis is named twice, or a label is not in the format.
         ArgumentError: `axis` is of the wrong kind.
     """
     ndim = array._data.ndim
@@ -65,7 +66,8 @@ def normalize_axis(function: str, array: Any, axis: Any) -> int:
     """Return the one axis that `axis`, an integer or a label, names as a non-negative number.
 
     Raises:
-        DimsError: the axis is out of range, or the label is missing or on more than one axis.
+        AxisError: the axis is out of range.
+        DimsError: the label is missing or on more than one axis.
         ArgumentError: `axis` is of the wrong kind.
     """
     if isinstance(axis, str):
@@ -98,7 +100,7 @@ def _in_range(function: str, array: Any, axis: int) -> int:
     ndim = array._data.ndim
     if not -ndim <= axis < ndim:
         legal = f"axes are {-ndim} to {ndim - 1}" if ndim else "a scalar has no axes"
-        raise DimsError(
+        raise AxisError(
             f"{function}: axis {brief(axis)} is out of range for an array of "
             f"{describe_shape(array._data.shape, array._format)}; {legal}."
         )

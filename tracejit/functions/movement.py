@@ -10,7 +10,7 @@ from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, check_format, describe_shape
-from tracejit.errors import BoundsError, DimsError
+from tracejit.errors import AxisError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import views
 from tracejit.util.arguments import check_sizes, integers
@@ -343,7 +343,7 @@ def with_axes(function: str, array: dlarray, axis: Any, label: str | None = None
     ndim = array._data.ndim + len(places)
     new = sorted(place % ndim for place in places if -ndim <= place < ndim)
     if len(set(new)) != len(places):
-        raise BoundsError(
+        raise AxisError(
             f"{function}: axis={brief(axis)} must name places of the result from {-ndim} to {ndim - 1}, "
             "each once."
         )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import INT64, Aval, describe_shape
-from tracejit.errors import BoundsError, DimsError, DTypeError, KeyTypeError
+from tracejit.errors import AxisError, BoundsError, DimsError, DTypeError, KeyTypeError
 from tracejit.ops import batch
 from tracejit.ops.movement import target, zeros
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
@@ -28,7 +28,7 @@ def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
             "or turn a mask into indices with nonzero."
         )
     if not 0 <= axis < x.ndim:
-        raise DimsError(
+        raise AxisError(
             f"{op}: axis {axis} is out of range for x of {describe_shape(x.shape, x.format)}; axes are 0 to "
             f"{x.ndim - 1}, and a scalar has none."
         )

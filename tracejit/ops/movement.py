@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval, describe_shape
-from tracejit.errors import DimsError, WriteError
+from tracejit.errors import AxisError, DimsError, WriteError
 from tracejit.ops import batch
 from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided, contiguous
 from tracejit.util.text import brief
@@ -83,7 +83,8 @@ def _axes_reshape(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | No
 @lru_cache(maxsize=1024)
 def _infer_transpose(x: Aval, *, axes: Shape) -> Aval:
     if sorted(axes) != list(range(x.ndim)):
-        raise DimsError(
+        kind = AxisError if any(not 0 <= axis < x.ndim for axis in axes) else DimsError
+        raise kind(
             f"transpose: axes={brief(axes)} is not an order of the {x.ndim} axes of x "
             f"({describe_shape(x.shape, x.format)}); name each of 0 to {x.ndim - 1} once."
         )
@@ -236,7 +237,7 @@ def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
             )
         format = format or x.format
     if not 0 <= axis < first.ndim:
-        raise DimsError(
+        raise AxisError(
             f"concatenate: axis {axis} is out of range for arrays of {describe_shape(first.shape, format)}; "
             "a scalar has no axes, so reshape it to (1,) first."
         )

@@ -43,7 +43,7 @@ def _splitter(name: str, axis_of: Callable[[dlarray], int], least: int) -> Calla
     def function(ary: Any, indices_or_sections: Any) -> list[dlarray]:
         array = as_array(ary, name)
         if array.ndim < least:
-            refuse(name, f"ary has {array.ndim} axes, expected {least} or more")
+            refuse(name, f"ary has {array.ndim} axes, expected {least} or more", ArgumentValueError)
         return joining.split(array, indices_or_sections, axis_of(array))
 
     return function

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import as_array
+from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, wanted_dtype
+from tracejit.errors import ArgumentValueError
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
@@ -78,20 +79,30 @@ def _full(
     return views.copy(full(shape, fill_value, dtype))
 
 
-def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
+def _array(original: _Function, is_kept: bool, /, object: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Answer np.array: a copy."""
-    data = without_flat(data)
+    data = without_flat(object)
     if is_traced(data):
         return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, LISTS):
         if holds_traced(data) and _has_numbers(dtype):
-            return _as_asked(stacked(data, dtype), None, **{**kwargs, "copy": None})
+            array = stacked(data, dtype)
+            _check_depth(array, **kwargs)
+            return _as_asked(array, None, **{**kwargs, "copy": None})
         if _is_of_objects(dtype) and lists.holds_arrays(data):
             return lists.of_objects(data)
         made = monitor.watched(original, without_numbers(data), dtype, **kwargs)
         return as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
     made = monitor.watched(original, data, dtype, **kwargs)
     return as_private(made) if type(data) is float and not is_kept else made
+
+
+def _check_depth(array: dlarray, ndmax: int | None = None, **kwargs: Any) -> None:
+    """Raise NumPy's error for lists that are nested deeper than np.array is to take apart."""
+    if ndmax is not None and array._data.ndim > ndmax:
+        raise ArgumentValueError(
+            f"np.array: lists are nested to {array._data.ndim} axes, expected at most {ndmax}, which is ndmax."
+        )
 
 
 def _has_numbers(dtype: Any) -> bool:
@@ -107,12 +118,12 @@ def _is_of_objects(dtype: Any) -> bool:
 
 
 def _seen_as(
-    original: _Function, is_kept: bool, data: Any, dtype: Any = None, order: Any = None, **kwargs: Any
+    original: _Function, is_kept: bool, /, a: Any, dtype: Any = None, order: Any = None, **kwargs: Any
 ) -> Any:
     """Answer np.asarray and similar functions: the array itself where it is one."""
     if original in _ORDERED:
         order, kwargs = _ORDERED[original], {**kwargs, "ndmin": 1}
-    data = without_flat(data)
+    data = without_flat(a)
     if is_traced(data):
         return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, LISTS):
@@ -154,6 +165,7 @@ def _as_asked(
     copy: bool | None = None,
     order: str | None = None,
     ndmin: int = 0,
+    ndmax: int | None = None,
     subok: bool = False,
     like: Any = None,
     device: Any = None,

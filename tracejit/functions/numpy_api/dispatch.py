@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, ArgumentValueError, DTypeError, TraceError, TraceJitError
+from tracejit.errors import (
+    ArgumentError,
+    ArgumentValueError,
+    AxisError,
+    DTypeError,
+    TraceError,
+    TraceJitError,
+)
 from tracejit.functions import elementwise
 from tracejit.functions.halves import rounded_to_loop
 from tracejit.functions.numpy_api import writes
@@ -357,10 +364,11 @@ def _checked(
         raise _not_used(_name(function), error) from error
 
 
-def _not_used(name: str, error: Exception) -> ArgumentError:
+def _not_used(name: str, error: Exception) -> TraceJitError:
     """Return the error for arguments that a function of NumPy raised an error for."""
     reason = str(error).strip().partition("\n")[0].rstrip(".")
-    return ArgumentError(
+    kind = AxisError if isinstance(error, np.exceptions.AxisError) else ArgumentError
+    return kind(
         f"{name}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the documentation of "
         "NumPy for what it takes."
     )

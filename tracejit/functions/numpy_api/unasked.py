@@ -86,6 +86,15 @@ def _from_iterable(
     return stacked(parts, dtype)
 
 
+def _as_matrix(original: _Function, data: Any, *args: Any, **kwargs: Any) -> Any:
+    """Refuse np.asmatrix of a traced array, whose memory it would not show."""
+    if is_traced(data) or (isinstance(data, (list, tuple)) and holds_traced(data)):
+        refuse(
+            "np.asmatrix", "not supported on dlarrays; use the array itself, and @ for products of matrices"
+        )
+    return NotImplemented
+
+
 def _masked(original: _Function, *args: Any, **kwargs: Any) -> Any:
     """Refuse traced arrays in functions of np.ma."""
     if any(
@@ -105,6 +114,7 @@ def install() -> None:
     patches.replace("asarray_chkfinite", _finite)
     patches.replace("require", _required)
     patches.answer(np, "isscalar", _is_scalar)
+    patches.answer(np, "asmatrix", _as_matrix)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
                  "masked_less", "masked_inside", "masked_outside", "median", "average", "mean", "sum"):  # fmt: skip

@@ -112,7 +112,63 @@ REFUSED: tuple[tuple[Callable[..., Any], np.ndarray], ...] = (
     (lambda x: np.select([x > 1], [x, x]), X),
     (lambda x: np.fill_diagonal(x, 1), X),
     (lambda x: np.triu_indices_from(x), X),
+    (lambda x: np.dsplit(x, 1), X),
+    (lambda x: np.hsplit(x[0], 1), X),
 )
+WITHOUT_AXIS: tuple[Callable[[Any], Any], ...] = (
+    *[
+        lambda x, name=name, axis=axis: getattr(np, name)(x, axis=axis)
+        for name in ("sum", "mean", "max", "argmax", "cumsum", "sort", "argsort", "diff", "flip", "squeeze",
+                     "expand_dims", "median", "nansum", "nanstd", "unwrap", "gradient", "unique", "average",
+                     "ptp", "count_nonzero")
+        for axis in (5, -5)
+    ],
+    lambda x: np.sum(x, axis=(0, 5)),
+    lambda x: x.sum(axis=5),
+    lambda x: x.take([0], 5),
+    lambda x: np.concatenate([x, x], 5),
+    lambda x: np.stack([x, x], 5),
+    lambda x: np.transpose(x, (0, 5)),
+    lambda x: x.transpose(0, 5),
+    lambda x: np.swapaxes(x, 0, 5),
+    lambda x: np.moveaxis(x, 0, 5),
+    lambda x: np.moveaxis(x, 5, 0),
+    lambda x: np.rollaxis(x, 5),
+    lambda x: np.roll(x, 1, axis=5),
+    lambda x: np.diagonal(x, 0, 0, 5),
+    lambda x: np.linalg.norm(x, axis=5),
+    lambda x: np.fft.fft(x, axis=5),
+    lambda x: np.add.reduce(x, 5),
+    lambda x: np.add.accumulate(x, 5),
+    lambda x: np.maximum.reduce(x, 5),
+    lambda x: np.apply_along_axis(np.sum, 5, x),
+    lambda x: np.quantile(x, 0.5, axis=5),
+    lambda x: np.repeat(x, 2, axis=5),
+    lambda x: np.split(x, 1, axis=5),
+    lambda x: np.mean(x[0, 0], axis=0),
+    lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 5),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", WITHOUT_AXIS)
+def test_an_axis_that_there_is_not(function: Callable[[Any], Any]) -> None:
+    with pytest.raises(IndexError) as numpys:
+        function(X.reshape(2, 2))
+    with pytest.raises(tj.AxisError) as ours:
+        tj.dlfeval(function, X.reshape(2, 2))
+    assert isinstance(ours.value, numpys.type) and isinstance(ours.value, tj.DimsError)
+
+    def handled(x: Any) -> Any:
+        try:
+            return function(x)
+        except np.exceptions.AxisError:
+            return x[0] * 2
+
+    step = tj.dlaccelerate(handled)
+    for _ in range(3):
+        np.testing.assert_array_equal(step(X.reshape(2, 2)), X[:2] * 2)
+
+
 TAKEN: tuple[tuple[Callable[..., Any], np.ndarray], ...] = (
     (lambda y: put(y, 1.7), N),
     (lambda y: put(y, -128.9), N.astype(np.int8)),

@@ -103,6 +103,13 @@ CASES: dict[str, Case] = {
     "nanstd of a number along its axis": (lambda x: np.nanstd(x[0, 1], axis=-1), (TABLE,)),
     "nanvar of a number along its axis": (lambda x: np.nanvar(x[0, 1], axis=0), (TABLE,)),
     "squeeze of a number along its axis": (lambda x: np.squeeze(x[0, 1], axis=0), (TABLE,)),
+    "array by its name": (lambda x: np.array(object=x), (TABLE,)),
+    "array of a list by its name": (lambda x: np.array(object=[x[0, 0], 2.0]), (TABLE,)),
+    "array of a list with a largest number of axes": (lambda x: np.array([x[0], x[1]], ndmax=2), (TABLE,)),
+    **{
+        f"{name} by its name": (lambda x, name=name: getattr(np, name)(a=x), (TABLE,))
+        for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require")
+    },
     "roots of a polynomial": (lambda c: np.sort_complex(np.roots(np.poly1d(c))), (C,)),
 }  # fmt: skip
 
@@ -266,6 +273,16 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
         lambda x, y: tj.signal.sosfilt(np.array([[1.0, 0, 0, 2, 0, 0]]), x),
         (TABLE, TABLE),
         "signal.sosfilt: sos[:, 3] must be 1 in each section; divide the coefficients by it (sos / sos[:, 3:4]).",
+    ),
+    "asmatrix": (
+        lambda x: np.asmatrix(x, dtype="none"),
+        (TABLE,),
+        "np.asmatrix: not supported on dlarrays; use the array itself, and @ for products of matrices.",
+    ),
+    "lists that are nested too deep": (
+        lambda x: np.array([[x[0], x[1]]], ndmax=1),
+        (TABLE,),
+        "np.array: lists are nested to 3 axes, expected at most 1, which is ndmax.",
     ),
     "a rule for bins of two axes": (
         lambda x, y: np.histogram2d(x, y, bins=["auto", "auto"]),
