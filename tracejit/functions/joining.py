@@ -15,7 +15,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import atleast_1d, atleast_2d, ravel, sliced, with_axes
-from tracejit.util.arguments import integer, integers
+from tracejit.util.arguments import as_numbers, integer, integers
 from tracejit.util.text import brief
 
 _MOST_PARTS = 1 << 20  # arrays to join or to split into; an iterator may have no end
@@ -164,6 +164,7 @@ def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list[dlarray]:
     array = as_array(x, "split")
     axis = normalize_axis("split", array, axis)
     extent = array._data.shape[axis]
+    indices_or_sections = as_numbers(indices_or_sections)
     places = integers("split", "indices_or_sections", indices_or_sections)
     if not _is_listed(indices_or_sections):
         (sections,) = places
@@ -202,6 +203,7 @@ def _is_listed(value: Any) -> bool:
 
 def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list[dlarray]:
     extent = array._data.shape[axis]
+    indices_or_sections = as_numbers(indices_or_sections)
     places = integers(function, "indices_or_sections", indices_or_sections)
     if not _is_listed(indices_or_sections):
         (sections,) = places

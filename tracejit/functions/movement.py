@@ -13,7 +13,7 @@ from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import AxisError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import views
-from tracejit.util.arguments import check_sizes, integers
+from tracejit.util.arguments import as_numbers, check_sizes, integers
 from tracejit.util.text import brief
 
 apart: Callable[..., dlarray] = views.apart
@@ -248,7 +248,8 @@ def moveaxis(x: Any, source: Any, destination: Any) -> dlarray:
         (16, 28, 28, 3)
     """
     array = as_array(x, "moveaxis")
-    listed = [list(part) if isinstance(part, (tuple, list)) else [part] for part in (source, destination)]
+    given = map(as_numbers, (source, destination))
+    listed = [list(part) if isinstance(part, (tuple, list)) else [part] for part in given]
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
         raise DimsError(

@@ -15,7 +15,7 @@ from tracejit.functions.movement import apart, expanded, ravel, reshaped
 from tracejit.record import recorder
 from tracejit.record.conversion import ndarray_of
 from tracejit.record.guards import Decides
-from tracejit.util.arguments import check_room, check_sizes, integers, is_option
+from tracejit.util.arguments import as_numbers, check_room, check_sizes, integers, is_option
 from tracejit.util.text import brief
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -55,7 +55,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
             for axis in normalize_axes("pad", array, name):
                 pairs[axis] = _pairs("pad_width", pair, 1)[0]
         pad_width = np.reshape(pairs, (len(shape), 2)) if shape else 0
-    widths = _pairs("pad_width", pad_width, len(shape))
+    widths = _pairs("pad_width", as_numbers(pad_width), len(shape))
     if widths.size and (widths.dtype.kind not in "iu" or widths.min() < 0):
         raise DimsError(
             f"pad: pad_width={brief(pad_width)} for x of {describe_shape(shape, format)} must be made of "

@@ -8,7 +8,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.movement import apart, ravel, relabel, reshaped, sliced
-from tracejit.util.arguments import integers
+from tracejit.util.arguments import as_numbers, integers
 from tracejit.util.text import brief
 
 
@@ -30,6 +30,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
     """
     array = as_array(x, "roll")
     shifts = integers("roll", "shift", shift)
+    axis = as_numbers(axis)
     if axis is None:
         flat = _rolled(ravel(array), sum(shifts), 0)
         return apart(reshaped(flat, array._data.shape, array._format), array)

@@ -50,6 +50,7 @@ def integers(function: str, argument: str, value: Any) -> tuple[int, ...]:
     """
     if type(value) is int:
         return (value,)
+    value = as_numbers(value)
     listed = isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1)
     numbers = [as_index(entry) for entry in value] if listed else [as_index(value)]
     if None in numbers:
@@ -57,6 +58,17 @@ def integers(function: str, argument: str, value: Any) -> tuple[int, ...]:
             f"{function}: {argument} must be an integer or a tuple of integers, not {brief(value)}."
         )
     return tuple(numbers)  # type: ignore[arg-type]
+
+
+def as_numbers(value: Any) -> Any:
+    """Return an array of integers as nested tuples of them; anything else, and a number, as it is.
+
+    The elements of an array that is traced are guards.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind not in ("i", "u") or not value.ndim:
+        return value
+    return tuple([as_numbers(part) if part.ndim else operator.index(part) for part in value])
 
 
 def as_index(value: Any) -> int | None:

@@ -274,11 +274,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
         (TABLE, TABLE),
         "signal.sosfilt: sos[:, 3] must be 1 in each section; divide the coefficients by it (sos / sos[:, 3:4]).",
     ),
-    "asmatrix": (
-        lambda x: np.asmatrix(x, dtype="none"),
-        (TABLE,),
-        "np.asmatrix: not supported on dlarrays; use the array itself, and @ for products of matrices.",
-    ),
     "lists that are nested too deep": (
         lambda x: np.array([[x[0], x[1]]], ndmax=1),
         (TABLE,),
@@ -303,3 +298,53 @@ def test_refused_as_by_numpy(name: str) -> None:
             run(*copied(arguments))
         assert isinstance(ours.value, tj.TraceJitError)
         assert str(ours.value).partition("\n")[0] == message
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("dtype", [int, float])
+def test_a_matrix_shows_no_traced_array(dtype: Any) -> None:
+    for given in (lambda x: np.asmatrix(x), lambda x: np.asmatrix([x, x])):
+        with pytest.raises(tj.ArgumentError) as caught:
+            tj.dlaccelerate(given)(np.arange(4).astype(dtype))
+        assert str(caught.value) == (
+            "np.asmatrix: not supported on dlarrays; use the array itself, and @ for products of matrices."
+        )
+
+
+WHOLE: dict[str, tuple[Callable[[Any, Any], Any], list[Any]]] = {
+    "split": (lambda x, n: np.split(x, n, axis=1), [[1, 3], [2, 2]]),
+    "array_split": (lambda x, n: np.array_split(x, n, axis=1), [[1, 3], [0, 2]]),
+    "hsplit": (lambda x, n: np.hsplit(x, n), [[1, 3], [2, 3]]),
+    "vsplit": (lambda x, n: np.vsplit(x, n), [[1, 2], [2]]),
+    "the method reshape": (lambda x, n: x.reshape(n), [[2, 6], [6, 2], [-1, 2]]),
+    "reshape": (lambda x, n: np.reshape(x, n), [[2, 6], [12]]),
+    "tile": (lambda x, n: np.tile(x, n), [[2, 1], [1, 2]]),
+    "roll": (lambda x, n: np.roll(x, n, axis=(0, 1)), [[1, 2], [0, 3]]),
+    "roll along axes": (lambda x, n: np.roll(x, 1, axis=n), [[0, 1], [1]]),
+    "pad": (lambda x, n: np.pad(x, n), [[1, 2], [0, 1]]),
+    "pad by pairs": (lambda x, n: np.pad(x, n, mode="edge"), [[[1, 2], [0, 1]], [[0, 0], [2, 1]]]),
+    "transpose": (lambda x, n: x.transpose(n), [[1, 0], [0, 1]]),
+    "moveaxis": (lambda x, n: np.moveaxis(x, n, [1, 0]), [[0, 1], [1, 0]]),
+    "moveaxis to": (lambda x, n: np.moveaxis(x, [1, 0], n), [[0, 1], [1, 0]]),
+    "broadcast_to": (lambda x, n: np.broadcast_to(x, n), [[2, 3, 4], [1, 3, 4]]),
+    "resize": (lambda x, n: np.resize(x, n), [[2, 2], [5]]),
+    "zeros": (lambda x, n: np.zeros(n) + x[0, 0], [[2, 3], [4]]),
+    "unravel_index": (lambda x, n: np.unravel_index(5, n), [[3, 4], [4, 3]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_integers_in_an_array(name: str) -> None:
+    """Sizes, cuts, shifts and axes may be the elements of an argument, which are guards, or of an array made inside."""
+    function, values = WHOLE[name]
+    x, y = np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4) ** 2
+    inside = tj.dlaccelerate(lambda x: function(x, np.array(values[0])))
+    step = tj.dlaccelerate(function)
+    for array in (x, y, x, y):
+        want = leaves(function(array, np.array(values[0])))
+        for have in (inside(array), tj.dlfeval(function, array, np.array(values[0]))):
+            assert [part.tolist() for part in leaves(have)] == [part.tolist() for part in want]
+        for n in map(np.array, values):
+            have, want = leaves(step(array, n)), leaves(function(array, n))
+            assert [part.tolist() for part in have] == [part.tolist() for part in want]
+    assert step.stats.hits >= 1 and inside.stats.hits >= 1
