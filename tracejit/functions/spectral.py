@@ -295,7 +295,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, np.int32
         )
     y = y if y.dtype.kind in "fc" else in_dtype(y, FLOAT64)
     dtype = np.result_type(x.dtype, y.dtype)
-    parts = _least_squares(*(in_dtype(part, np.result_type(dtype, FLOAT64)) for part in (x, y)), rcond)
+    wide = np.result_type(dtype, FLOAT64)  # NumPy's LAPACK computes in double precision
+    parts = _least_squares(in_dtype(x, wide), in_dtype(y, wide), rcond)
     real = dtype if dtype.kind == "f" else np.dtype(np.float32 if dtype == COMPLEX64 else FLOAT64)
     kinds = (dtype, real, real)
     found, left, s = (in_dtype(part, kind) for part, kind in zip(parts[:3], kinds, strict=True))

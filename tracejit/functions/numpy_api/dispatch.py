@@ -98,6 +98,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
 
 def _has_no_effect(option: str, value: Any) -> bool:
     """Return whether an option of a ufunc has the value that it has without it."""
+    if option == "order" and type(value) is str and value in ("C", "A"):
+        return True  # results have the layout that they have
     return option == "subok" or (type(value) in (str, bool) and _DEFAULTS.get(option) == value)
 
 

@@ -123,11 +123,13 @@ def _is_result(part: Any) -> bool:
     """Return whether a part of a result can be one of a program."""
     if isinstance(part, (np.ndarray, np.generic)):
         return part.dtype in SUPPORTED_DTYPES
-    return type(part) in _NUMBERS
+    return type(part) in (*_NUMBERS, bool)
 
 
 def _as_returned(array: dlarray, part: Any) -> Any:
-    """Return a part of a result as a function returned it: an array, or a number that varies."""
+    """Return a part of a result as a function returned it: an array, or a number that varies; a truth is a guard."""
+    if type(part) is bool:
+        return bool(array)
     if type(part) in _NUMBERS:
         return array.item()
     return views.without_axes(array) if type(part) is np.ndarray and not part.ndim else array

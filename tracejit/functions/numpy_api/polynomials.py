@@ -108,6 +108,8 @@ def polymul(a1: Any, a2: Any) -> dlarray:
 def _leading(name: str, p: Any) -> dlarray:
     """Return a polynomial from its first coefficient that is not 0 on; which that is is guarded."""
     array = _coefficients(name, p)
+    if not array.size:
+        return as_array(np.zeros(1, array.dtype))
     some = array != 0
     first = int(recorder.need_value(reductions.argmax(some), name))
     if not first and not bool(recorder.need_value(reductions.any(some), name, Decides.TRUTH)):

@@ -176,9 +176,12 @@ def counterpart_of(package: str) -> Any:
 
 def _in_program(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
     """Have the program call SciPy's function."""
-    if not _DRAWS.isdisjoint(_parameters(function)):
-        return NotImplemented
-    return call_in_program(name, function, args, options)
+    return NotImplemented if draws(function) else call_in_program(name, function, args, options)
+
+
+def draws(function: Callable[..., Any]) -> bool:
+    """Return whether a function may draw random numbers, so that each call may do something else."""
+    return not _DRAWS.isdisjoint(_parameters(function))
 
 
 def call_in_program(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:

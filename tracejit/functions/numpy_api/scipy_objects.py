@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tracejit.functions.numpy_api.draws import without_constants
 from tracejit.functions.numpy_api.scipy_functions import (
     call_in_program,
     counterpart_of,
@@ -17,6 +18,7 @@ from tracejit.functions.numpy_api.scipy_functions import (
     has_traced,
     ways_without,
 )
+from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.util.compositions import has_counterpart
 
@@ -53,6 +55,7 @@ _OF_DISTRIBUTIONS = (
 _OF_VECTORS = ("pdf", "logpdf", "cdf", "logcdf")
 _DISTRIBUTIONS_OF_VECTORS = ("multivariate_normal", "multivariate_t", "dirichlet")
 _OF_TREES = ("query", "query_ball_point")
+_OF_TRANSFORMS = ("stft", "stft_detrend", "istft", "spectrogram")
 _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
     "scipy.interpolate": {
         "PPoly": (("__call__",), _spline),
@@ -71,6 +74,7 @@ _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
         **{name: (_OF_VECTORS, functools.partial(_named, name)) for name in _DISTRIBUTIONS_OF_VECTORS},
     },
     "scipy.spatial": {"KDTree": (_OF_TREES, None)},
+    "scipy.signal": {"ShortTimeFFT": (_OF_TRANSFORMS, None)},
 }  # fmt: skip
 """Methods by package and class, and what makes tracejit's object of one of SciPy's, if it has one."""
 
@@ -83,6 +87,8 @@ def install() -> None:
 
 def _install(package: str) -> None:
     module = sys.modules[package]
+    if package == "scipy.signal":
+        patches.replace_method(module.ShortTimeFFT, "__init__", _with_window)
     for name, (methods, make) in _METHODS[package].items():
         found = getattr(module, name, None)
         kind = found if isinstance(found, type) else type(found)
@@ -101,6 +107,21 @@ def _replace(kind: type, method: str, answer: Callable[..., Any]) -> None:
     owner = next((base for base in kind.__mro__ if method in vars(base)), None)
     if owner is not None:
         patches.replace_method(owner, method, answer)
+
+
+def _with_window(method: Callable[..., Any], transform: Any, *args: Any, **options: Any) -> Any:
+    """Make a ShortTimeFFT, which locks the memory of its window: an ndarray, and none that is traced."""
+    if has_traced((*args, *options.values())):
+        refuse(
+            "scipy.signal.ShortTimeFFT",
+            "its window cannot be traced; make it outside of the function, or use tj.stft(x, window), which has "
+            "derivatives by the window",
+        )
+    return method(
+        transform,
+        *map(without_constants, args),
+        **{name: without_constants(given) for name, given in options.items()},
+    )
 
 
 def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) -> Any:

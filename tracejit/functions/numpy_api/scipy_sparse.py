@@ -14,7 +14,8 @@ from tracejit.array import as_array, dlarray
 from tracejit.functions import elementwise, movement
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.functions.numpy_api.scipy_functions import call_in_program, either, first_of, has_traced
+from tracejit.functions.numpy_api.scipy_functions import call_in_program, draws, either, first_of, has_traced
+from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.record.recorder import apply
 
@@ -22,6 +23,12 @@ _PACKAGE = "scipy.sparse"
 _FORMATS = frozenset(
     {"csr", "csc", "coo", "bsr"}
 )  # whose elements are in the order of those of their coordinates
+
+
+_ALL_FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+_MAKERS = frozenset(
+    {"aslinearoperator", "factorized", "splu", "spilu"}
+)  # functions whose results are objects
 
 
 def install() -> None:
@@ -44,6 +51,22 @@ def _install() -> None:
             if owner is not None and (owner, name) not in found:
                 found.add((owner, name))
                 patches.replace_method(owner, name, functools.partial(_answer, name, answer))
+    for name in (f"{format}_{kind}" for format in _ALL_FORMATS for kind in ("array", "matrix")):
+        owner = next(base for base in getattr(sparse, name).__mro__ if "__init__" in vars(base))
+        if owner not in found:
+            found.add(owner)
+            patches.replace_method(owner, "__init__", _made)
+
+
+def _made(method: Callable[..., Any], matrix: Any, *args: Any, **options: Any) -> Any:
+    """Make a sparse matrix, of no traced arrays: how many elements it has would depend on their values."""
+    if has_traced((*args, *options.values())):
+        refuse(
+            f"{_PACKAGE}.{type(matrix).__name__}",
+            "a sparse matrix cannot be made of traced arrays; make it outside of the function, or compute with the "
+            "dense array",
+        )
+    return method(matrix, *args, **options)
 
 
 def _answer(
@@ -69,9 +92,11 @@ def _install_solvers() -> None:
 
 
 def _solved(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """Return the result of a function of a matrix and traced arrays, whose first argument is the matrix."""
-    if not args or is_traced(args[0]) or not has_traced((*args, *options.values())):
+    """Return the result of a function of a matrix, the first argument, and of traced arrays."""
+    if not args or not has_traced((*args, *options.values())):
         return NotImplemented
+    if is_traced(args[0]):
+        return _of_dense(name, function, args, options)
     matrix, *others = args
     called = functools.partial(
         call_in_program, f"{_PACKAGE}.linalg.{name}", MethodType(function, matrix), others, options
@@ -81,6 +106,21 @@ def _solved(name: str, function: Callable[..., Any], /, *args: Any, **options: A
     if name == "spsolve" and len(others) == 1 and not options:
         ways.insert(0, functools.partial(_solver_of(function, matrix), *others))
     return first_of(ways)
+
+
+def _of_dense(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+    """Return the result of a function of a traced matrix, which is no sparse one."""
+    called = f"{_PACKAGE}.linalg.{name}"
+    result = NotImplemented
+    if name not in _MAKERS and not draws(function):
+        result = call_in_program(called, function, args, options)
+    if result is NotImplemented:
+        refuse(
+            called,
+            "not supported for a matrix that is traced; use a function of scipy.linalg, or a sparse matrix that is "
+            "made outside of the function",
+        )
+    return result
 
 
 class _Solver(DifferentiableFunction):

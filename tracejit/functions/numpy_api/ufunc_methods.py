@@ -18,7 +18,8 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import wanted_dtype
-from tracejit.functions import indexing, joining, movement, reductions
+from tracejit.errors import ArgumentValueError
+from tracejit.functions import elementwise, indexing, joining, movement, reductions
 from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
 from tracejit.functions.formats import dtypes_of, in_dtype
 from tracejit.functions.numpy_api import masked
@@ -128,12 +129,11 @@ def reduce(
     wanted = None if dtype is None else wanted_dtype(name, dtype)
     if ufunc in _WHOLE:
         return _reduced_whole(ufunc, apply_ufunc, x, axis, wanted, keepdims, initial, where)
-    if where is not True:
-        refuse(name, "where= is not supported on dlarrays; use where(condition, x, y) to select")
     _check_steps(ufunc, "reduce", 0)
     into, of = _loop(ufunc, "reduce", x.dtype, wanted)
     is_number = not x._data.ndim
     x = _cast(axis_of_a_number(x, axis), of)
+    x = x if where is True else _chosen(ufunc, name, x, where, initial)
     axes = normalize_axes(name, x, axis)
     if len(axes) > 1 and ufunc not in _ANY_ORDER:
         refuse(name, "its result depends on the order of the operands, so that one axis only may be reduced")
@@ -152,6 +152,21 @@ def reduce(
         nothing = reductions.any(x, axis=axes, keepdims=kept)  # its size and format
         return movement.relabel(movement.broadcast_to(start, nothing.shape), nothing._format)
     return _combined(ufunc, apply_ufunc, x, axes, into, kept, start)
+
+
+def _chosen(ufunc: np.ufunc, name: str, x: dlarray, where: Any, initial: Any) -> dlarray:
+    """Return operands with a number in the places of those that are left out which changes no result."""
+    neutral: Any = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(x.dtype)
+    if ufunc in (np.fmax, np.fmin) and initial is not np._NoValue and initial is not None:
+        neutral = masked.start_of(name, initial, x.dtype)
+    if neutral is None or ufunc not in _ANY_ORDER:
+        refuse(
+            name,
+            "where= needs an operand that changes nothing, which there is not without initial=; use "
+            "where(condition, x, y) to select",
+            ArgumentValueError,
+        )
+    return elementwise.where(where, x, neutral)
 
 
 def _combined(

@@ -110,6 +110,26 @@ CASES: dict[str, Case] = {
         f"{name} by its name": (lambda x, name=name: getattr(np, name)(a=x), (TABLE,))
         for name in ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require")
     },
+    "polymul of nothing": (np.polymul, (C[:0], C[:0])),
+    **{f"add with order {order}": (lambda x, order=order: np.add(x, x.T.T, order=order), (TABLE,)) for order in "CAK"},
+    **{
+        f"{ufunc.__name__} of chosen ones of {dtype}, axis {axis}": (
+            lambda x, m, ufunc=ufunc, axis=axis: ufunc.reduce(x, axis=axis, where=m),
+            (TABLE.astype(dtype), TABLE % 2 > 0),
+        )
+        for ufunc, dtypes in (
+            (np.bitwise_and, ("int64", "uint8", "bool")),
+            (np.bitwise_or, ("int64",)),
+            (np.bitwise_xor, ("int8",)),
+            (np.logical_xor, ("float64", "bool")),
+            (np.gcd, ("int64",)),
+            (np.hypot, ("float64",)),
+            (np.logaddexp, ("float32",)),
+        )
+        for dtype in dtypes
+        for axis in (0, 1, None)
+    },
+    "fmax of chosen ones": (lambda x: np.fmax.reduce(x, axis=1, where=x > 3, initial=2.0), (TABLE,)),
     "roots of a polynomial": (lambda c: np.sort_complex(np.roots(np.poly1d(c))), (C,)),
 }  # fmt: skip
 
@@ -273,6 +293,12 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
         lambda x, y: tj.signal.sosfilt(np.array([[1.0, 0, 0, 2, 0, 0]]), x),
         (TABLE, TABLE),
         "signal.sosfilt: sos[:, 3] must be 1 in each section; divide the coefficients by it (sos / sos[:, 3:4]).",
+    ),
+    "fmax of chosen ones, without a start": (
+        lambda x: np.fmax.reduce(x, where=x > 1),
+        (TABLE,),
+        "np.fmax.reduce: where= needs an operand that changes nothing, which there is not without initial=; use "
+        "where(condition, x, y) to select.",
     ),
     "lists that are nested too deep": (
         lambda x: np.array([[x[0], x[1]]], ndmax=1),

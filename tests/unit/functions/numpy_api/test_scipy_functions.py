@@ -442,3 +442,78 @@ class TestSparse:
         matrix = scipy.sparse.csr_array(DENSE)
         with pytest.raises(ValueError, match="dimension mismatch"):
             tj.dlaccelerate(lambda x: matrix @ x)(np.ones(4))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("name", [f"{f}_{kind}" for f in FORMATS for kind in ("array", "matrix")])
+    def test_a_sparse_matrix_of_traced_elements(self, name):
+        makes = [lambda x: getattr(scipy.sparse, name)(x) @ np.ones(3)]
+        if name.startswith(("csr", "csc", "coo")):
+            makes.append(
+                lambda x: getattr(scipy.sparse, name)((x[0], (np.arange(3), np.arange(3)))) @ np.ones(3)
+            )
+        for make in makes:
+            for run in (tj.dlaccelerate(make), lambda x, make=make: tj.dlfeval(make, x)):
+                with pytest.raises(tj.ArgumentError) as caught:
+                    run(np.eye(3))
+                assert str(caught.value) == (
+                    f"scipy.sparse.{name}: a sparse matrix cannot be made of traced arrays; make it outside of the "
+                    "function, or compute with the dense array."
+                )
+
+    @pytest.mark.parametrize("name", ["eigsh", "eigs", "svds", "aslinearoperator", "splu", "factorized"])
+    def test_a_traced_matrix_for_functions_of_sparse_ones(self, name):
+        with pytest.raises(tj.ArgumentError) as caught:
+            tj.dlfeval(getattr(scipy.sparse.linalg, name), np.eye(5))
+        assert str(caught.value) == (
+            f"scipy.sparse.linalg.{name}: not supported for a matrix that is traced; use a function of scipy.linalg, "
+            "or a sparse matrix that is made outside of the function."
+        )
+
+    def test_a_traced_window(self):
+        with pytest.raises(tj.ArgumentError) as caught:
+            tj.dlfeval(lambda w: scipy.signal.ShortTimeFFT(w, hop=2, fs=1.0), np.ones(4))
+        assert str(caught.value) == (
+            "scipy.signal.ShortTimeFFT: its window cannot be traced; make it outside of the function, or use "
+            "tj.stft(x, window), which has derivatives by the window."
+        )
+
+
+class TestCallsOfPython:
+    @pytest.mark.parametrize("name", ["cg", "gmres", "minres", "lsqr", "expm_multiply", "expm"])
+    def test_a_traced_matrix_is_one_of_the_program(self, name):
+        function = getattr(scipy.sparse.linalg, name)
+
+        def run(a, b):
+            found = function(a) if name == "expm" else function(a, b)
+            return found[0] if isinstance(found, tuple) else found
+
+        step = tj.dlaccelerate(run)
+        for n in range(4):
+            a, b = np.diag([2.0, 3.0, 4.0]) + 0.1, np.arange(3.0) + n
+            np.testing.assert_allclose(step(a, b), run(a, b))
+        assert step.stats.hits == 2
+
+    def test_truths_are_guards(self):
+        step = tj.dlaccelerate(lambda y: scipy.spatial.distance.is_valid_dm(y) * y.sum())
+        for n in range(6):
+            matrix = scipy.spatial.distance.squareform(np.arange(1.0, 7.0))
+            matrix[0, 1] += n % 2  # it is not symmetric then
+            assert step(matrix) == scipy.spatial.distance.is_valid_dm(matrix) * matrix.sum()
+        assert step.stats.hits > 0
+
+    def test_transforms_of_short_times(self):
+        window = scipy.signal.windows.gaussian(16, std=4)
+        transform = scipy.signal.ShortTimeFFT(window, hop=4, fs=1.0)
+        step = tj.dlaccelerate(lambda x: np.abs(transform.stft(x)).sum())
+        inside = tj.dlaccelerate(
+            lambda x: np.abs(scipy.signal.ShortTimeFFT(np.hanning(16), hop=4, fs=1.0).stft(x)).sum()
+        )
+        other = scipy.signal.ShortTimeFFT(np.hanning(16), hop=4, fs=1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+            for n in range(5):
+                x = np.sin(np.arange(64.0) * (n + 1))
+                np.testing.assert_allclose(step(x), np.abs(transform.stft(x)).sum())
+                np.testing.assert_allclose(inside(x), np.abs(other.stft(x)).sum())
+        assert step.stats.hits == 3
