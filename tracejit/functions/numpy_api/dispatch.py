@@ -12,7 +12,6 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.errors import (
     ArgumentError,
-    ArgumentValueError,
     AxisError,
     DTypeError,
     TraceError,
@@ -20,7 +19,7 @@ from tracejit.errors import (
 )
 from tracejit.functions import elementwise
 from tracejit.functions.halves import rounded_to_loop
-from tracejit.functions.numpy_api import writes
+from tracejit.functions.numpy_api import outputs, writes
 from tracejit.functions.numpy_api.table import (
     FUNCTIONS,
     REDUCTIONS,
@@ -266,16 +265,6 @@ _ADDED_UP: dict[Any, np.ufunc] = {
     np.prod: np.multiply, np.nanprod: np.multiply, np.cumprod: np.multiply, np.nancumprod: np.multiply,
 }  # fmt: skip
 """Functions that add or multiply in the dtype of the array that is given as out=."""
-_EXACT = frozenset({np.dot, np.linalg.multi_dot})
-_BUFFERED = frozenset({np.take, np.compress})
-"""Functions that fill a buffer in the dtype of the array, and copy it into what is given as out=."""
-_SAFE = _BUFFERED | {np.einsum}
-_GIVES_PLACES = frozenset({np.argmax, np.argmin, np.nanargmax, np.nanargmin})
-_BROADCASTS = frozenset({
-    np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.nanmedian, np.clip, np.outer, np.fix,
-    np.isposinf, np.isneginf,
-})  # fmt: skip
-"""Functions that write a result into a larger array as ufuncs do; others want an array of its size."""
 
 
 def in_form(function: Callable[..., Any], result: Any) -> Any:
@@ -314,35 +303,9 @@ def _with_out(
     if out is not None:
         if function in _ADDED_UP and len(args) == 1 and options.get("dtype") is None:
             options["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], args[0], out)
-        return _put(function, out, call_function(function, args, options))
+        casting = options.get("casting", "safe")
+        return outputs.put(function, _name(function), out, call_function(function, args, options), casting)
     return _result(function, ours, args, options)
-
-
-def _put(function: Callable[..., Any], out: Any, result: Any) -> Any:
-    """Write the result of a function of NumPy into the array that was given as out=, and return the array."""
-    name = _name(function)
-    is_array = isinstance(out, (dlarray, np.ndarray))
-    if function in _GIVES_PLACES and is_array and not np.can_cast(out.dtype, np.intp, "safe"):
-        raise DTypeError(
-            f"{name}: the result is {np.dtype(np.intp)}, but out is {out.dtype}; pass an array of integers."
-        )
-    result = _in_dtype_of(function, out, as_array(result), name) if is_array else as_array(result)
-    return writes.into(out, result, name, broadcasts=function in _BROADCASTS)
-
-
-def _in_dtype_of(function: Callable[..., Any], out: Any, result: dlarray, name: str) -> dlarray:
-    """Return a result as the function writes it into an array; where others cast within a kind, some do not."""
-    if function in _EXACT and (out.dtype, out.shape) != (result.dtype, result.shape):
-        raise ArgumentValueError(
-            f"{name}: the result is {result.dtype} of size {result.shape}, but out is {out.dtype} of size {out.shape}; "
-            "pass an array of the same dtype and size."
-        )
-    into, other = (result, out) if function == np.einsum else (out, result)
-    if function in _SAFE and not np.can_cast(into.dtype, other.dtype, "safe"):
-        raise DTypeError(
-            f"{name}: the result is {result.dtype}, but out is {out.dtype}; pass an array of {result.dtype}."
-        )
-    return elementwise.cast(result, out.dtype) if function in _BUFFERED else result
 
 
 def _checked(
@@ -388,7 +351,7 @@ def _result(
     if out is not None:
         if function in _ADDED_UP and given.get("dtype") is None:
             given["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], given["a"], out)
-        return _put(function, out, call_function(function, (), given))
+        return outputs.put(function, _name(function), out, call_function(function, (), given))
     translated = {}
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]

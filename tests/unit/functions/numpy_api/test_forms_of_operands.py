@@ -93,6 +93,10 @@ CASES: dict[str, Case] = {
     "take at bools, clipped": (lambda x: np.take(x, x[0] > 1, axis=1, mode="clip"), (TABLE,)),
     "dot into an array of its dtype": (lambda x: np.dot(x, x.T, out=np.zeros((2, 2))), (TABLE,)),
     "einsum into wider numbers": (lambda x: np.einsum("ij->i", x, out=np.zeros(2, complex)), (TABLE,)),
+    "einsum into narrower numbers, as asked for": (
+        lambda x: np.einsum("ij->i", x, out=np.zeros(2, np.float32), casting="same_kind"),
+        (TABLE,),
+    ),
     "unravel_index of bools": (lambda x: np.unravel_index(x > 1, (2, 3)), (TABLE,)),
     "ravel_multi_index of bools": (lambda x: np.ravel_multi_index((x > 1, x > 2), (2, 3)), (TABLE,)),
     "put of nothing": (lambda x: [np.put(x, [0, 1], []), x][1], (TABLE,)),
