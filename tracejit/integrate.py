@@ -130,6 +130,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> dlarray:
         return reductions.sum((values[..., 1:] + values[..., :-1]) * widths, -1) * 0.5
     if x is None:
         widths = as_array(np.ones(n - 1, np.zeros((), values.dtype).real.dtype)) * dx
+    else:
+        widths = in_dtype(widths, np.result_type(widths.dtype, FLOAT64))  # in which SciPy computes
     odd = n - 1 if n % 2 == 0 else n
     first, middle, last = (values[..., k : odd - 2 + k : 2] for k in range(3))
     before, behind = widths[..., 0 : odd - 2 : 2], widths[..., 1 : odd - 1 : 2]
@@ -149,6 +151,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> dlarray:
         (h1 * h1 + 3.0 * h0 * h1) / (6 * h0),
         h1 * h1 * h1 / (6 * h0 * (h0 + h1)),
     )
+    if values.ndim == 1:  # SciPy adds a number of double precision to a number
+        total = in_dtype(total, np.result_type(total.dtype, FLOAT64))
     rest: dlarray = total + a * values[..., -1] + b * values[..., -2] - c * values[..., -3]
     return rest
 
