@@ -62,7 +62,7 @@ class TestWhatNoTraceSees:
         def world(accelerate):
             @accelerate
             def fun(x):
-                order = [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0]
+                order = [2, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0]
                 random.shuffle(order)
                 return x * order[0] * 1.5  # here
 
