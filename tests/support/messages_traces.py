@@ -69,7 +69,7 @@ def changes_what_it_reads() -> Callable[[Any], object]:
 
     def count(x: Any) -> Any:
         calls.insert(0, "1")
-        return x * len(calls)
+        return x * sum(map(int, calls))
 
     return count
 

@@ -288,7 +288,7 @@ class GeneratorDraws(State):
 
     @property
     def has_missed(self) -> bool:
-        """True if this thread's last replay did not apply because of what a pool gave."""
+        """True if this thread's last replay did not apply because of elements that it drew."""
         return id(self) in _thread.missed
 
     def rejected(self) -> None:

@@ -132,9 +132,6 @@ class State:
     # The places of ndarrays that functions got which may take no dlarray.
     given: frozenset[CapturedPlace] = frozenset()
 
-    # Whether this thread's last replay did not apply because of elements that it drew.
-    has_missed = False
-
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
@@ -143,6 +140,11 @@ class State:
 
     # A source of random numbers that no trace can draw from, in words, and where it is read.
     drew: tuple[str, Where] | None = None
+
+    @property
+    def has_missed(self) -> bool:
+        """True if this thread's last replay did not apply because of elements that it drew."""
+        return False
 
     def open(self) -> None:
         """Begin the recording."""
