@@ -4,13 +4,13 @@
 import pickle
 import random
 import sys
-import threading
 import types
 from typing import Any
 
 from tracejit.record import generator_states
 from tracejit.record.monitor import is_library
 from tracejit.record.places import user_location
+from tracejit.util.threads import is_alone
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
 """Names of what tells the state of a generator without drawing from it."""
@@ -93,7 +93,7 @@ class Generators:
 
         Its state is not the one that the latest call of the recorded code has left it in.
         """
-        if threading.active_count() == 1 or any(generator is other for other in self._set):
+        if is_alone() or any(generator is other for other in self._set):
             return False
         for noted, state, _ in self._noted:
             if noted is generator:

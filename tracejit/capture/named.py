@@ -40,7 +40,8 @@ _INNER: tuple[tuple[Any, str], ...] = (
     (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
 )  # fmt: skip
 _OF_MEMBERS = {"value": "_value_", "name": "_name_"}  # properties of members of enumerations
-_BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of user classes
+# Of classes of users.
+_BASES = (dict, list, tuple, set, frozenset, collections.deque, str, bytes, float, int, complex)
 # Entries of classes whose code is watched when it runs, or that read nothing.
 _FOUND_BY_CODE = (
     types.FunctionType, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType,

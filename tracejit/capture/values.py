@@ -224,7 +224,7 @@ def plain(value: Any, base: Any) -> Any:
     """Return an object of a class derived from a builtin one as an object of the builtin class."""
     if base is dict:
         return dict.copy(value)
-    if base in (list, set, frozenset):
+    if base in (list, set, frozenset, collections.deque):
         return base(base.__iter__(value))
     return base.__getnewargs__(value)[0]
 

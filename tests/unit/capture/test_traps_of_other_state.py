@@ -138,6 +138,9 @@ class TestStateOfOtherKinds:
             (list, lambda n: [1.0, rates(n)], lambda own, x: x * own[1] + sum(own)),
             (set, lambda n: [rates(n)], lambda own, x: x * max(own)),
             (dict, lambda n: {"rate": rates(n)}, lambda own, x: x * own["rate"]),
+            (collections.deque, lambda n: [rates(n), 2.0], lambda own, x: x * own[0] + sum(own)),
+            (collections.deque, lambda n: [1.0] * (2 + n // 4 % 3), lambda own, x: x * len(own)),
+            (list, lambda n: [1.0] * (2 + n // 4 % 3), lambda own, x: x * (1.0 if len(own) < 3 else 2.0)),
             (dict, lambda n: {"w": np.array(rows(n))}, lambda own, x: x * own["w"] + own["w"].max()),
         ],
     )
