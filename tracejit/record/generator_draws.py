@@ -117,15 +117,11 @@ class _LatestDraws(threading.local):
         pending: until the replay is accepted, or not.
         accepted: afterwards.
         generators: of the trace, in the order of their first draws.
-        missed: ids of states whose last replay did not apply, because of what a pool gave.
     """
 
     pending: Sequence[tuple[Any, Any, Any]] | None = None
     accepted: Sequence[tuple[Any, Any, Any]] | None = None
     generators: Any = ()
-
-    def __init__(self) -> None:
-        self.missed: set[int] = set()
 
 
 _thread = _LatestDraws()
@@ -150,6 +146,7 @@ class GeneratorDraws(State):
     ) -> None:  # fmt: skip
         self.reads = reads
         self._written = tuple(written)
+        self._missed: set[int] = set()  # ids of threads
         self._fixed = tuple(fixed)
         self._made = (None,) * len(made_of(draws))  # by the program, which puts them in these places
         self._stored = len(reads.objects) - len(found)
@@ -256,9 +253,9 @@ class GeneratorDraws(State):
         if drawn is None:
             for generator, state in before:
                 restore(generator, state)
-            _thread.missed.add(id(self))
+            self._missed.add(threading.get_ident())
         elif self._takes:
-            _thread.missed.discard(id(self))
+            self._missed.discard(threading.get_ident())
         return drawn, before
 
     def _drawing(self, located: tuple[tuple[Any, ...], tuple[Any, ...]] | None) -> Any:
@@ -289,7 +286,7 @@ class GeneratorDraws(State):
     @property
     def has_missed(self) -> bool:
         """True if this thread's last replay did not apply because of elements that it drew."""
-        return id(self) in _thread.missed
+        return threading.get_ident() in self._missed
 
     def rejected(self) -> None:
         """Give the generators their states back, because the trace does not apply."""

@@ -616,3 +616,16 @@ def test_what_is_no_sequence_is_refused_as_by_python() -> None:
         agent.few = Few()
         with pytest.raises(TypeError, match="Population must be a sequence"):
             agent.step()
+
+
+def test_a_trace_that_has_missed_applies_again() -> None:
+    plain, fast = agents(program("return [e[0] for e in random.sample(self.memory, 3)]"))
+    check_calls(plain, fast, calls=6)
+    for agent in (plain, fast):
+        agent.kept, agent.memory, agent.see = agent.memory, [(1.5, 0, 0.0, False)] * 6, lambda: None
+    check_calls(plain, fast, calls=5)
+    for agent in (plain, fast):
+        agent.memory = agent.kept
+    hits = fast.step.stats.hits
+    check_calls(plain, fast, calls=4)
+    assert fast.step.stats.hits == hits + 4

@@ -146,6 +146,7 @@ def copied(arguments: tuple[Any, ...]) -> list[Any]:
     return [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
 
 
+@pytest.mark.filterwarnings("ignore:Implicit casting of output:DeprecationWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_as_numpy(name: str) -> None:
     function, arguments = CASES[name]
@@ -170,6 +171,7 @@ def _exact(name: str, out: np.ndarray, shape: tuple[int, ...], dtype: str = "flo
 
 
 SQUARES = [np.zeros((2, 2), dtype) for dtype in (np.float32, int, complex)]
+CHANGED = ("take into", "compress into")
 OUTPUTS: list[tuple[str, Callable[..., Any], np.ndarray, str]] = [
     *[("dot", lambda x, out: np.dot(x, x.T, out=out), out, _exact("np.dot", out, (2, 2))) for out in SQUARES],
     *[("the method dot", lambda x, out: x.dot(x.T, out=out), out, _exact("np.dot", out, (2, 2))) for out in SQUARES],
@@ -319,6 +321,8 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_as_by_numpy(name: str) -> None:
+    if name.startswith(CHANGED) and np.lib.NumpyVersion(np.__version__) >= "2.5.0":
+        pytest.skip("NumPy 2.5 warns of other dtypes there")
     function, arguments, message = REFUSED[name]
     with pytest.raises(Exception) as numpys:  # of any class
         function(*copied(arguments))
