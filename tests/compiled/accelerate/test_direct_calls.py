@@ -206,7 +206,8 @@ def test_nothing_is_leaked() -> None:
     x, settings = array(1.0, 2.0), {"by": 2.0}
     scale = ready(lambda x: {"y": [x * settings["by"], x + 1]}, x)
     other = array(1.0, 2.0, 3.0)
-    for _ in range(4):
+    for _ in range(100):  # until both traces share a call path
+        scale(x)
         scale(other)
     objects = [scale, x, x._data, other, settings]
     gc.collect()
