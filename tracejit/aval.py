@@ -251,3 +251,8 @@ def broadcast_shapes(op: str, avals: Sequence[Aval]) -> tuple[int, ...]:
 def supported(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which a NumPy result of `dtype` is held: float16 is widened to float32."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def is_int64(number: int) -> bool:
+    """Return whether an integer can be an input of a trace."""
+    return -(1 << 63) <= number < 1 << 63

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.aval import NUMBERS
-from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, ValuePart, is_int64
+from tracejit.aval import NUMBERS, is_int64
+from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, ValuePart
 from tracejit.ir import Where
 from tracejit.record.number import OUTLIVES
 from tracejit.util.named_tuples import NamedTuple

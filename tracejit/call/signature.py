@@ -20,7 +20,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.aval import NUMBERS, NUMPY_NUMBERS, describe_shape
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, describe_shape, is_int64
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
@@ -334,11 +334,6 @@ def differences(old: Key, new: Key) -> list[int] | None:
     if old.structure != new.structure:
         return None
     return [i for i, (before, after) in enumerate(zip(old.parts, new.parts, strict=True)) if before != after]
-
-
-def is_int64(number: int) -> bool:
-    """Return whether an integer can be an input of a trace."""
-    return -(1 << 63) <= number < 1 << 63
 
 
 def may_vary(key: Key) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.aval import NUMBERS, NUMPY_NUMBERS
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, is_int64
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
-from tracejit.call.signature import ArrayPart, Key, NumberPart, is_int64
+from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.kernels.executor.state import (
     DICT_KEY_WORDS,
     IS_ARRAY,

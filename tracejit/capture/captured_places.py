@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import NUMBERS
-from tracejit.call.signature import is_int64
+from tracejit.aval import NUMBERS, is_int64
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot, LengthSlot
 from tracejit.capture.snapshot import Snapshot

@@ -13,7 +13,7 @@ from typing import Any
 from tracejit.capture.observed import Contents, Observed, Slot
 from tracejit.capture.values import SEQUENCES
 
-_APPENDING = frozenset({"append", "extend"})
+APPENDING = frozenset({"append", "extend"})
 
 
 class GrowthSlot(Slot):
@@ -60,7 +60,7 @@ def is_appended(observed: Observed, methods: Sequence[str]) -> bool:
         type(observed.value) in SEQUENCES
         and observed.held is None
         and bool(methods)
-        and _APPENDING.issuperset(methods)
+        and APPENDING.issuperset(methods)
         and not any(slot.is_assigned or slot.additions for slot in observed.slots.values())
     )
 
@@ -77,7 +77,7 @@ def appended(observed: Observed, was: Contents, now: Contents, methods: Sequence
     container = observed.value
     if type(container) not in SEQUENCES:
         return None
-    if not methods or not _APPENDING.issuperset(methods):
+    if not methods or not APPENDING.issuperset(methods):
         return None
     before, after = tuple(was), tuple(now)
     limit = getattr(container, "maxlen", None)

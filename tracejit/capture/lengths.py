@@ -12,14 +12,13 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from tracejit.capture.growth import APPENDING
 from tracejit.capture.slots import LengthSlot
 from tracejit.capture.values import MISSING, static
 from tracejit.record import monitor, recorder
 from tracejit.record.state import CapturedPlace
 from tracejit.util.locks import new_lock
 from tracejit.util.named_tuples import NamedTuple
-
-_APPENDING = frozenset({"append", "extend"})
 
 
 class KnownLength(NamedTuple):
@@ -91,7 +90,7 @@ class Lengths:
         methods = self._methods(id(container))
         if methods == () and len(container) == size:
             return number
-        is_growing = methods is not None and _APPENDING.issuperset(methods) and len(container) >= size
+        is_growing = methods is not None and APPENDING.issuperset(methods) and len(container) >= size
         if is_growing and getattr(container, "maxlen", None) is None:  # a deque may be full
             return number + (len(container) - size)
         number.needed("len() of a list that the function changes", drops=False)
@@ -105,9 +104,8 @@ def _length(x: Any, /) -> Any:
     return len(x) if lengths is None else lengths.length(x)
 
 
-_exchanged: dict[
-    int, list[Any]
-] = {}  # by the id of a namespace: itself, what it had, and how many recordings
+# By the id of a namespace: itself, what it had, and how many recordings have exchanged the name.
+_exchanged: dict[int, list[Any]] = {}
 _lock = new_lock()
 
 

@@ -80,7 +80,7 @@ from tracejit.record.state import CapturedPlace
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
-MOST_CHOICES = 16  # arrays or numbers of a list of which code takes one
+_MOST_CHOICES = 16  # arrays or numbers of a list of which code takes one
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
 _WITH_ATTRIBUTES = (ObservedInstance, ObservedMember, ObservedHolder)  # arguments that can change
 _OF_MODULES = frozenset({"import_module", "__import__", "modules"})
@@ -485,7 +485,7 @@ class Snapshot:
         From a few arrays or numbers each choice has a trace, so that the function can write what it has chosen.
         """
         elements = () if self.observe(container).is_whole else self.contents.get(id(container), ())
-        if len(elements) > MOST_CHOICES or (elements and is_container(next(iter(elements)))):
+        if len(elements) > _MOST_CHOICES or (elements and is_container(next(iter(elements)))):
             self.pools.add(id(container))
         return id(container) in self.pools
 

@@ -110,6 +110,13 @@ class _RepeatedDraw(NamedTuple):
     taking: Taking | None = None
 
 
+def _repeated(draw: GeneratorDraw, number: int, places: Mapping[int, int]) -> _RepeatedDraw:
+    """Return a draw as replays make it, given the places of pools by their ids."""
+    taken = draw.taken
+    args, taking = (draw.args, None) if taken is None else ((places[id(taken.pool)],), taken.taking)
+    return _RepeatedDraw(number, draw.method, args, draw.kwargs, bool(draw.values), taking)
+
+
 class _LatestDraws(threading.local):
     """The draws of a thread's last replay: generators, and the states before and after, None where it was not noted.
 
@@ -156,20 +163,7 @@ class GeneratorDraws(State):
         places = {id(one): place for place, one in enumerate((*found, *fixed, *made))}
         numbers = {id(generator): number for number, generator in enumerate(in_order(draws))}
         self._order = [places[ident] for ident in numbers]
-        self._calls = [
-            _RepeatedDraw(numbers[id(d.generator)], d.method, d.args, d.kwargs, d.value is not None)
-            if d.taken is None
-            else _RepeatedDraw(
-                numbers[id(d.generator)],
-                d.method,
-                (places[id(d.taken.pool)],),
-                d.kwargs,
-                True,
-                d.taken.taking,
-            )
-            for d in draws
-            if not d.in_program
-        ]
+        self._calls = [_repeated(d, numbers[id(d.generator)], places) for d in draws if not d.in_program]
         self._takes = any(draw.taken is not None for draw in draws)
         self.generator_draws = tuple(map(str, draws))
         inputs = [str(draw) for draw in draws for _ in draw.values]

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import NUMBERS, SUPPORTED_DTYPES
+from tracejit.aval import NUMBERS, SUPPORTED_DTYPES, is_int64
 from tracejit.ir import Where
 from tracejit.util.memory import owner_of
 from tracejit.util.named_tuples import NamedTuple
 
 _base_of = attrgetter("base")
-_LIMIT = 1 << 63  # of integers of 64 bits
 
 
 class Column(NamedTuple):
@@ -44,11 +43,11 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, leaf: Any) -> "Column | None":
-        """Return the column in which an array or a number fits; None for anything else."""
+        """Return the column that an array or a number fits into; None for anything else."""
         kind = type(leaf)
         if kind is np.ndarray:
             return cls(kind, leaf.shape, leaf.dtype) if leaf.dtype in SUPPORTED_DTYPES else None
-        is_known = (kind in NUMBERS and (kind is not int or -_LIMIT <= leaf < _LIMIT)) or kind in (
+        is_known = (kind in NUMBERS and (kind is not int or is_int64(leaf))) or kind in (
             bool,
             np.bool_,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The threads of tracejit's own, which run none of the user's code, and whether there are others."""
+"""Threads that tracejit starts itself. They run none of the user's code."""
 
 import os
 import threading

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.aval import is_int64
 from tracejit.functions import taking
 from tracejit.functions.numpy_api import made_generators
 from tracejit.functions.numpy_api.draws import DrawCall, by_value, computed, number_of, takes_traced, whole
@@ -156,7 +157,7 @@ def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
 
 
 def _is_plain(number: Any) -> bool:
-    return type(number) is float or -(1 << 63) <= number < 1 << 63
+    return type(number) is float or is_int64(number)
 
 
 def _shuffled(generator: random.Random, count: int) -> list[int]:

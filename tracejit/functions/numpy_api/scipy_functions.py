@@ -180,7 +180,7 @@ def _in_program(name: str, function: Callable[..., Any], args: Any, options: dic
 
 
 def draws(function: Callable[..., Any]) -> bool:
-    """Return whether a function may draw random numbers, so that each call may do something else."""
+    """Return whether a function takes a generator of random numbers: its calls may then differ."""
     return not _DRAWS.isdisjoint(_parameters(function))
 
 
