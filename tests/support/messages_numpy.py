@@ -446,6 +446,23 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.pad: mode='constant' with stat_length= is not supported.",
     ),
     (
+        lambda: np.pad(X, 1, "maximum", stat_length=0),
+        ArgumentValueError,
+        "np.pad: stat_length=0 must be made of integers >= 1 for mode='maximum'.",
+    ),
+    (
+        lambda: np.pad(X, 1, constant_values=tj.dlarray([1.0, 2.0, 3.0])),
+        ArgumentError,
+        "np.pad: constant_values of size 3 are not a number, a pair (before, after) or one pair for each of the 2 axes "
+        "of x.",
+    ),
+    (
+        lambda: np.where(X > 0, "up", [1, 2, 3, 4, 5]),
+        ArgumentValueError,
+        "np.where: operands could not be broadcast together with shapes (2,3) () (5,); use arrays of sizes that fit, "
+        "and dtype=object for texts among numbers.",
+    ),
+    (
         lambda: np.clip(X, 0, 1, dtype=np.int64),
         ArgumentError,
         "np.clip: operands of float64 are not cast to int64 with casting='same_kind'; use x.astype(dtype).",

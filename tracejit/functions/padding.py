@@ -49,23 +49,10 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     if not is_option(mode, _PAD_MODES):
         raise ArgumentError(f"pad: mode={brief(mode)} is not supported; use one of {', '.join(_PAD_MODES)}.")
     shape, format = array._data.shape, array._format
-    if isinstance(pad_width, Mapping):
-        pairs: Any = [(0, 0)] * len(shape)
-        for name, pair in pad_width.items():
-            for axis in normalize_axes("pad", array, name):
-                pairs[axis] = _pairs("pad_width", pair, 1)[0]
-        pad_width = np.reshape(pairs, (len(shape), 2)) if shape else 0
-    widths = _pairs("pad_width", as_numbers(pad_width), len(shape))
-    if widths.size and (widths.dtype.kind not in "iu" or widths.min() < 0):
-        raise DimsError(
-            f"pad: pad_width={brief(pad_width)} for x of {describe_shape(shape, format)} must be made of "
-            "integers >= 0."
-        )
-    grown = tuple(map(sum, zip(shape, *widths.T.tolist(), strict=True))) if shape else ()
-    check_sizes("pad", "pad_width", grown)
+    widths, grown = widths_of(array, pad_width)
     if mode == "constant":
         with np.errstate(all="ignore"):
-            values = _pairs("constant_values", constant_values, len(shape)).astype(array._data.dtype)
+            values = pairs_of("constant_values", constant_values, len(shape)).astype(array._data.dtype)
         return apart(_constant_border(array, widths, values), array)
     check_room("pad", grown, array._data.dtype)
     for axis, (before, after) in enumerate(widths.tolist()):
@@ -80,7 +67,27 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     return array.copy() if not widths.any() else array
 
 
-def _pairs(argument: str, value: Any, ndim: int) -> np.ndarray:
+def widths_of(array: dlarray, pad_width: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the widths of the borders of an array, a pair for each axis, and the sizes that it has with them."""
+    shape, format = array._data.shape, array._format
+    if isinstance(pad_width, Mapping):
+        pairs: Any = [(0, 0)] * len(shape)
+        for name, pair in pad_width.items():
+            for axis in normalize_axes("pad", array, name):
+                pairs[axis] = pairs_of("pad_width", pair, 1)[0]
+        pad_width = np.reshape(pairs, (len(shape), 2)) if shape else 0
+    widths = pairs_of("pad_width", as_numbers(pad_width), len(shape))
+    if widths.size and (widths.dtype.kind not in "iu" or widths.min() < 0):
+        raise DimsError(
+            f"pad: pad_width={brief(pad_width)} for x of {describe_shape(shape, format)} must be made of "
+            "integers >= 0."
+        )
+    grown = tuple(map(sum, zip(shape, *widths.T.tolist(), strict=True))) if shape else ()
+    check_sizes("pad", "pad_width", grown)
+    return widths, grown
+
+
+def pairs_of(argument: str, value: Any, ndim: int) -> np.ndarray:
     """Return a (before, after) pair for each of `ndim` axes from the forms that NumPy's pad takes."""
     try:
         if recorder.is_array(value):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.creation import full
@@ -44,14 +45,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
         )
     if mode == "empty" or (mode in ("reflect", "symmetric") and not odd):
         return padding.pad(x, pad_width, "constant" if mode == "empty" else mode)
-    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
-    options = kwargs.get("end_values", 0) if mode == "linear_ramp" else kwargs.get("stat_length")
-    given = (
-        [(None, None)] * x.ndim
-        if options is None
-        else np.broadcast_to(np.asarray(options), (x.ndim, 2)).tolist()
-    )
-    for axis, (before, after) in enumerate(pairs):
+    widths, _ = padding.widths_of(x, pad_width)
+    name = "end_values" if mode == "linear_ramp" else "stat_length"
+    options = kwargs.get(name, 0 if mode == "linear_ramp" else None)
+    given: Any = [(None, None)] * x.ndim
+    if options is not None:
+        pairs = padding.pairs_of(name, options, x.ndim)
+        given = (_lengths(pairs, options, mode) if name == "stat_length" else pairs).tolist()
+    for axis, (before, after) in enumerate(widths.tolist()):
         if before or after:
             x = _bordered(x, axis, (before, after), mode, given[axis])
     return x
@@ -60,14 +61,35 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
 def constant(array: Any, pad_width: Any, values: dlarray) -> dlarray:
     """Return an array with a border of traced values: one for each side of each axis, or what broadcasts to that."""
     x = as_array(array, "np.pad")
-    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    pairs, _ = padding.widths_of(x, pad_width)
+    if values.ndim > 2 or any(
+        size not in (1, want) for size, want in zip(values.shape[::-1], (2, x.ndim), strict=False)
+    ):
+        refuse(
+            "np.pad",
+            f"constant_values of size {describe_shape(values.shape, values._format)} are not a number, a pair "
+            f"(before, after) or one pair for each of the {x.ndim} axes of x",
+        )
     values = movement.broadcast_to(movement.relabel(values, None), (x.ndim, 2))
-    for axis, widths in enumerate(pairs):
+    for axis, widths in enumerate(pairs.tolist()):
         sizes = [(*x.shape[:axis], width, *x.shape[axis + 1 :]) for width in widths]
         borders = [full(size, in_dtype(values[axis, side], x.dtype)) for side, size in enumerate(sizes)]
         before, after = [movement.relabel(border, x._format) for border in borders]
         x = joining.concatenate([before, x, after], axis)
     return x
+
+
+def _lengths(pairs: np.ndarray, given: Any, mode: str) -> np.ndarray:
+    """Return how many elements the statistics of each border are of, rounded as NumPy does."""
+    lengths = np.rint(pairs.astype(np.float64))
+    least = 1 if mode in ("maximum", "minimum") else 0
+    if lengths.size and not (least <= lengths.min() and lengths.max() < 1 << 62):
+        refuse(
+            "np.pad",
+            f"stat_length={brief(given)} must be made of integers >= {least} for mode={mode!r}",
+            ArgumentValueError,
+        )
+    return lengths.astype(np.int64)
 
 
 def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options: Any) -> dlarray:

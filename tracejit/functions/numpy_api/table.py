@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import INT64, Aval, broadcast_shapes, wanted_dtype
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions import (
     contraction,
     creation,
@@ -25,6 +25,7 @@ from tracejit.functions import (
     taking,
 )
 from tracejit.functions.axes import normalize_axes
+from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real, real
@@ -193,9 +194,16 @@ def _where(condition: Any, x: Any = np._NoValue, y: Any = np._NoValue) -> Any:
     if not any(map(_is_of_objects, choices)):
         return elementwise.where(condition, *choices)
     what = "np.where"
-    return np.where(
-        *[x.needed(what) if recorder.is_number(x) else _value(x, what) for x in (condition, *choices)]
-    )
+    parts = [x.needed(what) if recorder.is_number(x) else _value(x, what) for x in (condition, *choices)]
+    try:
+        return np.where(*parts)
+    except (TypeError, ValueError) as error:  # texts and numbers have no common dtype, or sizes do not fit
+        reason = str(error).partition(". ")[0].rstrip(". ")
+        refuse(
+            what,
+            f"{reason}; use arrays of sizes that fit, and dtype=object for texts among numbers",
+            ArgumentValueError,
+        )
 
 
 def _is_of_objects(x: Any) -> bool:
