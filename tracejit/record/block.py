@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tracejit.errors import TraceError
-from tracejit.record import constructors, patches, random_methods
+from tracejit.record import constructors, methods_in_c, patches
 from tracejit.record.current import blockers, thread
 from tracejit.record.state import State
 from tracejit.util.quiet import settings, use_settings
@@ -46,7 +46,7 @@ class RecordingBlock:
             blockers[id(self)] = None
             patches.begin(self, self.names)
             constructors.begin(self)
-            random_methods.begin(self)
+            methods_in_c.begin(self)
             use_settings(None)  # once for the recording: around each op it would take a microsecond
             self.state.open()
         except BaseException as error:
@@ -69,7 +69,7 @@ class RecordingBlock:
 
     def _restore(self) -> None:
         """Put everything back as it was before the block; may be called twice."""
-        random_methods.end(self)
+        methods_in_c.end(self)
         constructors.end(self)
         patches.end(self)
         blockers.pop(id(self), None)

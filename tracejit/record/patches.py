@@ -357,18 +357,23 @@ class _Method(NamedTuple):
             setattr(self.owner, self.name, new)
 
 
-def replace_objects(kind: type, make: Callable[[Any], Patched]) -> None:
+def replace_objects(kind: type, make: Callable[[Any], Patched | None]) -> None:
     """Have the objects of a class replaced that names in modules of users, and objects of users, lead to.
 
     Args:
         kind: the class.
-        make: returns what stands for an object of the class.
+        make: returns what stands for an object of the class, or None for one that stays.
     """
     _KINDS.add(kind)
     _makers[kind] = make
 
 
-_makers: dict[type, Callable[[Any], Patched]] = {}
+_makers: dict[type, Callable[[Any], Patched | None]] = {}
+
+
+def forget(function: Any) -> None:
+    """Forget what stands for an object, which something may still hold; another is made when it is needed."""
+    _patched.pop(function, None)
 
 
 def original(function: Any) -> Any:
@@ -392,7 +397,10 @@ def is_patched(function: Any) -> bool:
     """Return whether a function is one that is replaced while something is recorded."""
     kind = type(function)
     if kind in _makers and function not in _patched:
-        _patched[function] = _makers[kind](function)
+        made = _makers[kind](function)
+        if made is not None:
+            _KINDS.add(type(made))
+            _patched[function] = made
     return kind in _KINDS and function in _patched
 
 

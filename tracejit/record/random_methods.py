@@ -9,16 +9,15 @@ functions/numpy_api/draws.py is asked; code of libraries gets the method itself.
 """
 
 import gc
-import os
 import sys
 import types
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
-from tracejit.record import monitor, patches
+from tracejit.record import methods_in_c, monitor, patches
 from tracejit.record.current import thread
-from tracejit.record.exchanged_methods import ExchangedMethods, has_usual_classes
+from tracejit.record.exchanged_methods import has_usual_classes
 from tracejit.record.namespaces import Namespace
 
 Instead = Callable[[Any, str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -62,10 +61,6 @@ class _RandomMethods:
         return True
 
 
-_methods: list[_RandomMethods] = []
-_BLOCKS = ExchangedMethods(_methods)
-
-
 def install(module: str, classes: Sequence[str], names: Sequence[str], instead: Instead) -> None:
     """Have methods ask while something is recorded; called once for a module.
 
@@ -88,8 +83,7 @@ def _install(
     for kind in kinds:
         own = gc.get_referents(kind.__dict__)
         if any(type(part) is dict for part in own[:1]):
-            _methods.append(_RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead))
-    _BLOCKS.put_new()
+            methods_in_c.add(_RandomMethods(kind, [name for name in names if hasattr(kind, name)], instead))
     for name in (*names, *_ALIASES):
         function = vars(module).get(_ALIASES.get(name, name)) or vars(module).get(name)
         if type(getattr(function, "__self__", None)) in kinds and name in vars(module):
@@ -132,23 +126,3 @@ def _answering(function: Any, instead: Instead) -> Callable[..., Any]:
         return result
 
     return answer
-
-
-def begin(recording: object) -> None:
-    """Have the methods ask while a recording is open."""
-    _BLOCKS.begin(id(recording))
-
-
-def end(recording: object) -> None:
-    """Put the methods back, if this was the last recording that was open; may be called twice."""
-    _BLOCKS.end(id(recording))
-
-
-def _in_child() -> None:
-    """Put the methods back in a forked child, which does not have the threads that recorded."""
-    if thread.recorder is None:
-        _BLOCKS.end_all()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

@@ -31,6 +31,7 @@ from tracejit.functions.numpy_api import (
     scipy_functions,
     scipy_objects,
     scipy_sparse,
+    sparse_solvers,
     unasked,
 )
 from tracejit.functions.numpy_api.lists import (
@@ -214,4 +215,5 @@ def install() -> None:
     scipy_functions.install()
     scipy_objects.install()
     scipy_sparse.install()
+    sparse_solvers.install()
     lists.install()

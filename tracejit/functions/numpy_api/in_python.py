@@ -13,7 +13,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval, is_half
 from tracejit.errors import DTypeError, GradientError
-from tracejit.functions.numpy_api import host_matrix_rules, host_rules
+from tracejit.functions.numpy_api import host_matrix_rules, host_rules, host_solvers
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder, views
@@ -266,7 +266,8 @@ def _new_op(name: str, function: Callable[..., Any]) -> Op:
         return found[0] if len(found) == 1 else found
 
     def gradient(b: Any, node: Any, ct: Any) -> Any:
-        rule = host_rules.RULES.get(function)
+        is_method = isinstance(function, MethodType)
+        rule = host_solvers.rule_of(function) if is_method else host_rules.RULES.get(function)  # type: ignore[arg-type]
         found = None if rule is None else rule(b, node, ct)
         if found is not None:
             return found

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products of SciPy's sparse matrices and traced arrays, and what is solved with them, with derivatives."""
+"""Products of SciPy's sparse matrices and traced arrays, with derivatives."""
 
 import functools
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
-from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.functions import elementwise, movement
-from tracejit.functions.differentiable import DifferentiableFunction
-from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.functions.numpy_api.scipy_functions import call_in_program, draws, either, first_of, has_traced
+from tracejit.functions.numpy_api.scipy_functions import call_in_program, first_of, has_traced
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.record.recorder import apply
@@ -26,15 +22,11 @@ _FORMATS = frozenset(
 
 
 _ALL_FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-_MAKERS = frozenset(
-    {"aslinearoperator", "factorized", "splu", "spilu"}
-)  # functions whose results are objects
 
 
 def install() -> None:
     """Have products answered while something is recorded, once SciPy's sparse matrices are imported."""
     patches.when_imported(_PACKAGE, _install)
-    patches.when_imported(f"{_PACKAGE}.linalg", _install_solvers)
 
 
 def _install() -> None:
@@ -77,78 +69,6 @@ def _answer(
         return monitor.watched(method, matrix, other)
     called = functools.partial(call_in_program, f"{_PACKAGE}.{name}", method.__get__(matrix), (other,), {})
     return first_of([lambda: answer(matrix, other), called])
-
-
-def _install_solvers() -> None:
-    module = sys.modules[f"{_PACKAGE}.linalg"]
-    for name in module.__all__:
-        if isinstance(getattr(module, name), FunctionType):
-            patches.answer(module, name, functools.partial(_solved, name))
-    for name in ("__matmul__", "dot", "matvec", "rmatvec", "matmat"):
-        answer = functools.partial(
-            _answer, f"linalg.LinearOperator.{name}", lambda operator, other: NotImplemented
-        )
-        patches.replace_method(module.LinearOperator, name, answer)
-
-
-def _solved(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """Return the result of a function of a matrix, the first argument, and of traced arrays."""
-    if not args or not has_traced((*args, *options.values())):
-        return NotImplemented
-    if is_traced(args[0]):
-        return _of_dense(name, function, args, options)
-    matrix, *others = args
-    called = functools.partial(
-        call_in_program, f"{_PACKAGE}.linalg.{name}", MethodType(function, matrix), others, options
-    )
-    code = functools.partial(monitor.watched, function, *args, **options)
-    ways = [functools.partial(either, called, code)]
-    if name == "spsolve" and len(others) == 1 and not options:
-        ways.insert(0, functools.partial(_solver_of(function, matrix), *others))
-    return first_of(ways)
-
-
-def _of_dense(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
-    """Return the result of a function of a traced matrix, which is no sparse one."""
-    called = f"{_PACKAGE}.linalg.{name}"
-    result = NotImplemented
-    if name not in _MAKERS and not draws(function):
-        result = call_in_program(called, function, args, options)
-    if result is NotImplemented:
-        refuse(
-            called,
-            "not supported for a matrix that is traced; use a function of scipy.linalg, or a sparse matrix that is "
-            "made outside of the function",
-        )
-    return result
-
-
-class _Solver(DifferentiableFunction):
-    """The solution of a system of equations, whose derivative is that of the transposed matrix."""
-
-    def __init__(self, function: Callable[..., Any], matrix: Any) -> None:
-        super().__init__()
-        self.function, self.matrix = function, matrix
-
-    def forward(self, b: Any) -> Any:
-        return self.function(self.matrix, b)
-
-    def backward(self, dy: Any, compute_gradients: Any) -> Any:
-        return self.function(self.matrix.T.tocsc(), dy)
-
-
-_solvers: OrderedDict[int, _Solver] = OrderedDict()  # by the ids of their matrices, which they keep
-_MOST_SOLVERS = 16
-
-
-def _solver_of(function: Callable[..., Any], matrix: Any) -> _Solver:
-    """Return what solves with a matrix; the same for the same."""
-    found = _solvers.get(id(matrix))
-    if found is None:
-        found = _solvers[id(matrix)] = _Solver(function, matrix)
-        while len(_solvers) > _MOST_SOLVERS:
-            _solvers.popitem(last=False)
-    return found
 
 
 def _product(matrix: Any, other: Any) -> Any:
