@@ -100,6 +100,14 @@ def test_they_are_what_they_were_afterwards() -> None:
     assert type(first).__name__ == "CPUDispatcher" and HOLDER.first is first
 
 
+def test_names_of_no_module_are_what_they_were_afterwards() -> None:
+    function = numba.njit(lambda x: x + 1.0)
+    names = {"function": function}
+    exec("def step(x): return function(x)", names)
+    assert tj.dlfeval(names["step"], np.ones(2)).tolist() == [2.0, 2.0]
+    assert names["function"] is function
+
+
 def test_numba_compiles_meanwhile() -> None:
     """It may read names that stand for replacements while something is recorded, in this thread and in others."""
     late, ones = numba.njit(lambda x: first(x) + 1), np.ones(2)
