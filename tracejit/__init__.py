@@ -463,6 +463,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "spacetodepth",
+    "spatial",
     "special",
     "split",
     "sqrt",
@@ -504,7 +505,20 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import cache, fft, integrate, interpolate, linalg, nn, signal, special, stats, testing, xp
+    from tracejit import (
+        cache,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        nn,
+        signal,
+        spatial,
+        special,
+        stats,
+        testing,
+        xp,
+    )
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -652,6 +666,7 @@ else:
         "linalg",
         "nn",
         "signal",
+        "spatial",
         "special",
         "stats",
         "testing",

@@ -59,6 +59,7 @@ ORDER = (
     "fft",
     "integrate",
     "interpolate",
+    "spatial",
     "linalg",
     "signal",
     "special",

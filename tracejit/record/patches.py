@@ -20,9 +20,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tracejit.record import monitor
+from tracejit.record import methods_in_c, monitor
 from tracejit.record.conversion import LISTS
 from tracejit.record.current import thread
+from tracejit.record.exchanged_methods import ExchangedMethod, has_usual_classes
 from tracejit.record.imports import Finder
 from tracejit.record.namespaces import Namespace, UserNamespaces
 from tracejit.record.user_calls import NUMPY, OWN, call_of_user, is_file_of_library
@@ -157,8 +158,17 @@ class AskedByUser(Asked):
 class AskedClass(Asked):
     """A class that is replaced where it is called with our arrays; it is the class for everything else."""
 
+    def __init__(
+        self, module: Any, name: str, instead: Callable[..., Any], attribute: Callable[..., Any] | None = None
+    ) -> None:
+        super().__init__(module, name, instead)
+        self._attribute = attribute
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
+        found = getattr(self._original, name)
+        if self._attribute is None or thread.recorder is None:
+            return found
+        return self._attribute(name, found)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._original)
@@ -272,15 +282,19 @@ def answer_user(module: Any, name: str, instead: Callable[..., Any]) -> None:
     _put(AskedByUser(module, name, instead), name)
 
 
-def answer_class(module: Any, name: str, instead: Callable[..., Any]) -> None:
+def answer_class(
+    module: Any, name: str, instead: Callable[..., Any], attribute: Callable[[str, Any], Any] | None = None
+) -> None:
     """Have a class replaced while something is recorded, where its objects are made by the name in its module.
 
     Args:
         module: of the class.
         name: of the class.
         instead: is called with the class and the arguments; it may return NotImplemented.
+        attribute: is called with the name of an attribute and the class's own, such as another function that makes
+            objects, and returns what stands for it.
     """
-    _put(AskedClass(module, name, instead), name)
+    _put(AskedClass(module, name, instead, attribute), name)
 
 
 def answer_numbers(module: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -335,13 +349,21 @@ def replace_method(owner: type, name: str, instead: Callable[..., Any]) -> None:
         owner: the class.
         name: of the method.
         instead: is called with NumPy's method and the arguments, in a thread that records.
+
+    A class whose attributes cannot be set keeps its method in a Python whose classes have an unknown structure.
     """
     method = getattr(owner, name)
 
     def patched(*args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs) if thread.recorder is None else instead(method, *args, **kwargs)
 
-    _methods.append(_Method(owner, name, method, update_wrapper(patched, method)))
+    if not owner.__flags__ & _IMMUTABLE:
+        _methods.append(_Method(owner, name, method, update_wrapper(patched, method)))
+    elif has_usual_classes():
+        methods_in_c.add(ExchangedMethod(owner, name, None, update_wrapper(patched, method)))
+
+
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
 class _Method(NamedTuple):

@@ -132,6 +132,8 @@ _SAME: dict[str, str] = {
     "scipy.signal": """
         convolve convolve2d correlate correlate2d detrend fftconvolve hilbert lfilter oaconvolve resample
         sosfilt""",
+    "scipy.spatial.transform": """
+        Rotation Slerp""",
     "scipy.special": """
         comb factorial ivp jvp kvp lambertw log_softmax logsumexp multigammaln perm polygamma sinc softmax
         softplus sph_harm_y spherical_in spherical_jn spherical_kn spherical_yn yvp zeta""",

@@ -31,6 +31,7 @@ from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import monitor, patches, recorder
 from tracejit.record.conversion import LISTS
 from tracejit.record.guards import GuardFailed
+from tracejit.tree import TreeNode
 from tracejit.util.compositions import has_counterpart
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -154,7 +155,10 @@ def has_traced(arguments: Any, depth: int = 3) -> bool:
         if is_traced(given):
             if recorder.is_number(given) or given._value is not None:
                 return True
-        elif type(given) in LISTS and depth and has_traced(given, depth - 1):
+        elif type(given) in LISTS:
+            if depth and has_traced(given, depth - 1):
+                return True
+        elif isinstance(given, TreeNode) and has_traced(given._leaves):
             return True
     return False
 

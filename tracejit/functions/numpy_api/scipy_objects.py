@@ -44,6 +44,17 @@ def _distribution(package: Any, o: Any) -> Any:
     return getattr(package, o.name, None) if is_known else None
 
 
+def _rotation(package: Any, o: Any) -> Any:
+    return package.Rotation(o.as_quat())
+
+
+def _between(package: Any, o: Any) -> Any:
+    last = o.rotations[-1] * type(o.rotations).from_rotvec(
+        o.rotvecs[-1]
+    )  # which SciPy's object does not keep
+    return package.Slerp(o.times, package.Rotation.concatenate([o.rotations, last]))
+
+
 def _named(name: str, package: Any, o: Any) -> Any:
     return getattr(package, name)
 
@@ -74,6 +85,7 @@ _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
         **{name: (_OF_VECTORS, functools.partial(_named, name)) for name in _DISTRIBUTIONS_OF_VECTORS},
     },
     "scipy.spatial": {"KDTree": (_OF_TREES, None)},
+    "scipy.spatial.transform": {"Rotation": (("apply",), _rotation), "Slerp": (("__call__",), _between)},
     "scipy.signal": {"ShortTimeFFT": (_OF_TRANSFORMS, None)},
 }  # fmt: skip
 """Methods by package and class, and what makes tracejit's object of one of SciPy's, if it has one."""
@@ -99,7 +111,8 @@ def _install(package: str) -> None:
                 _replace(frozen, method, functools.partial(_answer, package, None, method))
     for name in getattr(module, "__all__", ()):
         if has_counterpart(f"{package}.{name}") and isinstance(getattr(module, name, None), type):
-            patches.answer_class(module, name, functools.partial(_made, package, name))
+            attribute = functools.partial(_attribute, package, name)
+            patches.answer_class(module, name, functools.partial(_made, package, name), attribute)
 
 
 def _replace(kind: type, method: str, answer: Callable[..., Any]) -> None:
@@ -117,11 +130,13 @@ def _with_window(method: Callable[..., Any], transform: Any, *args: Any, **optio
             "its window cannot be traced; make it outside of the function, or use tj.stft(x, window), which has "
             "derivatives by the window",
         )
-    return method(
-        transform,
-        *map(without_constants, args),
-        **{name: without_constants(given) for name, given in options.items()},
-    )
+    args, options = _plain(args, options)
+    return method(transform, *args, **options)
+
+
+def _plain(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments with ndarrays in the place of constants, whose memory code in C may not write or lock."""
+    return [*map(without_constants, args)], {name: without_constants(part) for name, part in options.items()}
 
 
 def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) -> Any:
@@ -135,12 +150,29 @@ def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) ->
     ])  # fmt: skip
 
 
+def _attribute(package: str, name: str, attribute: str, theirs: Any) -> Any:
+    """Return what stands for an attribute of a class: for another function that makes objects, one that asks."""
+    ours = getattr(counterpart_of(package), name)
+    if not isinstance(vars(ours).get(attribute), classmethod):
+        return theirs
+
+    def make(*args: Any, **options: Any) -> Any:
+        if not has_traced((*args, *options.values())):
+            args, options = _plain(args, options)
+            return theirs(*args, **options)
+        with monitor.paused():
+            return getattr(ours, attribute)(*args, **options)
+
+    return make
+
+
 def _answer(
     package: str, make: _Make | None, name: str, method: Callable[..., Any], owner: Any, /,
     *args: Any, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the result of a method of an object of SciPy's."""
     if not has_traced((*args, *options.values())):
+        args, options = _plain(args, options)
         return monitor.watched(method, owner, *args, **options)
     title = str(getattr(owner, "name", ""))
     title = title if title.isidentifier() else type(owner).__name__

@@ -22,9 +22,8 @@ from tracejit.functions.numpy_api import host_solvers
 from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.functions.numpy_api.scipy_functions import call_in_program, draws, either, first_of, has_traced
 from tracejit.functions.refusals import refuse
-from tracejit.record import methods_in_c, monitor, patches
+from tracejit.record import monitor, patches
 from tracejit.record.current import thread
-from tracejit.record.exchanged_methods import ExchangedMethod, has_usual_classes
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
@@ -52,8 +51,7 @@ def _install() -> None:
     for name, rule in _RULES.items():
         host_solvers.add_rule(getattr(module.LinearOperator, name), rule)
         patches.replace_method(module.LinearOperator, name, functools.partial(_multiplied, name))
-    if has_usual_classes():
-        methods_in_c.add(ExchangedMethod(module.SuperLU, "solve", None, _solve_of(module.SuperLU)))
+    patches.replace_method(module.SuperLU, "solve", _solved)
     patches.replace_objects(BuiltinFunctionType, functools.partial(_held, module.SuperLU))
 
 
@@ -132,17 +130,12 @@ def _multiplied(name: str, method: Callable[..., Any], operator: Any, other: Any
     )
 
 
-def _solve_of(kind: type) -> Callable[..., Any]:
-    """Return what is called in the place of the method of factors that solves."""
-    original = vars(kind)["solve"]
-
-    def solve(factors: Any, *args: Any, **options: Any) -> Any:
-        if thread.recorder is None or not has_traced((*args, *options.values())):
-            return original(factors, *args, **options)
-        with monitor.paused():
-            return _factored(factors, *args, **options)
-
-    return update_wrapper(solve, original)
+def _solved(method: Callable[..., Any], factors: Any, *args: Any, **options: Any) -> Any:
+    """Return what the method of factors returns."""
+    if not has_traced((*args, *options.values())):
+        return method(factors, *args, **options)
+    with monitor.paused():
+        return _factored(factors, *args, **options)
 
 
 def _factored(factors: Any, rhs: Any, trans: str = "N") -> Any:
