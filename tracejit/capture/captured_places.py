@@ -20,7 +20,7 @@ def captured_place(observed: Observed, slot: Slot) -> CapturedPlace | None:
     """Return the place of a slot that holds numbers or an ndarray which can become inputs; None for any other."""
     value = slot.value
     is_of_array = type(value) is np.ndarray
-    if not is_of_array and (not _is_of_numbers(value) or isinstance(observed.value, tuple)):
+    if not is_of_array and (not has_numbers(value) or isinstance(observed.value, tuple)):
         return None  # the numbers of a tuple are exchanged all at once, in the place of the tuple
     owner = _owner(observed, type(slot))
     return None if owner is None else CapturedPlace(owner, type(slot), slot.name, is_of_array)
@@ -31,13 +31,26 @@ def is_captured_number(value: Any) -> bool:
     return type(value) in NUMBERS and (type(value) is not int or is_int64(value))
 
 
-def _is_of_numbers(value: Any) -> bool:
-    return is_captured_number(value) or is_tuple_of_numbers(value)
+def has_numbers(value: Any) -> bool:
+    """Return whether a value is such a number, or a tuple of few elements with one, as ``self.state = (x, n)`` puts."""
+    return is_captured_number(value) or is_tuple_with_numbers(value)
 
 
 def is_tuple_of_numbers(value: Any) -> bool:
-    """Return whether a value is a tuple of such numbers, as ``self.state = (x, v)`` puts one."""
+    """Return whether a value is a tuple of such numbers only, as ``self.state = (x, v)`` puts one."""
     return type(value) is tuple and 0 < len(value) <= _MOST_NUMBERS and all(map(is_captured_number, value))
+
+
+def is_tuple_with_numbers(value: Any) -> bool:
+    """Return whether a value is a tuple, or a named tuple, that has such numbers, itself or in tuples within."""
+    if not is_plain_tuple(value) or len(value) > _MOST_NUMBERS:
+        return False
+    return any(map(is_captured_number, value)) or any(map(is_tuple_with_numbers, value))
+
+
+def is_plain_tuple(value: Any) -> bool:
+    """Return whether a value is a tuple, or a named tuple, that nothing but its elements tells from another one."""
+    return isinstance(value, tuple) and not hasattr(value, "__dict__")
 
 
 _MOST_NUMBERS = 64
@@ -68,7 +81,7 @@ def places_of_numbers(observed: Observed) -> dict[Any, CapturedPlace]:
     return {
         key: CapturedPlace(kind, ItemSlot, key)
         for key, part in held
-        if _is_of_numbers(part) and is_hashed_by_python(key)
+        if has_numbers(part) and is_hashed_by_python(key)
     }
 
 
@@ -84,7 +97,7 @@ def changed_places(observed: Observed) -> list[CapturedPlace]:
         for key, place in places.items()
         if key in now
         and now[key] is not before[key]
-        and (type(before[key]) is tuple or differs(now[key], before[key]))
+        and (isinstance(before[key], tuple) or differs(now[key], before[key]))
     ]
     were = {*map(id, before.values())}
     have_moved = type(value) in SEQUENCES and any(id(now[place.name]) in were for place in changed)

@@ -18,14 +18,14 @@ the function reads too, becomes a part of its array. Other ndarrays that are wri
 """
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.capture.captured_places import items, note_again, places_of_arrays
+from tracejit.capture.captured_places import is_plain_tuple, items, note_again, places_of_arrays
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.places import look, put
@@ -91,18 +91,22 @@ class Exchanges:
     Args:
         snapshot: what was observed.
         exchange: says which ndarrays are exchanged besides those that are written.
+        tuples: what places hold instead of tuples whose numbers vary, by the ids of these.
 
     Attributes:
         given: the places of ndarrays at places that are tried and that functions got which may take no dlarray.
     """
 
-    def __init__(self, snapshot: Snapshot, exchange: Exchange) -> None:
+    def __init__(self, snapshot: Snapshot, exchange: Exchange, tuples: Mapping[int, Any]) -> None:
         self._snapshot = snapshot
         self._wanted = exchange
         self._arrays: list[tuple[ObservedArray, Any]] = []
         self._places: list[Exchanged] = []
         self._through: dict[int, Any] = {}  # by the id of what it stands for
-        self._tuples: dict[int, Any] = {}  # those among them, by their ids
+        self._tuples: dict[
+            int, tuple[Any, Any]
+        ] = {}  # those among them, by their ids, and what they stand for
+        self._with_numbers = tuples
         self._tried: list[np.ndarray] = []
         self._slots = 0  # that were met
         self.given: set[CapturedPlace] = set()
@@ -187,25 +191,27 @@ class Exchanges:
 
     def _put(self, owner: Any, kind: Any, name: Any, value: Any) -> None:
         """Put what stands for a value in its place, unless the function has put something else there."""
+        value = self._with_numbers.get(id(value), value)
         through = self._stand_in(value)
         if through is value:
             return
         holds = look(owner, kind, name)
-        if holds is value or (holds is not through and id(holds) in self._tuples):
+        _, stands_for = self._tuples.get(id(holds), (None, None))
+        if holds is value or (holds is not through and stands_for is value):
             place = Exchanged(owner, kind, name, value, through)
             place.put()
             self._places.append(place)
 
     def _stand_in(self, value: Any) -> Any:
         """Return what stands for an ndarray, or for a tuple with such arrays; other values for themselves."""
-        if not _is_tuple(value):
+        if not is_plain_tuple(value):
             return self._through.get(id(value), value) if type(value) is np.ndarray else value
         parts = [self._stand_in(part) for part in value]
         known = self._through.get(id(value), value)
         if all(map(operator.is_, known, parts)):
             return known
         through = self._through[id(value)] = tuple.__new__(type(value), parts)
-        self._tuples[id(through)] = through
+        self._tuples[id(through)] = through, value
         return through
 
     def end(self) -> None:
@@ -249,11 +255,6 @@ def _is_exchangeable(observed: Observed, kind: Any) -> bool:
     )
 
 
-def _is_tuple(value: Any) -> bool:
-    """Return whether a value is a tuple, or a named tuple, that nothing but its elements tells from another one."""
-    return isinstance(value, tuple) and not hasattr(value, "__dict__")
-
-
 def _out_of_reach(observed: Observed) -> Iterator[Any]:
     """Return what an object holds where nothing can be exchanged, with the elements of containers.
 
@@ -261,7 +262,7 @@ def _out_of_reach(observed: Observed) -> Iterator[Any]:
     """
     seen: set[int] = set()
     pending = [*getattr(observed, "inside", ())]
-    if not _is_tuple(observed.value):
+    if not is_plain_tuple(observed.value):
         kinds = [*observed.slots.values()]
         pending += [slot.value for slot in kinds if not _is_exchangeable(observed, type(slot))]
         if type(observed.value) not in _WITH_ITEMS:

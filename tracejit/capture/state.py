@@ -125,7 +125,7 @@ class CapturedState(State):
         assert self._captured_numbers is not None
         varying = self._exchange.places
         self._snapshot = Snapshot(self._function, self._arguments, self._name_of, self._met, varying)
-        self._exchanges = Exchanges(self._snapshot, self._exchange)
+        self._exchanges = Exchanges(self._snapshot, self._exchange, self._captured_numbers.tuples)
         reader = PathReader(
             self._snapshot, self._exchanges.started, self._captured_functions.started, self.lengths.asked
         )
@@ -135,7 +135,7 @@ class CapturedState(State):
     def _met(self, observed: Observed, slot: Slot) -> None:
         """Have something else stand in a slot that is looked at for the first time, if it is to."""
         if self._captured_numbers is not None:
-            self._captured_numbers.met(observed, slot)
+            self._captured_numbers.met(self._snapshot, observed, slot)
         self._captured_functions.met(observed, slot)
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:

@@ -53,6 +53,8 @@ _SHOWN = 60  # characters of a value
 class GuardWriter:
     """The walk from the roots of a snapshot along the slots that were read, which adds a guard for each.
 
+    Long because each form of what a slot can hold has a method, of some lines.
+
     Args:
         snapshot: what was observed.
         guards: to add to.
@@ -78,6 +80,7 @@ class GuardWriter:
         self._reached: dict[
             int, tuple[str, str]
         ] = {}  # by id of an object: its variable and its name in words
+        self._tuples: dict[int, Sequence[CapturedPlace]] = {}  # by id of a tuple: the places that lead to it
         self._queue: deque[Observed] = deque()
         self._late: deque[tuple[Observed, Slot]] = deque()
         self._walked: set[int] = set()  # ids of what is observed
@@ -155,7 +158,9 @@ class GuardWriter:
             if replaced is not None:  # a list in the place of another one
                 self._guards.changed_places += places_of_numbers(replaced).values()
         if slot.number is None:
-            self._slot(owner, path, slot, place)
+            self._slot(owner, path, slot, place, self._tuples.get(id(observed.value), ()))
+        elif isinstance(slot.number, NumbersOfTuple) and slot.number.entries is None:
+            self._tuple(owner, path, slot)
         else:
             self._number(owner, path, slot)
 
@@ -164,6 +169,7 @@ class GuardWriter:
         variable = next(self._variables)
         binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
         if isinstance(slot.number, NumbersOfTuple):
+            assert slot.number.entries is not None
             kinds = tuple(map(type, slot.value))
             condition = f"type({variable}) is not tuple or (*map(type, {variable}),) != {self._guards.constant(kinds)}"
             places = [(f"{variable}[{place}]", f"{name}[{place}]") for place in range(len(kinds))]
@@ -179,6 +185,21 @@ class GuardWriter:
         for entry, (part, path) in zip(entries, places, strict=True):
             self._arrays.inputs.fetch(entry, path, f"number({part})")
 
+    def _tuple(self, owner: str, name: str, slot: Slot) -> None:
+        """Compare that a slot holds a tuple of the class and length that it held, whose slots have its numbers."""
+        value, variable = slot.value, next(self._variables)
+        site = Site(
+            variable, f"{variable} = {slot.expression(owner, self._guards.literal)}", name, slot.where
+        )
+        if id(value) in self._reached:  # another path led to it
+            self._value(site, value)
+            return
+        self._reached[id(value)] = variable, name
+        kind = self._guards.constant(type(value))
+        condition = f"type({variable}) is not {kind} or len({variable}) != {len(value)}"
+        self._guards.add(site, f"a {type(value).__name__} of {text.count(len(value), 'element')}", condition)
+        self._queue.append(self._snapshot.observe(value))
+
     def _counted(self, owner: str, name: str, slot: Slot) -> None:
         """Compare that a slot to which a replay adds a number still holds one of the same type."""
         kind = type(slot.value).__name__
@@ -187,14 +208,22 @@ class GuardWriter:
         site = Site(variable, binding, name, slot.where)
         self._guards.add(site, f"a number ({kind})", f"type({variable}) is not {kind}")
 
-    def _slot(self, owner: str, name: str, slot: Slot, place: CapturedPlace | None) -> None:
+    def _slot(
+        self,
+        owner: str,
+        name: str,
+        slot: Slot,
+        place: CapturedPlace | None,
+        of_tuple: Sequence[CapturedPlace],
+    ) -> None:
+        """Compare what a slot holds; `place` is its own, `of_tuple` are those of the tuple that it is one of."""
         absence = slot.absence(owner, self._guards.literal)
         if absence is not None:
             self._guards.add(Site("", "", name, slot.where), *absence)
         else:
             variable = next(self._variables)
             binding = f"{variable} = {slot.expression(owner, self._guards.literal)}"
-            places = () if place is None else (place,)
+            places = of_tuple if place is None else (place,)
             self._value(Site(variable, binding, name, slot.where), slot.value, places)
 
     def _value(self, site: Site, value: Any, places: Sequence[CapturedPlace] = ()) -> None:
@@ -226,6 +255,8 @@ class GuardWriter:
             self._guards.add(site, shown, f"{variable} is not {first}", is_told=is_told)
             return
         self._reached[id(value)] = (variable, site.name)
+        if isinstance(value, tuple):
+            self._tuples[id(value)] = places
         observed = self._snapshot.observe(value)
         if isinstance(observed, ObservedArray):
             self._arrays.array(site, observed)
@@ -312,7 +343,7 @@ class GuardWriter:
         for variable, part, name, key in zip(variables, parts, names, keys, strict=True):
             hashed = key if is_hashed_by_python(key) else MISSING
             if hashed not in numbers:  # those that vary have guards of their own
-                found = [known[hashed]] if hashed in known else ()
+                found = [known[hashed]] if hashed in known else self._tuples.get(id(value), ())
                 self._value(Site(variable, "", name, site.where), part, found)
 
     def _members_of_enumerations(self, values: Iterable[Any], name: str) -> None:

@@ -130,8 +130,8 @@ def _with_window(method: Callable[..., Any], transform: Any, *args: Any, **optio
             "its window cannot be traced; make it outside of the function, or use tj.stft(x, window), which has "
             "derivatives by the window",
         )
-    args, options = _plain(args, options)
-    return method(transform, *args, **options)
+    plain, named = _plain(args, options)
+    return method(transform, *plain, **named)
 
 
 def _plain(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -158,8 +158,8 @@ def _attribute(package: str, name: str, attribute: str, theirs: Any) -> Any:
 
     def make(*args: Any, **options: Any) -> Any:
         if not has_traced((*args, *options.values())):
-            args, options = _plain(args, options)
-            return theirs(*args, **options)
+            plain, named = _plain(args, options)
+            return theirs(*plain, **named)
         with monitor.paused():
             return getattr(ours, attribute)(*args, **options)
 
@@ -172,8 +172,8 @@ def _answer(
 ) -> Any:  # fmt: skip
     """Return the result of a method of an object of SciPy's."""
     if not has_traced((*args, *options.values())):
-        args, options = _plain(args, options)
-        return monitor.watched(method, owner, *args, **options)
+        plain, named = _plain(args, options)
+        return monitor.watched(method, owner, *plain, **named)
     title = str(getattr(owner, "name", ""))
     title = title if title.isidentifier() else type(owner).__name__
     called = f"{package}.{title}" if name == "__call__" else f"{package}.{title}.{name}"
