@@ -61,9 +61,9 @@ class _Lowering:
         for node in loop.nodes:
             out = node.output
             if out in loop.reduced_from:
-                value = self.register(node.inputs[0])
-                if value is not None and self.is_row[value]:
+                if self.is_of_rows(node):
                     continue  # an accumulation of a row value
+                value = self.register(node.inputs[0])
                 reductions[0 if value is None else self.ready[value]].append(node)
         for number in range(passes):
             self.fill_pass(number, full, reductions[number])
@@ -76,6 +76,15 @@ class _Lowering:
         base = self.fused.sources[value][0]
         return base if base in self.loop.maps and base not in self.loop.accumulates else None
 
+    def is_of_rows(self, node: Node) -> bool:
+        """Return whether a reduction is over values of which each row has one, here or in memory (chop cuts loops)."""
+        value = self.register(node.inputs[0])
+        if value is not None:
+            return self.is_row[value]
+        axes = {d for d in self.loop.reduced_from[node.output] if d >= 0}
+        split = self.loop.split
+        return split is not None and split < self.rank and axes == set(range(split))
+
     def assign_passes(self) -> int:
         loop, split = self.loop, self.loop.split
         last = 0
@@ -87,8 +96,7 @@ class _Lowering:
                 if base is not None:
                     ready = max(ready, self.ready[base])
             if out in loop.reduced_from:
-                base = self.register(node.inputs[0])
-                row = base is not None and self.is_row[base]
+                row = self.is_of_rows(node)
                 last = max(last, ready if not row else 0)
                 self.is_row[out] = True
                 self.ready[out] = ready if row else ready + 1
@@ -274,9 +282,10 @@ class _Lowering:
             if not self.is_row[out] or self.ready[out] != number:
                 continue
             if out in self.loop.reduced_from:
-                value = self.register(node.inputs[0])
-                if value is not None and self.is_row[value]:
-                    lines.append(Accumulate(self.write(out), node, value, self.start(node)))
+                if self.is_of_rows(node):
+                    operand = self.operand(node, 0)
+                    lines += [Load(operand, operand)] if isinstance(operand, int) else []
+                    lines.append(Accumulate(self.write(out), node, operand, self.start(node)))
                 continue
             operands = tuple([self.operand(node, i) for i in range(len(node.inputs))])
             lines += [Load(part, part) for part in operands if isinstance(part, int)]

@@ -42,6 +42,48 @@ def test_cuts_between_the_passes_of_rows(sizes):
         program_of(softmax_like, np.linspace(-1.0, 2.0, 12).reshape(3, 4))
 
 
+def rows_and_totals(seed):
+    """Return a function that mixes values of all elements, values of rows, and totals of both."""
+    rnd = random.Random(seed)
+    steps = [(rnd.randrange(9), rnd.randrange(100), rnd.randrange(100)) for _ in range(rnd.choice([6, 14]))]
+
+    def function(x):
+        last = x.ndim - 1
+        full, rows, found = [x], [(x * x).sum(last)], []
+        for kind, one, other in steps:
+            a, r = full[one % len(full)], rows[other % len(rows)]
+            if kind == 0:
+                full.append(tj.tanh(a) + x)
+            elif kind == 1:
+                full.append(a / (1 + abs(r)[..., None]))
+            elif kind == 2:
+                rows.append(tj.sin(a).sum(last))
+            elif kind == 3:
+                rows.append(a.max(last) * 0.5)
+            elif kind == 4:
+                found.append((r * r / (1 + r * r)).sum())
+            elif kind == 5:
+                found.append(r.max() if one % 2 else tj.exp(-r * r).prod())
+            elif kind == 6:
+                found.append((r / (2 + r * r)).sum(0))
+            elif kind == 7:
+                full.append(tj.exp(-a * a) * r[..., None])
+            else:
+                rows.append(tj.tanh(r + rows[-1]))
+        return (*found, full[-1].sum(), rows[-1].sum())
+
+    return function
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(120))
+def test_cuts_between_values_of_rows_and_their_totals(seed):
+    """In silence, totals of rows that another piece had computed were as many times too large as a row is long."""
+    size = [(3, 4), (2, 3, 4), (5, 1), (1, 4)][seed % 4]
+    with mock.patch.multiple(chop, SMALLEST=1 + seed % 3, LARGEST=2 * (1 + seed % 3) + seed % 7):
+        program_of(rows_and_totals(seed), np.linspace(-1.0, 2.0, int(np.prod(size))).reshape(size))
+
+
 def pendulum(theta, q, p, steps, h=0.05):
     def rate(q, p):
         return p, -theta[0] * tj.sin(q) - theta[1] * p
