@@ -34,6 +34,7 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S")
+_MOST_NAMESAKES = 8  # methods of one name that an instance keeps
 
 
 @final
@@ -43,6 +44,8 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     The arguments select a trace: arrays by size, format, dtype and memory layout, containers by
     structure, everything else by value. Made by dlaccelerate. Setting any attribute besides the options is an
     AttributeError.
+
+    Long because each of its options and figures has a line of documentation.
 
     Attributes:
         function: the underlying function.
@@ -326,10 +329,31 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
                 "accelerated method in; remove __slots__, or accelerate a function that takes the arrays."
             ) from None
         method = methods.get(self._method_name)
-        # The __dict__ of a copied instance has the method of the original.
-        if method is None or method.function.__self__ is not instance:
-            function = types.MethodType(self._function, instance)
-            method = methods[self._method_name] = AcceleratedFunction(function, **self._as_options())
+        if method is not None:
+            function = method._function
+            if function.__self__ is instance and function.__func__ is self._function:
+                return method
+        return self._method_of(instance, methods)
+
+    def _method_of(self, instance: Any, methods: dict[str, Any]) -> Any:
+        """Return the method of an instance, which is made unless it is there by another name.
+
+        Several functions of one name can be methods of an instance: that of a class, and that of the class above; that
+        of a class, and the one by which somebody has replaced it. The __dict__ of a copied instance has the methods of
+        the original.
+        """
+        key, number = self._method_name, 1
+        while (
+            key in methods
+            and methods[key]._function.__func__ is not self._function
+            and number < _MOST_NAMESAKES
+        ):
+            number += 1
+            key = f"{self._method_name} ({number})"
+        method = methods.get(key)
+        function = types.MethodType(self._function, instance)
+        if method is None or method._function != function or method._function.__self__ is not instance:
+            method = methods[key] = AcceleratedFunction(function, **self._as_options())
             method._method_name = self._method_name
             method._dispatcher.reporter.warned = (
                 self._dispatcher.reporter.warned

@@ -102,6 +102,58 @@ class TestKindsOfFunctions:
 
 
 class TestMethods:
+    def test_functions_of_one_name_are_methods_of_their_own(self):
+        """In silence, an instance kept the first method of a name: after a reload, and of two classes above it."""
+
+        def version(k):
+            class Net:
+                @tj.dlaccelerate
+                def step(self, x):
+                    return x * k
+
+            return Net
+
+        x = np.ones(1)
+        kind, other = version(1.0), version(2.0)
+        net = kind()
+        assert [net.step(x).item() for _ in range(4)] == [1.0] * 4
+        kind.step = other.step
+        assert [net.step(x).item() for _ in range(4)] == [2.0] * 4
+        net.__class__ = version(3.0)
+        assert [net.step(x).item() for _ in range(4)] == [3.0] * 4
+        first, second = version(4.0), version(5.0)
+        both = type("Both", (first, second), {})()
+        for _ in range(4):
+            assert (first.step(both, x).item(), second.step(both, x).item()) == (4.0, 5.0)
+        assert first.step.__get__(both) is first.step.__get__(both)
+        assert both.step.stats.hits == 2
+
+    def test_a_class_of_the_name_of_the_class_above(self):
+        class Layer:
+            @tj.dlaccelerate
+            def step(self, x):
+                return x * 2
+
+        above = Layer
+
+        class Layer(above):
+            @tj.dlaccelerate
+            def step(self, x):
+                return super().step(x) + 1
+
+        layer = Layer()
+        assert [layer.step(np.ones(1)).item() for _ in range(4)] == [3.0] * 4
+
+    def test_an_instance_keeps_few_methods_of_a_name(self):
+        class Net:
+            pass
+
+        net = Net()
+        for k in range(20):
+            Net.step = tj.dlaccelerate(lambda self, x, k=k: x * k)
+            assert net.step(np.ones(1)).item() == k
+        assert len(vars(net)) == 8
+
     def test_a_cache_for_each_instance(self):
         a, b = Model(2.0), Model(5.0)
         for _ in range(2):
