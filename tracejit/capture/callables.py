@@ -4,6 +4,7 @@
 import functools
 import gc
 import itertools
+import sys
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -61,6 +62,13 @@ class ObservedCode(Observed):
         return UNKNOWN if own is None or hasattr(type(self.value), name) else MISSING
 
 
+def _is_of_module(function: types.FunctionType) -> bool:
+    """Return whether the global names of a function are those of a module that is imported."""
+    names = function.__globals__
+    module = sys.modules.get(names.get("__name__", ""))
+    return module is not None and getattr(module, "__dict__", None) is names
+
+
 class ObservedFunction(ObservedNames):
     """A function written in Python."""
 
@@ -94,6 +102,8 @@ class ObservedFunction(ObservedNames):
         function = self.value
         snapshot.when_run(function.__code__, lambda: self._note_run(snapshot))
         snapshot.read(self, AttributeSlot, "__code__")
+        if not _is_of_module(function):  # the same code may run with other global names (exec)
+            snapshot.read(self, AttributeSlot, "__globals__")
         if self.is_of_library:
             snapshot.generators.note(function, snapshot.where)
             if library.reads_attributes(function):

@@ -590,7 +590,7 @@ class Scanner:
             self.branches_on_untracked |= any(map(_is_untracked, arguments))
         if callee in _BY_NAME:
             self._attribute_by_name(callee, arguments, max(at, 0))
-        self._callee = callee
+        self._callee = None if is_spread else callee  # which gets the elements, in a tuple of its own
         keywords, self._keywords = self._keywords, ()
         is_taker = callee is not None and (callee.steps[-1][1] if callee.steps else callee.name) in _TAKERS
         if (is_taker or callee == _LEN) and at >= 0 and not is_spread:

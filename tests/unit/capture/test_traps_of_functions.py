@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 import pytest
-from state_traps import CHANGES, Traps, rates, setting
+from state_traps import CHANGES, Obj, Traps, rates, setting
 from worlds import pick
 
 import tracejit as tj
@@ -576,6 +576,62 @@ def attribute_of_an_accelerated_function():
     plain.rate = 1.0
     inner = tj.dlaccelerate(plain)
     return fun, setting(inner, "rate")
+
+
+def weighted(*parts, scale=1.0):
+    return scale * sum(10**place * part for place, part in enumerate(parts))
+
+
+def spread_call(call):
+    """Return a trap of a function that spreads a list, whose elements, length and identity change."""
+
+    def make():
+        holder = Obj([1.0, 2.0])
+
+        def change(n):
+            what = pick(n, "nothing", "element", "appended", "another", "order")
+            if what == "element":
+                holder.k[0] += 1.0
+            elif what == "appended":
+                holder.k.append(3.0)
+            elif what == "another":
+                holder.k = [4.0, 5.0]
+            elif what == "order":
+                holder.k.reverse()
+
+        return call(holder), change
+
+    return make
+
+
+OPTIONS = {"scale": 2.0}
+SPREAD = {
+    "of_a_list": lambda o: lambda x: x * weighted(*o.k),
+    "beside_a_keyword": lambda o: lambda x: x * weighted(*o.k, scale=2.0),
+    "beside_a_dict": lambda o: lambda x: x * weighted(*o.k, **OPTIONS),
+    "beside_another": lambda o: lambda x: x * weighted(0.5, *o.k),
+    "through_a_wrapper": lambda o: lambda x: x * functools.wraps(weighted)(lambda *a: weighted(*a))(*o.k),
+    "of_a_partial": lambda o: lambda x: x * functools.partial(weighted, scale=3.0)(*o.k),
+    "of_a_variable": lambda o: lambda x: sum(x * weighted(*values) for values in (o.k,)),
+}
+for name, call in SPREAD.items():
+    make = spread_call(call)
+    make.__name__ = f"spread_{name}"
+    trap(make)
+
+
+@trap
+def the_same_code_with_other_global_names():
+    code = compile("def inner(x): return x * rate", "<template>", "exec")
+
+    def with_rate(rate):
+        names = {"rate": rate}
+        exec(code, names)
+        return names["inner"]
+
+    holder = Obj(with_rate(1.0))
+    functions = [holder.k, with_rate(2.0), with_rate(5.0)]
+    return (lambda x: holder.k(x)), lambda n: setattr(holder, "k", pick(n, *functions))
 
 
 @pytest.mark.sampled
