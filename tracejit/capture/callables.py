@@ -103,7 +103,7 @@ class ObservedFunction(ObservedNames):
         snapshot.when_run(function.__code__, lambda: self._note_run(snapshot))
         snapshot.read(self, AttributeSlot, "__code__")
         if not _is_of_module(function):  # the same code may run with other global names (exec)
-            snapshot.read(self, AttributeSlot, "__globals__")
+            snapshot.read_namespace(self)
         if self.is_of_library:
             snapshot.generators.note(function, snapshot.where)
             if library.reads_attributes(function):

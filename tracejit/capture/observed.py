@@ -126,6 +126,9 @@ class Notes(Protocol):
     def add_names(self, names: set[str], may_lack: bool = False) -> None:
         """Note that code which runs reads attributes of these names of untracked values, which may lack them."""
 
+    def read_namespace(self, function: "Observed") -> None:
+        """Note which dict has the global names of a function."""
+
     def read_dynamically(self) -> None:
         """Note that attributes are read by names that the code computes."""
 

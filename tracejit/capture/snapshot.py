@@ -152,6 +152,7 @@ class Snapshot:
         self.pools: set[int] = set()
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
+        self._function = function
         self.observe(function)
         self.roots[id(function)] = ""
         for number, argument in enumerate(arguments):
@@ -271,6 +272,12 @@ class Snapshot:
         self.observe(value)
         if id(value) not in self.roots:
             self.roots[id(value)] = str(getattr(value, "__name__", None) or name())
+
+    def read_namespace(self, function: Observed) -> None:
+        """Note which dict has the global names of a function, unless a replay starts from the function."""
+        if function.value is not self._function:
+            self.root(function.value.__globals__, "global")
+            self.read(function, AttributeSlot, "__globals__")
 
     def root(self, value: Any, name: str) -> Observed:
         """Return what is observed of a class or a namespace that a replay starts from, with its name in words."""
