@@ -271,7 +271,7 @@ class Draws(State):
         self.blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
-        self.changed, self.drew = reads.changed, reads.drew
+        self.take_notes(reads)
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, for which the generators have moved on, or None."""

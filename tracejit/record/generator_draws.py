@@ -170,13 +170,7 @@ class GeneratorDraws(State):
         self.layouts = (*reads.layouts, *[None] * len(inputs))
         self.names = (*reads.names, *inputs)
         self.objects = reads.objects[: self._stored]
-        self.changed, self.unguarded, self.drew = reads.changed, reads.unguarded, reads.drew
-        self.changed_places, self.given, self.compared = reads.changed_places, reads.given, reads.compared
-        self.has_exchanged, self.has_numbers, self.of_outer = (
-            reads.has_exchanged,
-            reads.has_numbers,
-            reads.of_outer,
-        )
+        self.take_notes(reads)
         self.inlined = self._with_draws(reads.inlined_with_sizes, self._draw)
         for_good = self._draw_or_none if self._takes else self._draw_for_good
         self.inlined_for_good = self._with_draws(reads.inlined_with_sizes, for_good)

@@ -146,6 +146,16 @@ class State:
         """True if this thread's last replay did not apply because of elements that it drew."""
         return False
 
+    def take_notes(self, other: "State") -> None:
+        """Note what another state did of the recording, whose arrays this one draws numbers beside."""
+        self.changed, self.unguarded, self.drew = other.changed, other.unguarded, other.drew
+        self.changed_places, self.given, self.compared = other.changed_places, other.given, other.compared
+        self.has_exchanged, self.has_numbers, self.of_outer = (
+            other.has_exchanged,
+            other.has_numbers,
+            other.of_outer,
+        )
+
     def open(self) -> None:
         """Begin the recording."""
 

@@ -353,3 +353,53 @@ def test_draws_are_written_into_arguments_as_without_acceleration():
         results.append([np.stack([tj.extractdata(run(*call)), *call]) for call in calls])
     np.testing.assert_array_equal(*results)
     assert accelerated.stats.hits == 3 and len({result.tobytes() for result in results[0]}) == 5
+
+
+# Lines of a step with state that varies, beside draws of our own generators.
+VARYING = {
+    "a counter": "o.n += 1; x = x * o.n",
+    "a decaying rate": "o.rate *= 0.9; x = x * o.rate",
+    "a tuple": "m, n = o.state; o.state = (m * 0.9 + x, n + 1); x = o.state[0] / o.state[1]",
+    "an ndarray": "o.w *= 0.5; o.w += x; x = o.w * 1.0",
+    "a ring buffer": "o.ring[o.n % 3] = x.sum(); o.n += 1; x = x + o.ring.sum()",
+    "a window": "o.window.append(x.sum().item()); o.window.pop(0); x = x + np.mean(o.window)",
+    "a history": "o.history.append(x.sum().item())",
+    "patience": "o.patience = 0 if x[0] > 0.5 else o.patience + 1; x = x * (1 + o.patience)",
+}
+DRAWS = {
+    "rand": "x * tj.rand(3)",
+    "dropout": "tj.dropout(x, 0.25)",
+    "a generator": "x + tj.randn(3, generator=o.generator)",
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("line", VARYING)
+def test_draws_beside_state_that_varies(line: str, draw: str) -> None:
+    """The places that vary were lost where a function drew numbers, too: it ran uncompiled for ever."""
+
+    class Model:
+        def __init__(self) -> None:
+            self.n, self.rate, self.state, self.patience = 0, 1.0, (np.zeros(3), 0), 0
+            self.w, self.ring = np.zeros(3), np.zeros(3)
+            self.window, self.history = [0.0, 0.0, 0.0], []
+            self.generator = tj.Generator(3)
+
+    names = {"tj": tj, "np": np}
+    exec(f"def step(o, x):\n    {VARYING[line]}\n    return {DRAWS[draw]}", names)
+    found = []
+    for run in (names["step"], tj.dlaccelerate(names["step"])):
+        o = Model()
+        with tj.rng(5):
+            results = [np.asarray(run(o, np.array([0.5, 1.0, n % 3]))) for n in range(14)]
+        found.append((results, {name: value for name, value in vars(o).items() if name != "generator"}))
+    (plain, before), (mine, after) = found
+    np.testing.assert_allclose(mine, plain, rtol=1e-12)
+    for name, value in before.items():
+        for have, want in zip(
+            np.ravel(after[name] if name != "state" else after[name][0]),
+            np.ravel(value if name != "state" else value[0]),
+            strict=True,
+        ):
+            assert have == pytest.approx(want, rel=1e-12)
+    assert run.stats.hits >= 3 and run.stats.uncompiled == 0
