@@ -93,6 +93,9 @@ _STATES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "numpy.flatiter": lambda elements: (elements.index, elements.base.tobytes()),
     "numpy.poly1d": lambda polynomial: (polynomial.coeffs.tobytes(),),
     "numpy.void": lambda record: (record.tobytes(),),
+    "scipy.spatial.transform._rotation.Rotation": lambda o: (
+        o.as_quat().tobytes(),
+    ),  # in C, before SciPy 1.17
 }
 _CODE = (
     type, types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc, np.vectorize

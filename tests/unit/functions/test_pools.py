@@ -246,7 +246,9 @@ def test_the_name_of_len_is_put_back() -> None:
     scope["len"] = lambda x: x[-1][2]  # the user's own, which reads elements
     check_calls(plain, fast, calls=12)
     del scope["len"]
-    with pytest.warns(tj.NotAcceleratedWarning, match="global len, which it reads, changes from call to call"):
+    with pytest.warns(
+        tj.NotAcceleratedWarning, match="global len, which it reads, changes from call to call"
+    ):
         check_calls(plain, fast, calls=3)
 
 

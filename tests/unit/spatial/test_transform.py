@@ -260,6 +260,29 @@ class TestObjectsOfSciPy:
             compare(ours.attitude.as_quat(), theirs.attitude.as_quat())
         assert ours.step.stats.hits >= 4 and ours.step.stats.uncompiled == 0
 
+    def test_rotations_that_change(self, rng):
+        turns, others = R.from_rotvec(np.eye(3) * 0.3), R.from_rotvec(rng.normal(size=(3, 3)))
+        holder = {"turn": R.from_rotvec([0.1, 0.2, 0.3]), "between": BETWEEN}
+
+        def plain(u):
+            start = holder["between"](0.5).apply(u)
+            return turns.apply(u), holder["turn"].apply(start), u * holder["turn"].magnitude()
+
+        step = tj.dlaccelerate(plain)
+        for n in range(12):
+            u = rng.normal(size=3)
+            for found, expected in zip(step(u), plain(u), strict=True):
+                compare(found, expected)
+            if n == 3:
+                turns[0] = others[0]
+            elif n == 5:
+                holder["turn"] = others[1]
+            elif n == 7:
+                holder["between"] = transform.Slerp([0, 1], others[:2])
+            elif n == 9:
+                turns[1] = others[2]
+        assert step.stats.uncompiled == 0
+
 
 class TestAsContainers:
     def test_arguments_and_results(self, rng):
