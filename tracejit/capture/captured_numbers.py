@@ -161,7 +161,9 @@ class CapturedNumbers:
                     self._met_in_tuple(observed, inner)
             for known in [*observed.slots.values()]:
                 self._met_in_tuple(observed, known)
-        return tuple.__new__(type(before), mixed.parts)
+        through = tuple.__new__(type(before), mixed.parts)
+        snapshot.standing[id(through)] = before
+        return through
 
     def _met_in_tuple(self, observed: Observed, slot: Slot) -> None:
         """Have a slot of a tuple with numbers stand for the input, by whatever name the code reads the element."""
@@ -198,6 +200,7 @@ class CapturedNumbers:
         self._entries.clear()
         self._mixed.clear()
         self.tuples.clear()
+        snapshot.standing.clear()
         note_again(snapshot, numbers)
 
 

@@ -108,6 +108,7 @@ class Snapshot:
         extended: ids of lists and deques to which code that ran can add elements by ``+=``.
         firsts: cells and namespaces, and what they held at first, by their ids and the names of slots.
         owned: ids of classes with names of attributes that they had themselves when these were first looked at.
+        standing: what places held, by the ids of what stands there meanwhile in its place (captured_numbers.py).
         stored: attributes and items that code that ran assigns to, of values that no path leads to.
         inherited: instances, slots of them whose values their classes have, and the classes.
         made: the classes that the call makes.
@@ -128,6 +129,7 @@ class Snapshot:
         self._met = met
         self._varying = varying
         self.objects: dict[int, Observed] = {}
+        self.standing: dict[int, Any] = {}
         self.roots: dict[int, str] = {}
         self.contents: dict[int, Contents] = {}
         self.unseen: tuple[str, tuple[str, int]] | None = None
@@ -240,6 +242,8 @@ class Snapshot:
         observed = self.objects.get(id(value))
         if observed is not None:
             return observed
+        if id(value) in self.standing:
+            return self._observe(self.standing[id(value)], kind)
         observed = self.objects[id(value)] = kind(value)(value, self.where)
         contents = observed.contents()
         if contents is not None:

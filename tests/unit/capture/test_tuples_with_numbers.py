@@ -44,6 +44,11 @@ LINES = (
     "t = o.nested; acc = acc + t[1][0] if t[3] is None else acc * t[1][0]", "z, y, v = o.state; acc = acc + y * v",
     "o.nested = (*o.nested[:2], 'b' if o.nested[1][0] > 4 else 'a', None)", "w = o.nested[0]; w *= 0.5",
     "acc = acc + (o.tag[1] if o.tag[0] == 'run' else 0)", "m, k = o.u; o.u = (m * 0.5 + x, k + 0.5)",
+    "o.pairs = [(w * 0.5 + x, n + 1) for w, n in o.pairs]", "for w, n in o.pairs: acc = acc + w * n",
+    "for i, (w, n) in enumerate(o.pairs): o.pairs[i] = (w + x, n + 1)", "ws, ns = zip(*o.pairs); acc = acc + sum(ws)",
+    "o.d = {k: (w * 0.5 + x, n + 1) for k, (w, n) in o.d.items()}", "acc = acc + sum(n for _, n in o.pairs)",
+    "o.pairs[0], o.pairs[1] = o.pairs[1], o.pairs[0]", "o.held = ({'w': o.held[0]['w'] + x}, o.held[1] + 1)",
+    "h, n = o.held; h['w'] = h['w'] + x; o.held = (h, n + 1)", "acc = acc + o.held[0]['w'] * o.held[1]",
     "o.state = o.state._replace(w=o.state.w * 0.5)", "o.numbers = tuple(v * 0.5 for v in o.numbers)",
 )  # fmt: skip
 OUTSIDE = (
@@ -64,6 +69,8 @@ class Model:
         self.nested = (np.ones(2), (1, np.zeros(2)), "a", None)
         self.d = {"k": (np.zeros(2), 0)}
         self.l = [(0, np.ones(2)), 3]
+        self.pairs = [(np.zeros(2), 0), (np.ones(2), 1)]
+        self.held = ({"w": np.ones(2)}, 0)
         self.numbers = (1, 2.0)
         self.q = deque([(np.zeros(2), 0), (np.ones(2), 1)])
         self.tag = ("run", 0)
