@@ -4,8 +4,6 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.functions.numpy_api.ufuncs import logaddexp
@@ -16,11 +14,12 @@ from tracejit.stats.saddle import log_binomial, log_poisson
 from tracejit.stats.tails import (
     is_lost,
     log1mexp,
+    log1p_square,
     log_betainc,
     log_gammainc,
     log_gammaincc,
     log_of,
-    log_tiny_betainc,
+    log_t_tail,
 )
 
 _LOG_ROOT_2PI = math.log(2 * math.pi) / 2
@@ -54,16 +53,29 @@ norm = Distribution(name="norm", formulas={
 })  # fmt: skip
 
 
+def _finite_df(n: Any) -> tuple[Any, Any]:
+    """Return where the degrees of freedom are infinite, and a finite number of them."""
+    is_normal = n == math.inf
+    return is_normal, where(is_normal, 1.0, n)
+
+
+def _t_logpdf(z: Any, n: Any) -> Any:
+    is_normal, n = _finite_df(n)
+    found = log1p_square(z / e.sqrt(n)) * ((n + 1) * -0.5) - s.betaln(n * 0.5, n * 0.0 + 0.5) - _log(n) * 0.5
+    return where(is_normal, _normal(z), found)
+
+
 def _t_logcdf(z: Any, n: Any) -> Any:
     below, above = s.stdtr(n, z), s.stdtr(n, -z)
     lost = is_lost(below) & (z > -math.inf)
-    logarithm = _log(n) - 2.0 * e.log(where(lost, -z, 1.0))  # of n / (n + z^2), which is tiny
-    tail = log_tiny_betainc(n * 0.5, n * 0.0 + 0.5, logarithm) - _LOG_2
+    is_normal, n = _finite_df(n)
+    found = log_t_tail(where(lost, -z, 50.0) / e.sqrt(n), n)
+    tail = where(is_normal, s.log_ndtr(z), found)
     return where(lost, tail, log_of(where(lost, 0.25, below), where(lost, 0.75, above)))
 
 
 t = Distribution(name="t", shapes=("df",), formulas={
-    "logpdf": lambda z, n: e.log1p(z * z / n) * ((n + 1) * -0.5) - s.betaln(n * 0.5, n * 0.0 + 0.5) - _log(n) * 0.5,
+    "logpdf": _t_logpdf,
     "cdf": lambda z, n: s.stdtr(n, z), "sf": lambda z, n: s.stdtr(n, -z),
     "logcdf": _t_logcdf, "logsf": lambda z, n: _t_logcdf(-z, n),
     "ppf": lambda q, n: s.stdtrit(n, q), "isf": lambda q, n: -s.stdtrit(n, q),
@@ -153,15 +165,8 @@ def _cauchy_ppf(q: Any) -> Any:
     return where(upper, found, -found)
 
 
-def _log1p_square(z: Any) -> Any:
-    """Return log(1 + z**2), also where the square is infinite."""
-    is_far = e.abs(z) > 1e8 if z.dtype != np.float32 else e.abs(z) > 1e4
-    far = 2.0 * e.log(e.abs(where(is_far, z, 1.0)))
-    return where(is_far, far, e.log1p(e.square(where(is_far, 0.0, z))))
-
-
 cauchy = Distribution(name="cauchy", formulas={
-    "logpdf": lambda z: -_log1p_square(z) - math.log(math.pi),
+    "logpdf": lambda z: -log1p_square(z) - math.log(math.pi),
     "cdf": lambda z: e.arctan2(1.0, -z) / math.pi, "sf": lambda z: e.arctan2(1.0, z) / math.pi,
     "ppf": _cauchy_ppf, "isf": lambda q: -_cauchy_ppf(q),
 })  # fmt: skip
@@ -258,7 +263,7 @@ halfnorm = Distribution(name="halfnorm", low=0.0, formulas={
     "ppf": lambda q: _halfnorm_quantile(q, 1.0 - q), "isf": lambda q: _halfnorm_quantile(1.0 - q, q),
 })  # fmt: skip
 halfcauchy = Distribution(name="halfcauchy", low=0.0, formulas={
-    "logpdf": lambda z: math.log(2 / math.pi) - _log1p_square(z), "cdf": lambda z: e.arctan(z) * (2 / math.pi),
+    "logpdf": lambda z: math.log(2 / math.pi) - log1p_square(z), "cdf": lambda z: e.arctan(z) * (2 / math.pi),
     "sf": lambda z: e.arctan2(1.0, z) * (2 / math.pi), "ppf": lambda q: _half_cauchy_quantile(q, 1.0 - q),
     "isf": lambda q: _half_cauchy_quantile(1.0 - q, q),
 })  # fmt: skip

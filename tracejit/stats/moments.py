@@ -64,12 +64,16 @@ def _f_entropy(m: Any, n: Any) -> Any:
 
 def _t_var(n: Any) -> Any:
     safe = where(n > 2, n, 3.0)
-    return _only(n > 2, safe / (safe - 2))
+    found = 1.0 + 2.0 / (safe - 2)  # also of infinitely many degrees of freedom
+    return where(n > 2, found, where(n > 1, math.inf, math.nan))
 
 
 def _t_entropy(n: Any) -> Any:
+    is_normal = e.isinf(n)
+    n = where(is_normal, 1.0, n)
     half = (n + 1) * 0.5
-    return half * (_psi(half) - _psi(n * 0.5)) + 0.5 * e.log(n) + call("betaln", (n * 0.5, as_array(0.5)))
+    found = half * (_psi(half) - _psi(n * 0.5)) + 0.5 * e.log(n) + call("betaln", (n * 0.5, as_array(0.5)))
+    return where(is_normal, (_LOG_2PI + 1) / 2, found)
 
 
 def _weibull(c: Any, k: float) -> Any:

@@ -98,7 +98,30 @@ def log_betainc(a: Any, b: Any, x: Any, rest: Any) -> Any:
     return where(lost, tail, log_of(where(lost, 0.25, part), where(lost, 0.75, other)))
 
 
-def log_tiny_betainc(a: Any, b: Any, logarithm: Any) -> Any:
-    """Return the logarithm of betainc at a number near 0, given the logarithm of that (DLMF 8.17.7)."""
-    x = e.exp(logarithm)
-    return a * logarithm - e.log(a) - call("betaln", (a, b)) + e.log1p(a * (1.0 - b) / (a + 1.0) * x)
+def log1p_square(z: Any) -> Any:
+    """Return log(1 + z**2), also where the square is infinite."""
+    is_far = e.abs(z) > 1e8 if z.dtype != np.float32 else e.abs(z) > 1e4
+    far = 2.0 * e.log(e.abs(where(is_far, z, 1.0)))
+    return where(is_far, far, e.log1p(e.square(where(is_far, 0.0, z))))
+
+
+def log_t_tail(w: Any, n: Any) -> Any:
+    """Return the logarithm of the probability of Student's distribution above z, where that is tiny.
+
+    Args:
+        w: z / sqrt(n), positive.
+        n: the degrees of freedom.
+
+    It is that of betainc(n/2, 1/2, x) / 2 at x = n / (n + z^2), by the continued fraction of the hypergeometric
+    function F(1/2, 1; n/2 + 1; -n/z^2) (DLMF 8.17.8, 15.8.1, 15.7.5). All its terms are positive, and at most k / z^2,
+    where z is at least 13 (the probability is tiny for float32) or 37 (float64).
+    """
+    half, square = n * 0.5, log1p_square(w)
+    inverse = 1.0 / w
+    share = inverse * inverse
+    fraction: Any = 1.0
+    for k in range(8, 0, -1):
+        factor = (half + (k - 1) * 0.5) * (k * 0.5) / ((half + (k - 1.0)) * (half + float(k)))
+        fraction = 1.0 + factor * share / fraction
+    powers = square * ((n - 1.0) * -0.5) - e.log(w)
+    return powers - e.log(n) - call("betaln", (half, n * 0.0 + 0.5)) - e.log(fraction)

@@ -8,8 +8,10 @@ import effort
 import numpy as np
 import pytest
 import scipy
+import scipy.stats
 from accelerated import dlaccelerate
 from exact_distributions import EXACT, SHAPES, exact, exact_slope, places
+from mpmath import mp
 
 import tracejit as tj
 from tracejit import dlarray
@@ -92,6 +94,61 @@ def test_far_places(name: str, method: str, shapes: tuple[float, ...]) -> None:
     replayed = dlaccelerate(lambda x: function(x, *shapes))
     for run in (lambda x: function(x, *shapes), replayed, replayed):
         np.testing.assert_allclose(tj.extractdata(run(np.array(places))), want, rtol=1e-13, atol=0)
+
+
+def log_t_tail(x: Any, n: float) -> Any:
+    """Return the logarithm of `sf` of Student's distribution, by mpmath's integral of the density."""
+    z, df = mp.mpf(x), mp.mpf(n)
+
+    def log_density(t: Any) -> Any:
+        return mp.log1p(t * t / df) * (df + 1) / -2
+
+    decay = (df + z * z) / ((df + 1) * z)
+    ends = [0, *(decay * 4**k for k in range(4)), decay * 1000]
+    mass = mp.quad(lambda t: mp.exp(log_density(z + t) - log_density(z)), ends)
+    factor = mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(df * mp.pi) / 2
+    return factor + log_density(z) + mp.log(mass)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("df", [700.0, 1e4, 1e6, 1e10, 1e20])
+def test_tails_of_t_with_many_degrees_of_freedom(df: float) -> None:
+    """From underflow on, n was dropped in n / (n + z^2): the logarithm was off, or even positive."""
+    t: Any = tj.stats.t
+    for x in (36.0, 40.0, 60.0, 1e3, 1e5):
+        with mp.workdps(40):
+            want = log_t_tail(x, df)
+            step = mp.mpf(x) * mp.mpf(10) ** -12
+            above, below = (log_t_tail(mp.mpf(x) + h, df) for h in (step, -step))
+            slope = float((above - below) / (2 * step))
+        for sign, function in ((1.0, t.logsf), (-1.0, t.logcdf)):
+
+            def pair(z: Any, function: Any = function) -> Any:
+                y = function(z, df)
+                return y, tj.dlgradient(y, z)
+
+            replayed = dlaccelerate(pair)
+            for run in (lambda z, pair=pair: tj.dlfeval(pair, z), replayed, replayed):
+                value, by_x = run(np.array(sign * x))
+                assert abs(value.item() / float(want) - 1) < 1e-12, (x, sign)
+                assert abs(by_x.item() / (sign * slope) - 1) < 1e-9, (x, sign)
+        narrow = t.logsf(np.float32(x), np.float32(df))
+        np.testing.assert_allclose(narrow.item(), float(want), rtol=1e-5)
+
+
+def test_t_of_infinitely_many_degrees_is_normal() -> None:
+    """All but cdf, sf and quantiles was NaN."""
+    x = np.array([-math.inf, -1e200, -40.0, -1.0, 0.0, 2.0, 50.0, math.inf])
+    t: Any = tj.stats.t
+    for df in (math.inf, np.array(math.inf)):
+        for method in ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"):
+            have = getattr(t, method)(x, df)
+            want = getattr(tj.stats.norm, method)(x)
+            np.testing.assert_allclose(tj.extractdata(have), tj.extractdata(want), rtol=1e-14)
+        assert t.var(df).item() == 1.0 and t.entropy(df).item() == tj.stats.norm.entropy().item()
+    theirs = scipy.stats.t.var([0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+    have = t.var(np.array([0.5, 1.0, 1.5, 2.0, 3.0, math.inf]))
+    np.testing.assert_array_equal(tj.extractdata(have), theirs)
 
 
 @pytest.mark.sampled
