@@ -223,7 +223,7 @@ class Distribution(Freezable):
         else:
             result = where(outside, -math.inf, formula(self._safe(z, outside, shapes), *shapes))
         if not (isinstance(scale, (int, float)) and scale == 1):
-            result = result - elementwise.log(scale)
+            result = result - _log(scale)
         return _without(result, bad)
 
     def _cumulated(self, method: str, x: Any, args: Any, kwargs: Any, below: float, above: float) -> dlarray:
@@ -289,7 +289,7 @@ class Distribution(Freezable):
     def entropy(self, *args: Any, **kwargs: Any) -> dlarray:
         """Return the differential entropy, or the entropy of integers."""
         found, _, scale, bad = self._moment("entropy", args, kwargs)
-        return _without(found if self.is_discrete else found + elementwise.log(scale), bad)
+        return _without(found if self.is_discrete else found + _log(scale), bad)
 
     def median(self, *args: Any, **kwargs: Any) -> dlarray:
         """Return the median, the quantile of 1/2."""
@@ -340,6 +340,12 @@ def _in_dtype(shapes: list[Any], z: dlarray) -> list[Any]:
     if z.dtype != np.float32:
         return shapes
     return [np.float32(x) if type(x) in (int, float) else x for x in shapes]
+
+
+def _log(scale: Any) -> Any:
+    """Return the logarithm of a scale, of a number as a number: an array of float64 would make one of float32."""
+    is_number = isinstance(scale, (int, float)) and scale > 0
+    return math.log(scale) if is_number else elementwise.log(scale)
 
 
 def _beyond(z: dlarray, low: Any, high: Any, is_open: bool) -> Any:

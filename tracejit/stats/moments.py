@@ -9,7 +9,7 @@ from tracejit.array import as_array
 from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.functions.special_ufuncs import call
-from tracejit.stats.integrals import vonmises_var
+from tracejit.stats.integrals import truncnorm_entropy, truncnorm_mean, truncnorm_var, vonmises_var
 
 Formula = Callable[..., Any]
 _EULER = 0.5772156649015329
@@ -92,28 +92,6 @@ def _skew(a: Any) -> Any:
 def _loguniform_var(a: Any, b: Any) -> Any:
     t = e.log(b / a)
     return (b - a) * (t * (b + a) - 2 * (b - a)) / (2 * t * t)
-
-
-def _density(x: Any) -> Any:
-    return e.exp(x * x * -0.5 - _LOG_2PI / 2)
-
-
-def _truncated(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    mass = call("ndtr", (b,)) - call("ndtr", (a,))
-    lower, upper = _density(a) / mass, _density(b) / mass
-    finite = (where(e.isinf(x), 0.0, x) for x in (a, b))
-    first, last = finite
-    return lower - upper, first * lower - last * upper, mass
-
-
-def _truncnorm_var(a: Any, b: Any) -> Any:
-    mean, edges, _ = _truncated(a, b)
-    return 1.0 + edges - mean * mean
-
-
-def _truncnorm_entropy(a: Any, b: Any) -> Any:
-    _, edges, mass = _truncated(a, b)
-    return 0.5 * (_LOG_2PI + 1.0) + e.log(mass) + 0.5 * edges
 
 
 def _shared(p: Any) -> Any:
@@ -204,7 +182,7 @@ MOMENTS: Mapping[str, Mapping[str, Formula]] = {
         lambda a, b: (b - a) / e.log(b / a), _loguniform_var,
         lambda a, b: 0.5 * (e.log(a) + e.log(b)) + e.log(e.log(b / a)),
     ),
-    "truncnorm": _row(lambda a, b: _truncated(a, b)[0], _truncnorm_var, _truncnorm_entropy),
+    "truncnorm": _row(truncnorm_mean, truncnorm_var, truncnorm_entropy),
     "gennorm": _row(
         lambda b: b * 0.0, lambda b: e.exp(_log_gamma(3 / b) - _log_gamma(1 / b)),
         lambda b: 1 / b - e.log(0.5 * b) + _log_gamma(1 / b),
