@@ -13,6 +13,7 @@ from tracejit.stats.integrals import skewnorm_cdf, vonmises_cdf, vonmises_sf
 from tracejit.stats.saddle import log_binomial, log_poisson
 from tracejit.stats.tails import (
     is_lost,
+    left_side,
     log1mexp,
     log1p_square,
     log_betainc,
@@ -130,12 +131,13 @@ uniform = Distribution(name="uniform", low=0.0, high=1.0, formulas={
 
 
 def _laplace(z: Any) -> Any:
-    near = e.exp(-e.abs(z)) * 0.5
+    near = e.exp(left_side(z)) * 0.5
     return where(z > 0, 1.0 - near, near)
 
 
 def _laplace_logcdf(z: Any) -> Any:
-    return where(z > 0, e.log1p(e.exp(-e.abs(z)) * -0.5), -e.abs(z) - _LOG_2)
+    side = left_side(z)
+    return where(z > 0, e.log1p(e.exp(side) * -0.5), side - _LOG_2)
 
 
 def _laplace_ppf(q: Any) -> Any:
@@ -171,7 +173,7 @@ cauchy = Distribution(name="cauchy", formulas={
     "ppf": _cauchy_ppf, "isf": lambda q: -_cauchy_ppf(q),
 })  # fmt: skip
 logistic = Distribution(name="logistic", formulas={
-    "logpdf": lambda z: -e.abs(z) - 2.0 * e.log1p(e.exp(-e.abs(z))),
+    "logpdf": lambda z: left_side(z) - 2.0 * e.log1p(e.exp(left_side(z))),
     "cdf": s.expit, "sf": lambda z: s.expit(-z),
     "logcdf": s.log_expit, "logsf": lambda z: s.log_expit(-z),
     "ppf": s.logit, "isf": lambda q: -s.logit(q),

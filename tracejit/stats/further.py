@@ -9,7 +9,7 @@ from tracejit.functions.elementwise import where
 from tracejit.stats.continuous import beta, gamma, norm, s, weibull_min
 from tracejit.stats.distribution import Distribution
 from tracejit.stats.integrals import circle_mass
-from tracejit.stats.tails import log1mexp, log_gammainc, log_gammaincc
+from tracejit.stats.tails import left_side, log1mexp, log_gammainc, log_gammaincc
 
 _LOG_2 = math.log(2.0)
 
@@ -46,7 +46,7 @@ arcsine = Distribution(name="arcsine", low=0.0, high=1.0, formulas={
     "ppf": lambda q: e.square(e.sin(q * (math.pi / 2))), "isf": lambda q: e.square(e.cos(q * (math.pi / 2))),
 })  # fmt: skip
 hypsecant = Distribution(name="hypsecant", formulas={
-    "logpdf": lambda z: -e.abs(z) - e.log1p(e.exp(-2.0 * e.abs(z))) + math.log(2 / math.pi),
+    "logpdf": lambda z: left_side(z) - e.log1p(e.exp(2.0 * left_side(z))) + math.log(2 / math.pi),
     "cdf": lambda z: (2 / math.pi) * e.arctan(e.exp(z)), "sf": lambda z: (2 / math.pi) * e.arctan(e.exp(-z)),
     "ppf": lambda q: e.log(e.tan(q * (math.pi / 2))), "isf": lambda q: -e.log(e.tan(q * (math.pi / 2))),
 })  # fmt: skip
@@ -86,7 +86,14 @@ triang = Distribution(
 
 
 def _gennorm_cdf(z: Any, b: Any) -> Any:
-    tail = 0.5 * s.gammaincc(1.0 / b, e.abs(z) ** b)
+    side = left_side(z)
+    power = (-where(z == 0, -1.0, side)) ** b
+    # Near the centre by the integral of the density's first terms: 1 - |t|^b.
+    is_near = (power < 1e-9) | (z == 0)
+    small = where(is_near & (z != 0), power, 0.0)
+    peak = 0.5 * b * e.exp(-s.gammaln(1.0 / b))
+    near = 0.5 + where(is_near, side, 0.0) * peak * (1.0 - small / (b + 1.0))
+    tail = where(is_near, near, 0.5 * s.gammaincc(1.0 / b, where(is_near, 1.0, power)))
     return where(z > 0, 1.0 - tail, tail)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.functions.special_ufuncs import call
+from tracejit.stats.tails import left_side
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(50)
 
@@ -24,22 +25,32 @@ def _integral(density: Any, start: Any, width: Any) -> Any:
     return total * width
 
 
+def scaled_i0(k: Any) -> Any:
+    """Return exp(-k) i0(k) for k >= 0, also the derivatives at 0, which i0e has as a function of abs(k)."""
+    is_small = k < 1.0
+    small, large = where(is_small, k, 0.0), where(is_small, 1.0, k)
+    return where(is_small, e.exp(-small) * call("i0", (small,)), call("i0e", (large,)))
+
+
 def _circle_tail(x: Any, k: Any) -> Any:
     """Return the probability of von Mises' distribution from x >= 0 to pi."""
-    scale = call("i0e", (k,)) * (2.0 * math.pi)
+    scale = scaled_i0(k) * (2.0 * math.pi)
     # Where k is large the density falls by exp(-36) over a few of its widths, or over a few lengths of its decay.
-    width = e.minimum(math.pi - x, where(k > 25.0, 10.5 / e.sqrt(e.maximum(k, 25.0)), math.pi))
+    width = e.minimum(math.pi - x, where(k > 25.0, 10.5 / e.sqrt(e.maximum(k, 25.0)), 2.0 * math.pi))
     decay = where(x < math.pi / 2, k * e.sin(x), 0.0)
     width = e.minimum(width, 36.0 / e.maximum(decay, 1.0))
     return _integral(lambda t: e.exp(k * call("cosm1", (t,))), x, width) / scale
 
 
 def vonmises_cdf(z: Any, k: Any) -> Any:
-    """Return the distribution function of von Mises' distribution, which grows by 1 with each turn."""
-    turns = e.rint(z / (2.0 * math.pi))
-    rest = z - turns * (2.0 * math.pi)
-    tail = _circle_tail(e.abs(rest), k)
-    return where(rest > 0, 1.0 - tail, tail) + turns
+    """Return the distribution function of von Mises' distribution, which grows by 1 with each turn, 0 or 1 at infinity."""
+    endless = e.isinf(z)
+    finite = where(endless, 0.0, z)
+    turns = e.rint(finite / (2.0 * math.pi))
+    rest = finite - turns * (2.0 * math.pi)
+    tail = _circle_tail(-left_side(rest), k)
+    found = where(rest > 0, 1.0 - tail, tail) + turns
+    return where(endless, where(z > 0, 1.0, found * 0.0), found)
 
 
 def vonmises_sf(z: Any, k: Any) -> Any:
@@ -51,7 +62,7 @@ def vonmises_var(k: Any) -> Any:
     """Return the mean of the square between -pi and pi."""
     width = e.minimum(k * 0.0 + math.pi, where(k > 25.0, 10.5 / e.sqrt(e.maximum(k, 25.0)), math.pi))
     found = _integral(lambda t: t * t * e.exp(k * call("cosm1", (t,))), k * 0.0, width)
-    return found / (call("i0e", (k,)) * math.pi)
+    return found / (scaled_i0(k) * math.pi)
 
 
 def skewnorm_cdf(z: Any, a: Any) -> Any:

@@ -14,6 +14,11 @@ from tracejit.ops.ufunc_loops import PREFIX
 from tracejit.record import recorder
 
 
+def left_side(z: Any) -> Any:
+    """Return -abs(z), with the derivative from below at 0, where that of abs is 0."""
+    return where(z > 0, -z, z)
+
+
 def log_of(part: Any, other: Any) -> Any:
     """Return the logarithm of a probability; near 1 by the other one, which is small and has more digits.
 

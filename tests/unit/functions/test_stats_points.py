@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tj.stats at special points: derivatives at centres and where parameters make a formula another one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from accelerated import dlaccelerate
+from distributions import ALL, shapes_of
+
+import tracejit as tj
+from tracejit.stats import Distribution
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def both(function: Any, *operands: Any) -> list[list[np.ndarray]]:
+    """Return values and derivatives by all operands, uncompiled and of a replay."""
+
+    def slopes(*given: Any) -> Any:
+        y = function(*given)
+        return y, *tj.dlgradient(y.sum(), given)
+
+    arrays = [np.array(x, float) for x in operands]
+    replayed = dlaccelerate(slopes)
+    runs = [tj.dlfeval(slopes, *arrays), replayed(*arrays), replayed(*arrays)]
+    return [[np.array(tj.extractdata(x)) for x in run] for run in runs]
+
+
+LINES = [found for found in ALL if found.low == -np.inf and found.high == np.inf and not found.is_discrete]
+CENTRES = [(found, shapes_of(found)) for found in LINES] + [
+    (tj.stats.gennorm, (b,)) for b in (0.5, 1.0, 1.3, 2.0, 5.0)
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("found", "shapes"), CENTRES, ids=lambda x: getattr(x, "name", str(x)))
+def test_slopes_at_the_centre_are_densities(found: Distribution, shapes: tuple[float, ...]) -> None:
+    """Probabilities of abs(x) on both sides of 0 had the derivative 0 or NaN there."""
+    x = np.array([-1e-300, -1e-12, 0.0, 1e-12, 1e-300])
+    density = np.array(tj.extractdata(found.pdf(x, *shapes)))
+    for method, sign in (("cdf", 1.0), ("sf", -1.0)):
+        plain, logarithm = (getattr(found, prefix + method) for prefix in ("", "log"))
+        values = np.array(tj.extractdata(plain(x, *shapes)))
+        for _, by_x in both(lambda x, plain=plain: plain(x, *shapes), x):
+            np.testing.assert_allclose(by_x, sign * density, rtol=1e-11)
+        for _, by_x in both(lambda x, logarithm=logarithm: logarithm(x, *shapes), x):
+            np.testing.assert_allclose(by_x, sign * density / values, rtol=1e-11)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("found", LINES, ids=lambda found: found.name)
+def test_second_slopes_at_the_centre(found: Distribution) -> None:
+    """Those of densities of abs(x) that are smooth were 0."""
+    if found.name in ("laplace", "gennorm", "genextreme"):  # which are not smooth there
+        return
+
+    def slope(x: Any) -> Any:
+        return tj.dlgradient(found.logpdf(x, *shapes_of(found)).sum(), x)
+
+    def second(x: Any) -> Any:
+        return tj.dlgradient(slope(x).sum(), x)
+
+    step = 1e-4
+    near = tj.extractdata(tj.dlfeval(slope, np.array([-step, step])))
+    have = tj.dlfeval(second, np.array(0.0)).item()
+    np.testing.assert_allclose(have, (near[1] - near[0]) / (2 * step), rtol=1e-6, atol=1e-9)
+
+
+def test_the_power_of_gennorm_near_the_centre() -> None:
+    """Values and derivatives of cdf are continuous where another formula begins, and right by the shape."""
+    for b in (0.4, 1.0, 1.7, 3.0):
+        x = np.array([-1.0, 1.0]) * np.array([[1e-10], [0.9e-9], [1e-9], [1.1e-9], [1e-8]]) ** (1 / b)
+        for y, by_x, by_b in both(tj.stats.gennorm.cdf, x, np.full(x.shape, b)):
+            peak = tj.stats.gennorm.pdf(0.0, b).item()
+            terms = sum((-1) ** k * np.abs(x) ** (b * k) / (b * k + 1) / [1, 1, 2, 6][k] for k in range(4))
+            np.testing.assert_allclose(y, 0.5 + peak * x * terms, rtol=1e-13)
+            np.testing.assert_allclose(by_x, tj.extractdata(tj.stats.gennorm.pdf(x, b)), rtol=1e-11)
+            step = 1e-6
+            near = [np.array(tj.extractdata(tj.stats.gennorm.pdf(0.0, b + h))) for h in (step, -step)]
+            np.testing.assert_allclose(by_b, (near[0] - near[1]) / (2 * step) * x, rtol=1e-4, atol=1e-20)
