@@ -128,17 +128,24 @@ gompertz = Distribution(name="gompertz", shapes=("c",), low=0.0, formulas={
 
 
 def _power_log(z: Any, c: Any) -> Any:
-    """Return log(1 + c z) / c, also for c = 0."""
-    none = c == 0
-    safe = where(none, 1.0, c)
-    return where(none, z, e.log1p(safe * z) / safe)
+    """Return log(1 + c z) / c, z at c = 0, with derivatives of any order there."""
+    x = c * where((c == 0) & e.isinf(z), 0.0, z)
+    is_near = e.abs(x) < 0.25
+    # log(1 + x) is 2 artanh(x / (2 + x)): near 0 by its series (DLMF 4.38.3, 4.6.4).
+    near = where(is_near, x, 0.0)
+    share = near / (2.0 + near)
+    square = e.square(share)
+    series: Any = 0.0
+    for k in range(11, -1, -1):
+        series = series * square + 1.0 / (2 * k + 1)
+    series = 2.0 * where(is_near, z, 0.0) / (2.0 + near) * series
+    far, rate = where(is_near, 1.0, x), where(is_near, 1.0, c)
+    return where(is_near, series, e.log1p(far) / rate)
 
 
 def _power_exp(y: Any, c: Any) -> Any:
-    """Return (exp(c y) - 1) / c, also for c = 0."""
-    none = c == 0
-    safe = where(none, 1.0, c)
-    return where(none, y, e.expm1(safe * y) / safe)
+    """Return (exp(c y) - 1) / c, y at c = 0, with derivatives of any order there."""
+    return y * s.exprel(c * y)
 
 
 def _pareto_end(c: Any) -> Any:
@@ -146,9 +153,10 @@ def _pareto_end(c: Any) -> Any:
 
 
 def _genpareto_logpdf(z: Any, c: Any) -> Any:
-    none = c == 0
-    safe = where(none, 1.0, c)
-    return where(none, -z, s.xlog1py(-(safe + 1.0) / safe, safe * z))
+    is_even = (c == -1) & (
+        z == 1
+    )  # at the end of the uniform distribution the logarithm is infinite, times 0
+    return (c + 1.0) * -_power_log(where(is_even, 0.0, z), c)
 
 
 genpareto = Distribution(
@@ -160,11 +168,19 @@ genpareto = Distribution(
 })  # fmt: skip
 
 
+def _genextreme_logpdf(z: Any, c: Any) -> Any:
+    is_even = (c == 1) & (z == 1)  # the end of an exponential distribution
+    found = _power_log(where(is_even, 0.0, -z), c)
+    # Where exp is infinite, so is the other term, or it is of no weight.
+    logarithm = -e.exp(found) + (1.0 - c) * where(found < 800.0, found, 0.0)
+    return where(is_even, 0.0, logarithm)
+
+
 genextreme = Distribution(
     name="genextreme", shapes=("c",), valid=lambda c: (), inner=0.0,
     low=lambda c: where(c < 0, 1.0 / where(c < 0, c, -1.0), -math.inf),
     high=lambda c: where(c > 0, 1.0 / where(c > 0, c, 1.0), math.inf), formulas={
-    "logpdf": lambda z, c: -e.exp(_power_log(-z, c)) + (1.0 - c) * _power_log(-z, c),
+    "logpdf": _genextreme_logpdf,
     "cdf": lambda z, c: e.exp(-e.exp(_power_log(-z, c))), "sf": lambda z, c: -e.expm1(-e.exp(_power_log(-z, c))),
     "logcdf": lambda z, c: -e.exp(_power_log(-z, c)),
     "logsf": lambda z, c: log1mexp(e.exp(_power_log(-z, c)), _power_log(-z, c)),

@@ -43,7 +43,7 @@ def _circle_tail(x: Any, k: Any) -> Any:
 
 
 def vonmises_cdf(z: Any, k: Any) -> Any:
-    """Return the distribution function of von Mises' distribution, which grows by 1 with each turn, 0 or 1 at infinity."""
+    """Return the distribution function of von Mises' distribution, which grows by 1 with each turn, to 0 or 1."""
     endless = e.isinf(z)
     finite = where(endless, 0.0, z)
     turns = e.rint(finite / (2.0 * math.pi))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from accelerated import dlaccelerate
 from distributions import ALL, shapes_of
+from mpmath import mp, mpf
 
 import tracejit as tj
 from tracejit.stats import Distribution
@@ -83,3 +84,72 @@ def test_the_power_of_gennorm_near_the_centre() -> None:
             step = 1e-6
             near = [np.array(tj.extractdata(tj.stats.gennorm.pdf(0.0, b + h))) for h in (step, -step)]
             np.testing.assert_allclose(by_b, (near[0] - near[1]) / (2 * step) * x, rtol=1e-4, atol=1e-20)
+
+
+def log_power(z: Any, c: Any) -> Any:
+    return mp.log1p(c * z) / c if c else z
+
+
+def power_exp(y: Any, c: Any) -> Any:
+    return mp.expm1(c * y) / c if c else y
+
+
+OF_POWERS = {
+    ("genpareto", "logpdf"): lambda z, c: -(c + 1) * log_power(z, c),
+    ("genpareto", "cdf"): lambda z, c: -mp.expm1(-log_power(z, c)),
+    ("genpareto", "logsf"): lambda z, c: -log_power(z, c),
+    ("genpareto", "ppf"): lambda q, c: power_exp(-mp.log1p(-q), c),
+    ("genpareto", "isf"): lambda q, c: power_exp(-mp.log(q), c),
+    ("genextreme", "logpdf"): lambda z, c: -mp.exp(log_power(-z, c)) + (1 - c) * log_power(-z, c),
+    ("genextreme", "cdf"): lambda z, c: mp.exp(-mp.exp(log_power(-z, c))),
+    ("genextreme", "sf"): lambda z, c: -mp.expm1(-mp.exp(log_power(-z, c))),
+    ("genextreme", "ppf"): lambda q, c: -power_exp(mp.log(-mp.log(q)), c),
+    ("genextreme", "isf"): lambda q, c: -power_exp(mp.log(-mp.log1p(-q)), c),
+}
+"""Formulas that have another form where the shape is 0."""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("name", "method"), OF_POWERS, ids=str)
+def test_derivatives_by_a_shape_around_0(name: str, method: str) -> None:
+    """At 0 the first one was 0 or that of another term; near 0 the second one had no digits left."""
+    formula = OF_POWERS[name, method]
+    function = getattr(getattr(tj.stats, name), method)
+    sign = 1.0 if name == "genpareto" else -1.0
+    near = [10.0**k for k in (-300, -16, -10, -6, -3)]
+    shapes = [0.0, *near, *[-c for c in near], 0.05, -0.1, 0.2, -0.3, 0.5, 2.0]
+    at = (0.01, 0.7, 0.999) if method in ("ppf", "isf") else (0.3, 1.5, 2.3)
+    grid = [(x, c) for x in at for c in shapes if method in ("ppf", "isf") or 1 + sign * c * x > 0]
+    x, c = np.array(grid).T
+
+    def derivatives(c: Any) -> Any:
+        y = function(x, c)
+        first = tj.dlgradient(y.sum(), c)
+        return y, first, tj.dlgradient(first.sum(), c)
+
+    replayed = dlaccelerate(derivatives)
+    with mp.workdps(60):
+        want = np.array([
+            [float(mp.diff(lambda c, p=p: formula(p, c), mpf(shape), order, h=mpf(10) ** -12)) for order in range(3)]
+            for p, shape in ((mpf(p), shape) for p, shape in grid)
+        ])  # fmt: skip
+    for run in (lambda c: tj.dlfeval(derivatives, c), replayed, replayed):
+        for order, have in enumerate(run(c)):
+            np.testing.assert_allclose(
+                tj.extractdata(have), want[:, order], rtol=2e-12, atol=1e-15, err_msg=str(order)
+            )
+
+
+def test_ends_of_distributions_of_powers() -> None:
+    """The density of genextreme at -inf was NaN."""
+    for c in (-0.5, 0.0, 0.5, 1.0, 1.5):
+        found: Any = tj.stats.genextreme
+        end = 1.0 / c if c else np.inf
+        x = np.array([-np.inf, end, np.inf])
+        peak = 0.0 if c < 1 else 1.0 if c == 1 else np.inf
+        want = [0.0, peak if c > 0 else 0.0, 0.0]
+        np.testing.assert_array_equal(tj.extractdata(found.pdf(x, c)), want, err_msg=str(c))
+        np.testing.assert_array_equal(tj.extractdata(found.cdf(x[::2], c)), [0.0, 1.0])
+        np.testing.assert_array_equal(tj.extractdata(found.sf(x[::2], c)), [1.0, 0.0])
+    assert tj.stats.genpareto.logpdf(1.0, -1.0).item() == 0.0
+    assert tj.stats.genpareto.pdf(np.inf, 0.0).item() == tj.stats.genpareto.pdf(np.inf, 0.5).item() == 0.0
