@@ -102,10 +102,14 @@ def _vjp_pow(b: Any, node: Any, ct: Any) -> Any:
 
     def by_base() -> Any:
         # x**(p-1) is infinite at x = 0 for p < 1; for p = 0 the derivative is 0 all the same. Its own derivatives are
-        # taken at another x then: they would multiply 0 by infinity.
-        constant = b.equal(p, 0.0)
-        slope = b.mul(p, b.pow(b.where(constant, 1.0, x), b.sub(p, 1.0)))
-        return b.mul(ct, b.where(constant, 0.0, slope))
+        # taken at another x then: they would multiply 0 by infinity, as would those up to the fourth of tiny x. The
+        # logarithms of negative and infinite x, by which they are derived by p, have no number to multiply.
+        constant, least = b.equal(p, 0.0), 1e-75 if x.dtype.name in ("float64", "complex128") else 1e-9
+        regular = b.less_equal(least, b.abs(x) if x.dtype.kind == "c" else x)
+        regular = b.logical_and(regular, b.isfinite(x))
+        base = b.where(constant, b.where(regular, x, 1.0), x)
+        slope = b.mul(p, b.pow(base, b.sub(p, 1.0)))
+        return b.mul(ct, b.where(constant, b.where(regular, slope, 0.0), slope))
 
     def by_exponent() -> Any:
         # 0**p is constant in p for p > 0: without the guard its derivative would be 0 * log 0 = NaN.

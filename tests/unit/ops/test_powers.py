@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit import dlaccelerate
 
 PLACES = np.array([-1.5, -1e-3, 0.0, 0.5, 2.0])
 EXPONENTS = (0.0, 1.0, 2.0, 3.0, 4.0)
@@ -90,3 +91,41 @@ def test_a_polynomial_written_with_powers_has_finite_derivatives_at_zero() -> No
 def test_infinite_slopes_stay_infinite() -> None:
     results = derivatives(lambda x: x**0.5, np.zeros(1), 2)
     assert [result.item() for result in results] == [np.inf, -np.inf]
+
+
+POWERS = [lambda p: p[0] ** p[1], lambda p: np.power(p[0], p[1]), lambda p: np.float_power(p[0], p[1])]
+
+
+@pytest.mark.parametrize("power", POWERS, ids=["operator", "power", "float_power"])
+@pytest.mark.parametrize("x", [1e-30, 0.3, 1.0, 2.0, 1e80])
+def test_hessians_at_the_exponent_0(power: Callable[[Any], Any], x: float) -> None:
+    """The slope p x**(p-1) was taken for a constant where p = 0: one of two equal derivatives was 0."""
+    for p in (0.0, 1.0, 2.5):
+        log_x, point = np.log(x), np.array([x, p])
+        mixed = x ** (p - 1) * (1 + p * log_x)
+        want = [[p * (p - 1) * x ** (p - 2), mixed], [mixed, x**p * log_x**2]]
+        replayed = dlaccelerate(lambda point: tj.hessian(power, point))
+        for run in (lambda point: tj.hessian(power, point), replayed, replayed):
+            np.testing.assert_allclose(np.asarray(tj.extractdata(run(point))), want, rtol=1e-13)
+
+
+def test_mixed_derivatives_at_the_exponent_0_of_other_dtypes() -> None:
+    def mixed(x: Any, p: Any) -> Any:
+        by_x, by_p = tj.dlgradient(tj.sum(np.real(x**p)), [x, p])
+        return tj.dlgradient(tj.sum(np.real(by_x)), p), tj.dlgradient(tj.sum(np.real(by_p)), x)
+
+    for x in (np.float32([1e-8, 0.5, 3.0]), np.array([1 + 2j, -0.3 - 0.1j, 2j])):
+        for have in tj.dlfeval(mixed, x, np.zeros(3, x.dtype)):
+            assert have.dtype == x.dtype
+            np.testing.assert_allclose(tj.extractdata(have), np.conj(1 / x), rtol=1e-6)
+
+
+def test_where_powers_have_no_derivative_by_the_exponent_0() -> None:
+    """Derivatives by x are 0 all the same, at 0, at tiny, infinite and negative numbers, and beside NaN."""
+    x = np.array([0.0, 5e-324, 1e-200, -2.0, np.inf, np.nan])
+    with np.errstate(all="ignore"):
+        for result in derivatives(lambda x: x ** tj.dlarray(np.zeros(6)), x):
+            np.testing.assert_array_equal(result, np.zeros(6))
+        for point in ([-2.0, 0.0], [np.inf, 0.0], [0.0, 0.0]):
+            hessian = np.asarray(tj.extractdata(tj.hessian(POWERS[0], np.array(point))))
+            assert hessian[0, 0] == 0.0
