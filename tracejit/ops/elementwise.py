@@ -129,9 +129,30 @@ def _vjp_sign(b: Any, node: Any, ct: Any) -> Any:
     return (b.where(b.equal(size, 0.0), 0.0, slope),)
 
 
+# Note [sides of branch cuts]
+# The sign of a zero part tells the side of a cut. x - (-1) keeps that of the imaginary part, where x + 1 adds 0 to it, and
+# -(x - 1) turns it, where 1 - x subtracts it from 0.
+
+
+def _by_arcsin(b: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "c":  # Note [sides of branch cuts]
+        return b.reciprocal(b.sqrt(b.neg(b.sub(b.square(x), 1.0))))
+    return b.reciprocal(b.sqrt(b.sub(1.0, b.square(x))))
+
+
+def _by_arcsinh(b: Any, x: Any, y: Any) -> Any:
+    square = b.square(x)
+    one_more = (
+        b.sub(square, -1.0) if x.dtype.kind == "c" else b.add(square, 1.0)
+    )  # Note [sides of branch cuts]
+    return b.reciprocal(b.sqrt(one_more))
+
+
 def _by_arccosh(b: Any, x: Any, y: Any) -> Any:
-    if x.dtype.kind == "c":  # the root of the product has another sign where x.real < 0
-        return b.reciprocal(b.mul(b.sqrt(b.sub(x, 1.0)), b.sqrt(b.add(x, 1.0))))
+    if (
+        x.dtype.kind == "c"
+    ):  # the root of the product has another sign where x.real < 0; Note [sides of branch cuts]
+        return b.reciprocal(b.mul(b.sqrt(b.sub(x, 1.0)), b.sqrt(b.sub(x, -1.0))))
     return b.reciprocal(b.sqrt(b.sub(b.square(x), 1.0)))
 
 
@@ -229,18 +250,16 @@ FUNCTIONS = (
     _function("cos", np.cos, "cosine; -ct sin x", lambda b, x, y: b.neg(b.sin(x))),
     _function("tan", np.tan, "tangent; ct (1 + y y)", lambda b, x, y: b.add(b.square(y), 1.0),
               domain=(-1.2, 1.2)),
-    _function("arcsin", np.arcsin, "inverse sine; ct / sqrt(1 - x x)",
-              lambda b, x, y: b.reciprocal(b.sqrt(b.sub(1.0, b.square(x)))), domain=(-0.9, 0.9)),
+    _function("arcsin", np.arcsin, "inverse sine; ct / sqrt(1 - x x)", _by_arcsin, domain=(-0.9, 0.9)),
     _function("arccos", np.arccos, "inverse cosine; -ct / sqrt(1 - x x)",
-              lambda b, x, y: b.neg(b.reciprocal(b.sqrt(b.sub(1.0, b.square(x))))), domain=(-0.9, 0.9)),
+              lambda b, x, y: b.neg(_by_arcsin(b, x, y)), domain=(-0.9, 0.9)),
     _function("arctan", np.arctan, "inverse tangent; ct / (1 + x x)",
               lambda b, x, y: b.reciprocal(b.add(b.square(x), 1.0))),
     _function("sinh", np.sinh, "hyperbolic sine; ct cosh x", lambda b, x, y: b.cosh(x)),
     _function("cosh", np.cosh, "hyperbolic cosine; ct sinh x", lambda b, x, y: b.sinh(x)),
     _function("tanh", np.tanh, "hyperbolic tangent; ct (1 - y y)",
               lambda b, x, y: b.sub(1.0, b.square(y))),
-    _function("arcsinh", np.arcsinh, "inverse hyperbolic sine; ct / sqrt(x x + 1)",
-              lambda b, x, y: b.reciprocal(b.sqrt(b.add(b.square(x), 1.0)))),
+    _function("arcsinh", np.arcsinh, "inverse hyperbolic sine; ct / sqrt(x x + 1)", _by_arcsinh),
     _function("arccosh", np.arccosh, "inverse hyperbolic cosine; ct / sqrt(x x - 1)",
               _by_arccosh, domain=(1.2, 3.0)),
     _function("arctanh", np.arctanh, "inverse hyperbolic tangent; ct / (1 - x x)",
