@@ -130,8 +130,8 @@ def _vjp_sign(b: Any, node: Any, ct: Any) -> Any:
 
 
 # Note [sides of branch cuts]
-# The sign of a zero part tells the side of a cut. x - (-1) keeps that of the imaginary part, where x + 1 adds 0 to it, and
-# -(x - 1) turns it, where 1 - x subtracts it from 0.
+# The sign of a zero part tells the side of a cut. x - (-1) keeps that of the imaginary part, where x + 1 adds 0 to it,
+# and -(x - 1) turns it, where 1 - x subtracts it from 0.
 
 
 def _by_arcsin(b: Any, x: Any, y: Any) -> Any:

@@ -9,7 +9,7 @@ from tracejit.functions.elementwise import where
 from tracejit.functions.numpy_api.ufuncs import logaddexp
 from tracejit.functions.special_ufuncs import call
 from tracejit.stats.distribution import Distribution, Formula
-from tracejit.stats.integrals import skewnorm_cdf, vonmises_cdf, vonmises_sf
+from tracejit.stats.integrals import scaled_i0, skewnorm_cdf, vonmises_cdf, vonmises_sf
 from tracejit.stats.saddle import log_binomial, log_poisson
 from tracejit.stats.tails import (
     is_lost,
@@ -353,8 +353,8 @@ def _skewnorm_logpdf(z: Any, a: Any) -> Any:
 skewnorm = Distribution(name="skewnorm", shapes=("a",), valid=lambda a: (), formulas={
     "logpdf": _skewnorm_logpdf, "cdf": skewnorm_cdf, "sf": lambda z, a: skewnorm_cdf(-z, -a),
 })  # fmt: skip
-vonmises = Distribution(name="vonmises", shapes=("kappa",), formulas={
-    "logpdf": lambda z, k: k * s.cosm1(z) - math.log(2 * math.pi) - e.log(s.i0e(k)),
+vonmises = Distribution(name="vonmises", shapes=("kappa",), valid=lambda k: (k >= 0,), formulas={
+    "logpdf": lambda z, k: k * s.cosm1(z) - math.log(2 * math.pi) - e.log(scaled_i0(k)),
     "cdf": vonmises_cdf, "sf": vonmises_sf,
 })  # fmt: skip
 

@@ -196,27 +196,25 @@ johnsonsu = Distribution(name="johnsonsu", shapes=("a", "b"), valid=lambda a, b:
 })  # fmt: skip
 
 
-def _exponnorm_logpdf(z: Any, k: Any) -> Any:
+def _exponnorm_log_part(z: Any, k: Any) -> Any:
+    """Return the logarithm of exp(1 / (2 k^2) - z / k) ndtr(z - 1 / k), by erfcx where factors cancel."""
     rate = 1.0 / k
-    return -e.log(k) + rate * (0.5 * rate - z) + s.log_ndtr(z - rate)
-
-
-def _exponnorm_logs(z: Any, k: Any) -> tuple[Any, Any]:
-    rate = 1.0 / k
-    return s.log_ndtr(z), rate * (0.5 * rate - z) + s.log_ndtr(z - rate)
+    is_left = z < rate
+    left, right = where(is_left, z, 0.0), where(is_left, rate, z)
+    near = e.log(0.5 * s.erfcx((rate - left) * math.sqrt(0.5))) - left * left * 0.5
+    return where(is_left, near, rate * (0.5 * rate - right) + s.log_ndtr(right - rate))
 
 
 def _exponnorm_cdf(z: Any, k: Any) -> Any:
-    whole, part = _exponnorm_logs(z, k)
-    return e.exp(whole) - e.exp(part)
+    return s.ndtr(z) - e.exp(_exponnorm_log_part(z, k))
 
 
 def _exponnorm_sf(z: Any, k: Any) -> Any:
-    return s.ndtr(-z) + e.exp(_exponnorm_logs(z, k)[1])
+    return s.ndtr(-z) + e.exp(_exponnorm_log_part(z, k))
 
 
 exponnorm = Distribution(name="exponnorm", shapes=("K",), formulas={
-    "logpdf": _exponnorm_logpdf, "cdf": _exponnorm_cdf, "sf": _exponnorm_sf,
+    "logpdf": lambda z, k: _exponnorm_log_part(z, k) - e.log(k), "cdf": _exponnorm_cdf, "sf": _exponnorm_sf,
 })  # fmt: skip
 
 

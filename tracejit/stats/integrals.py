@@ -67,6 +67,8 @@ def vonmises_var(k: Any) -> Any:
 
 def skewnorm_cdf(z: Any, a: Any) -> Any:
     """Return the distribution function of the skew normal distribution, by Owen's T, in a tail by quadrature."""
+    endless = e.isinf(z)
+    right, z = endless & (z > 0.0), where(endless, 0.0, z)
     plain = call("ndtr", (z,)) - 2.0 * call("owens_t", (z, a))
     is_tail = (plain < 1e-3) & (z < 0.0)
     at, slant = where(is_tail, z, -1.0), where(is_tail, a, 0.0)
@@ -77,7 +79,7 @@ def skewnorm_cdf(z: Any, a: Any) -> Any:
         return e.exp(t * t * -0.5 + call("log_ndtr", (slant * t,))) * (2.0 / math.sqrt(2.0 * math.pi))
 
     tail = _integral(lambda t: density(-t), -at, width)
-    return where(is_tail, tail, plain)
+    return where(endless, where(right, 1.0, plain * 0.0), where(is_tail, tail, plain))
 
 
 def circle_mass(z: Any, r: Any) -> Any:

@@ -9,7 +9,7 @@ from tracejit.array import as_array
 from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.functions.special_ufuncs import call
-from tracejit.stats.integrals import truncnorm_entropy, truncnorm_mean, truncnorm_var, vonmises_var
+from tracejit.stats.integrals import scaled_i0, truncnorm_entropy, truncnorm_mean, truncnorm_var, vonmises_var
 
 Formula = Callable[..., Any]
 _EULER = 0.5772156649015329
@@ -105,7 +105,7 @@ def _betabinom_var(n: Any, a: Any, b: Any) -> Any:
 
 def _vonmises_entropy(k: Any) -> Any:
     ratio = call("i1e", (k,)) / call("i0e", (k,))
-    return _LOG_2PI + e.log(call("i0e", (k,))) + k * (1.0 - ratio)
+    return _LOG_2PI + e.log(scaled_i0(k)) + k * (1.0 - ratio)
 
 
 def _row(mean: Formula, var: Formula, entropy: Formula | None = None) -> dict[str, Formula]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 from accelerated import dlaccelerate
 from distributions import ALL, shapes_of
 from mpmath import mp, mpf
@@ -153,3 +155,66 @@ def test_ends_of_distributions_of_powers() -> None:
         np.testing.assert_array_equal(tj.extractdata(found.sf(x[::2], c)), [1.0, 0.0])
     assert tj.stats.genpareto.logpdf(1.0, -1.0).item() == 0.0
     assert tj.stats.genpareto.pdf(np.inf, 0.0).item() == tj.stats.genpareto.pdf(np.inf, 0.5).item() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("vonmises", (0.0,)), ("vonmises", (2.0,)), ("exponnorm", (1.5,)), ("exponnorm", (0.01,)), ("exponnorm", (100.0,)),
+     ("skewnorm", (0.0,)), ("skewnorm", (3.0,)), ("skewnorm", (-3.0,))],
+)  # fmt: skip
+def test_infinities(name: str, shapes: tuple[float, ...]) -> None:
+    """Probabilities at infinity were NaN, and everything for kappa = 0."""
+    found, theirs = getattr(tj.stats, name), getattr(scipy.stats, name)
+    x = np.array([-np.inf, -3.0, -1e-3, 0.0, 2.0, np.inf])
+    for method in ("cdf", "sf", "logcdf", "logsf", "pdf", "logpdf"):
+        function = getattr(found, method)
+        want = getattr(theirs, method)(x, *shapes)
+        if name == "exponnorm" and method.endswith("pdf"):  # NaN of SciPy's
+            want[0] = want[-1]
+        replayed = dlaccelerate(lambda x, function=function: function(x, *shapes))
+        for run in (lambda x, function=function: function(x, *shapes), replayed, replayed):
+            # SciPy's numbers have nine digits here.
+            np.testing.assert_allclose(tj.extractdata(run(x)), want, rtol=1e-8, atol=1e-16, err_msg=method)
+
+
+def test_vonmises_around_kappa_0() -> None:
+    """Values, and derivatives from above, of the uniform distribution on a circle."""
+    found: Any = tj.stats.vonmises
+    for what in ("mean", "var", "entropy"):
+        have = getattr(found, what)(0.0).item()
+        np.testing.assert_allclose(have, getattr(scipy.stats.vonmises, what)(0.0), rtol=1e-14, atol=0)
+    np.testing.assert_allclose(
+        tj.extractdata(found.ppf(np.array([0.1, 0.5, 0.9]), 0.0)) / np.pi, [-0.8, 0.0, 0.8], atol=1e-15
+    )
+    assert np.isnan(found.pdf(0.3, -1.0).item())
+    x = np.array([-2.0, -0.4, 0.0, 1.1, 3.0])
+    first = {
+        "logpdf": np.cos(x), "cdf": np.sin(x) / (2 * np.pi), "sf": -np.sin(x) / (2 * np.pi),
+    }  # fmt: skip
+    for method, want in first.items():
+        for _, by_kappa in both(lambda k, method=method: getattr(found, method)(x, k), np.zeros(5)):
+            np.testing.assert_allclose(by_kappa, want, rtol=1e-13, atol=1e-15)
+    for method, slope in (("var", -2.0), ("entropy", 0.0)):
+        for _, by_kappa in both(getattr(found, method), np.array(0.0)):
+            np.testing.assert_allclose(by_kappa, slope, rtol=1e-13, atol=1e-15)
+    for kappa in (1.0 - 1e-12, 1.0, 1.0 + 1e-12):  # where another formula begins
+        for y, by_x, by_kappa in both(found.logpdf, x, np.full(5, kappa)):
+            np.testing.assert_allclose(y, scipy.stats.vonmises.logpdf(x, kappa), rtol=1e-13)
+            np.testing.assert_allclose(by_x, -kappa * np.sin(x), rtol=1e-13)
+            ratio = scipy.special.i1(kappa) / scipy.special.i0(kappa)
+            np.testing.assert_allclose(by_kappa, np.cos(x) - ratio, rtol=1e-12)
+
+
+def test_the_left_tail_of_exponnorm() -> None:
+    """The logarithm of its density was a difference of large numbers."""
+    for k in (0.01, 0.1, 1.5, 100.0):
+        for x in (-1e150, -36.0, -6.0, 1 / k - 1e-9, 1 / k, 1 / k + 1e-9, 30.0):
+            with mp.workdps(60):
+                rate = 1 / mpf(k)
+                want = (
+                    rate * (rate / 2 - mpf(x)) + mp.log(mp.ncdf(x - rate) * rate)
+                    if abs(x) < 1e3
+                    else -(mpf(x) ** 2) / 2
+                )
+            have = tj.stats.exponnorm.logpdf(x, k).item()
+            np.testing.assert_allclose(have, float(want), rtol=1e-13, err_msg=str((k, x)))
