@@ -297,9 +297,14 @@ def other_format(variable: str, format: str | None) -> str:
 
 def packed(data: np.ndarray) -> np.ndarray:
     """Return an array with strides in whole elements: the array itself, or a copy."""
-    if data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None:
-        return data
-    return _packed(data)
+    return data if is_packed(data) else _packed(data)
+
+
+def is_packed(data: np.ndarray) -> bool:
+    """Return whether an array is aligned and has strides in whole elements, as programs take arrays."""
+    return bool(
+        data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None
+    )
 
 
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:

@@ -154,9 +154,9 @@ class ArrayGuards:
             if first != data:  # a dlarray around the memory of another
                 shown = f"an array over the memory of {of_first or 'the function'}"
                 self._guards.add(site._replace(before=""), shown, f"{data} is not {first}")
-            self.inputs.fetch(entry, name, data, variable if is_dlarray else None)
+            self._fetch(number, entry, name, data, variable if is_dlarray else None)
         for entry in views:
-            self._fetch_view(entry, name, array, data)
+            self._fetch_view(number, entry, name, array, data)
         self._contents(site, observed, data, inputs, views)
 
     def _array_type(self, site: Site, value: Any, data: str) -> int:
@@ -227,13 +227,13 @@ class ArrayGuards:
         array = memory_of(value)
         if array is None:
             return
+        data = f"{site.variable}m"
+        buffer = site._replace(before=f"{data} = memory({site.variable})")
+        number = self._guards.add(buffer, f"{array.size} bytes", f"{data}.size != {array.size}")
         for entry in self.inputs.of_memory(array):
             if not entry.is_same:
                 self._guards.note_change(site.name, site.where)
-            self._fetch_view(entry, site.name, array, site.variable)
-        data = f"{site.variable}m"
-        buffer = site._replace(before=f"{data} = memory({site.variable})")
-        self._guards.add(buffer, f"{array.size} bytes", f"{data}.size != {array.size}")
+            self._fetch_view(number, entry, site.name, array, site.variable)
         self._loose.append(_LooseArray(array, data, site.name, site.where, is_buffer=True))
 
     def foreign(self, site: Site, value: Any) -> None:
@@ -259,13 +259,24 @@ class ArrayGuards:
             if _location(entry.data) == _location(array):
                 if not entry.is_same:
                     self._guards.note_change(name, site.where, value)
-                self.inputs.fetch(entry, name, data)
+                self._fetch(number, entry, name, data)
 
-    def _fetch_view(self, entry: SeenArray, name: str, array: np.ndarray, source: str) -> None:
+    def _fetch(
+        self, number: int, entry: SeenArray, name: str, source: str, within: str | None = None, is_view: bool = False
+    ) -> None:  # fmt: skip
+        """Fetch an array by an expression. What a program takes as it is, and not packed, has to be as it was."""
+        if signature.is_packed(entry.data):
+            self._guards.checks.append(GuardTest(number, f"not is_packed({source})"))
+        elif is_view:
+            expected = self._guards.constant(signature.array_part(entry.data))
+            self._guards.checks.append(GuardTest(number, f"part_of({source}) != {expected}"))
+        self.inputs.fetch(entry, name, source, within, is_view)
+
+    def _fetch_view(self, number: int, entry: SeenArray, name: str, array: np.ndarray, source: str) -> None:
         """Fetch a view of an array by an expression for that."""
         offset = entry.data.ctypes.data - np.lib.array_utils.byte_bounds(array)[0]
         view = self._guards.constant((entry.data.shape, entry.data.dtype, offset, entry.data.strides))
-        self.inputs.fetch(entry, f"a view of {name}", f"view({source}, *{view})", is_view=True)
+        self._fetch(number, entry, f"a view of {name}", f"view({source}, *{view})", is_view=True)
 
     def fresh(self, reached: Container[int]) -> None:
         """Decide on the arrays that no path leads to (Note [fresh arrays])."""

@@ -134,7 +134,7 @@ class Inputs:
         if id(entry) not in self._expressions or (id(entry) in self._as_views and not is_view):
             (self._as_views.add if is_view else self._as_views.discard)(id(entry))
             entry.name = name
-            if signature.packed(entry.data) is not entry.data:
+            if not signature.is_packed(entry.data):
                 source = f"packed({source})"
             self._expressions[id(entry)] = (source, within or source)
 

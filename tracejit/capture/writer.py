@@ -426,7 +426,8 @@ def _is_set(function: Any, number: int) -> bool:
 NAMES: dict[str, Any] = {
     "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "same_members": _same_members,
     "view": _view,
-    "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
+    "part_of": signature.array_part, "packed": signature.packed, "is_packed": signature.is_packed,
+    "is_set": _is_set, "seen": seen_by_numpy,
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
     "plain": plain, "remembers": _remembers, "registered": registered, "special_names": special_names,

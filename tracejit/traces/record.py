@@ -14,7 +14,7 @@ from tracejit.array import dlarray
 from tracejit.autodiff import forward
 from tracejit.call.explain import container_names, leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output, with_containers
-from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
+from tracejit.call.signature import ArrayPart, Call, NumberPart, is_packed
 from tracejit.capture.state import CapturedState
 from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError, WriteError
@@ -343,7 +343,7 @@ def _writes(
             for number, other in enumerate(memory):
                 check_same(memory[write.number], other, recorder.memories.place(number), recorder.name)
     changes = recorder.restored()
-    if any(packed(change.data) is not change.data for change in changes):
+    if any(not is_packed(change.data) for change in changes):
         recorder.refuse(*refusals.copied_at_each_call(recorders.user_location()))
     return writes + [_Write(c.input, c.result, -1, c) for c in changes]
 
