@@ -91,7 +91,6 @@ _STATES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "_blake2.blake2b": _of_hash,
     "_blake2.blake2s": _of_hash,
     "numpy.flatiter": lambda elements: (elements.index, elements.base.tobytes()),
-    "numpy.poly1d": lambda polynomial: (polynomial.coeffs.tobytes(),),
     "numpy.void": lambda record: (record.tobytes(),),
     "scipy.spatial.transform._rotation.Rotation": lambda o: (
         o.as_quat().tobytes(),

@@ -28,6 +28,7 @@ from tracejit.capture.values import (
     MISSING,
     UNKNOWN,
     arrays_inside,
+    class_data,
     instance_attribute,
     own_attributes,
     static,
@@ -73,12 +74,14 @@ def note_state(observed: Observed, snapshot: Notes, is_asked: bool) -> None:
 def note_attributes(observed: Observed, snapshot: Notes) -> None:
     """Note the attributes of an object of a library, which its code may read, unless it is known what that reads.
 
-    Functions and classes among them are taken to stay as they are, like the rest of the library's code.
+    Among them are those that stand for all objects of its class until it gets one of its own. Functions and classes
+    are taken to stay as they are, like the rest of the library's code.
     """
     kind = type(observed.value)
     is_known = library.inner_of(kind) or library.has_state(kind, is_asked=True)
     if library.has_code_in(kind) and not is_known and not library.is_code(observed.value):
-        for name, value in own_attributes(observed.value).items():
+        attributes = {**own_attributes(observed.value), **class_data(observed.value)}
+        for name, value in attributes.items():
             if not library.is_code(value):
                 snapshot.read_whole(snapshot.read(observed, AttributeSlot, name))
 

@@ -43,6 +43,8 @@ MOST_INSIDE = 1_000  # objects that are searched for arrays in something that is
 _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
 # Entries that Python puts into a class when they are first asked for.
 _OF_ANNOTATIONS = frozenset({"__annotations__", "__annotations_cache__", "__annotate_func__"})
+# A property that gives what the object holds under the same name.
+_COEFFICIENTS = np.poly1d.__dict__["coeffs"]
 _MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
 
 
@@ -163,7 +165,7 @@ def instance_attribute(value: Any, name: str) -> Any:
     raw = static(type(value), name)
     if isinstance(raw, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return getattr(value, name, MISSING)
-    if raw is not MISSING and hasattr(type(raw), "__set__"):
+    if raw is not MISSING and raw is not _COEFFICIENTS and hasattr(type(raw), "__set__"):
         return UNKNOWN
     own = getattr(value, "__dict__", {})
     if name in own:
@@ -171,6 +173,17 @@ def instance_attribute(value: Any, name: str) -> Any:
     if raw is MISSING:
         return UNKNOWN if hasattr(type(value), "__getattr__") else MISSING
     return UNKNOWN if hasattr(type(raw), "__get__") else raw
+
+
+def class_data(value: Any) -> dict[str, Any]:
+    """Return the arrays and atoms that an object has by its class, until it gets attributes of its own."""
+    own, kinds = own_attributes(value), reversed(type(value).__mro__)
+    entries = {name: raw for kind in kinds for name, raw in vars(kind).items()}
+    return {
+        name: raw
+        for name, raw in entries.items()
+        if name not in own and not name.startswith("__") and (type(raw) is np.ndarray or is_atom(raw))
+    }
 
 
 def own_attributes(value: Any) -> dict[str, Any]:

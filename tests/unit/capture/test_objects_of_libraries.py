@@ -108,6 +108,63 @@ def test_what_code_of_libraries_reads_is_compared(make, body, change):
     assert accelerated.stats.uncompiled == 0 and accelerated.stats.hits >= 3
 
 
+def applied(o):
+    """Return a value of a polynomial, which another function computes."""
+    return o(3.0)
+
+
+COMMON = ("o(2.0)", "o(x)", "(o * 2)(2.0)", "(o + o)(1.0)", "(-o)(1.0)", "(o**2)(1.0)", "o.deriv()(2.0)")
+COMMON = (
+    *COMMON,
+    "o.integ()(1.0)",
+    "(o == p) * 1.0",
+    "applied(o)",
+    "sum(map(o, [1.0, 2.0]))",
+    "x * o.coef[0]",
+)
+POLYNOMIALS = {
+    # name: (what makes one, what is computed of it, what changes it)
+    "poly1d": (
+        lambda: np.poly1d([1.0, 2.0, 4.0]),
+        (*COMMON, "o[1]", "o.c[0]", "np.polyval(o, 2.0)", "np.polyval(o, x)", "o.order", "o.roots.sum().real"),
+        (lambda o: put("coeffs")(o, 9), lambda o: o.coeffs.__imul__(2), lambda o: o.__setitem__(4, 1.0)),
+    ),
+    "Chebyshev": (
+        lambda: np.polynomial.Chebyshev([1.0, 2.0, 4.0]),
+        (*COMMON, "o.domain[0]", "o.window[1]", "o.roots().sum().real", "o.mapparms()[0]", "o.linspace(3)[1].sum()"),
+        (
+            lambda o: setattr(o, "domain", np.array([-2.0, 1.0])),
+            lambda o: setattr(o, "window", np.array([-3.0, 1.0])),
+            lambda o: setattr(o, "coef", np.array([3.0, 1.0, 1.0])),
+            lambda o: o.coef.__imul__(3),
+        ),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "number"),
+    [
+        (name, body, number)
+        for name, (_, bodies, changes) in POLYNOMIALS.items()
+        for body in bodies
+        for number in range(len(changes))
+    ],
+)
+def test_polynomials_changed_in_place(name, body, number):
+    make, _, changes = POLYNOMIALS[name]
+    o = make()
+    plain = eval(f"lambda x: x + {body}", {"o": o, "p": make(), "np": np, "applied": applied})
+    accelerated = tj.dlaccelerate(plain)
+    for change in (changes[number], lambda o: None):
+        for _ in range(4):
+            np.testing.assert_allclose(accelerated(X), plain(X), rtol=1e-13)
+        change(o)
+    for _ in range(3):
+        np.testing.assert_allclose(accelerated(X), plain(X), rtol=1e-13)
+    assert accelerated.stats.uncompiled == 0 and accelerated.stats.hits >= 3
+
+
 @pytest.mark.parametrize(
     "make",
     [
