@@ -30,7 +30,7 @@ from tracejit.record.generator_states import is_generator
 from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import shown
+from tracejit.util.text import name_of, shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
 _ATOMS = frozenset((int, bool, str, bytes))
@@ -75,6 +75,8 @@ class ValuePart(NamedTuple):
             return " ".join(shown(self.value.value).split())
         if type(self.value) is Same:
             return f"the {self.kind.__name__} at {id(self.value.value):#x}"
+        if getattr(self.kind, "evaluates_itself", False):
+            return f"<accelerated {name_of(self.value)}>"
         return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
 
 
@@ -250,6 +252,8 @@ def _value_part(
             "Pass its arrays and numbers instead."
         ) from None
     kind = type(leaf)
+    if runs_functions(kind):
+        return ValuePart(kind, leaf)
     hashed_by: Any = kind.__hash__
     if (
         hashed_by is object.__hash__
@@ -272,6 +276,14 @@ def _value_part(
             "be compared at each call. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
         )
     return ValuePart(kind, detail)
+
+
+def runs_functions(kind: type) -> bool:
+    """Return whether objects of a class run functions of the user's that they hold, which are read at each call.
+
+    They are accelerated functions, and those with a backward function of their own.
+    """
+    return bool(getattr(kind, "evaluates_itself", False)) or hasattr(kind, "traced_functions")
 
 
 def object_of(part: Any) -> Any:

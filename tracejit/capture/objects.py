@@ -18,6 +18,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.signature import runs_functions
 from tracejit.capture import library
 from tracejit.capture.callables import (
     PARTS,
@@ -388,7 +389,7 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedComposite
     if kind in _HOLDERS:
         return ObservedHolder
-    if getattr(kind, "evaluates_itself", False) or hasattr(kind, "traced_functions"):
+    if runs_functions(kind):
         return ObservedAccelerated
     if getattr(kind, "is_part_of_programs", False):
         return ObservedPart
