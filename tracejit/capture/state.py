@@ -34,6 +34,7 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.paths import PathReader
 from tracejit.capture.repeated import held_now, leave_out
 from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.undone import put_back
 from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.errors import GradientError, TraceJitError
 from tracejit.ir import Builder, Value, Where
@@ -119,6 +120,8 @@ class CapturedState(State):
         self._acts = False  # whether it has effects
         self._reachable: set[int] = set()  # ids of the objects that a replay can find
         self._has_files = False  # whether any of them is a file
+        self._assignments: list[Assignment] = []
+        self._orders: list[tuple[dict[Any, Any], list[Any]]] = []
 
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
@@ -287,8 +290,10 @@ class CapturedState(State):
         return all(_TAKING.isdisjoint(code.co_names) for code in self._snapshot.ran)
 
     def abandon(self) -> None:
-        """Stop watching a function that raised an error."""
-        self._stop()
+        """Stop watching a function that raised an error, and undo what it has changed."""
+        snapshot = self._stop()
+        if snapshot is not None:
+            put_back(snapshot, self._assignments, self._orders, self._reachable)
         self._forget()
 
     @contextmanager
@@ -306,6 +311,7 @@ class CapturedState(State):
         try:
             found = changes(self._snapshot, self._effects.methods())
             self._reachable = found.reachable
+            self._assignments, self._orders = found.assignments, found.orders
             self._has_files = any(
                 isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
             )
@@ -448,6 +454,7 @@ class CapturedState(State):
     def _forget(self) -> None:
         """Release everything that belongs to the recording."""
         self._effects, self._reachable = SideEffects(), set()
+        self._assignments, self._orders = [], []
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._given = []

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stores of a recording: what the function put into attributes, items and names, and where each part comes from."""
 
-import collections
-import sys
-import threading
 import types
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,13 +16,13 @@ from tracejit.capture.observed import Slot
 from tracejit.capture.places import reorder
 from tracejit.capture.slots import AttributeSlot, ItemSlot
 from tracejit.capture.state import CapturedState
+from tracejit.capture.undone import is_of_user
 from tracejit.capture.values import MAPPINGS, MISSING, arrays_inside, is_atom, is_container
 from tracejit.errors import TraceJitError
 from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.argument_containers import GONE, KEPT, ContainerCopies
 from tracejit.record.memory import is_private, root_of
-from tracejit.record.monitor import is_user_class
 from tracejit.record.ndarrays import holder_of
 from tracejit.record.number import Number
 from tracejit.traces.bases import Bases, part_of
@@ -47,7 +43,6 @@ from tracejit.traces.stores import (
 )  # fmt: skip
 from tracejit.util.text import shown
 
-_NAMESPACES = (types.FunctionType, types.ModuleType, types.SimpleNamespace, partial, threading.local)
 _OF_MANY_VALUES = (np.ndarray, np.number, dlarray, Increment)
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
 
@@ -63,7 +58,7 @@ class Collector:
         names: returns the names of these containers.
 
     Attributes:
-        undoes_all: whether all changes of places were undone.
+        undoes_all: whether all changes of places are undone where the function has raised an error.
     """
 
     def __init__(
@@ -100,14 +95,14 @@ class Collector:
                 # An array or a number that the function makes is a constant, unless it reads what was there: then it
                 # would be a different one after each call. Of a text, a truth or an object each has a trace.
                 is_steady = not change.is_read or all(map(self._has_trace_of_its_own, leaves))
-                is_made = change.after is MISSING or (is_steady and _is_of_user(change.owner))
+                is_made = change.after is MISSING or (is_steady and is_of_user(change.owner))
                 if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
-            elif _is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
+            elif is_of_user(change.owner) and any(self._is_lost_view(leaf) for leaf in leaves):
                 self.stores.impossible_view = self.stores.impossible_view or (change.place, change.where)
-            elif _is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
+            elif is_of_user(change.owner) and not change.is_read and not all(map(_is_of_tracejit, leaves)):
                 self.stores.unmade = self.stores.unmade or (change.place, change.where)
         self._note_shared()
         passed = self._passed()
@@ -123,7 +118,8 @@ class Collector:
         for number, change, leaves, treedef in passed:
             sources = tuple(map(self._found, leaves))
             self.stores.stores.append(StoredValue(change, number, treedef, sources, is_passed=True))
-        self.undoes_all = len(kept) == len(self._changes)
+        undone = {id(change) for change, _, _ in kept}
+        self.undoes_all = all(id(change) in undone or is_of_user(change.owner) for change in self._changes)
         self.stores.returns = bool(self.stores.outputs)
         self.stores.orders = [(space, [*space]) for space, _ in self._orders]
         for change, _, _ in reversed(kept):
@@ -329,17 +325,6 @@ class Collector:
 def _is_of_tracejit(leaf: Any) -> bool:
     """Return whether an object is one that this package keeps for itself in an object of a user's class."""
     return type(leaf).__module__.partition(".")[0] == "tracejit"
-
-
-def _is_of_user(owner: Any) -> bool:
-    """Return whether an object is one that only the user's code assigns to."""
-    kind = owner if isinstance(owner, type) else type(owner)
-    return (
-        kind in MAPPINGS
-        or kind in (list, collections.deque)
-        or is_user_class(kind)
-        or isinstance(owner, (*_NAMESPACES, getattr(sys.modules.get("argparse"), "Namespace", type(None))))
-    )
 
 
 def _is_whole(data: np.ndarray) -> bool:
