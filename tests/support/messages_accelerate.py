@@ -81,6 +81,18 @@ def printing() -> None:
     repeat(tj.dlaccelerate(step), X)
 
 
+def warning_of_its_own() -> None:
+    """Give a warning at each call, which a replay does not give again."""
+
+    def step(x: Any) -> Any:
+        warnings.warn("large", stacklevel=1)
+        return x * 2
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", "large")
+        repeat(tj.dlaccelerate(step), X)
+
+
 def constant_that_changes(**options: Any) -> None:
     """Replay a constant that changes after some calls."""
     phase = iter([1.0, 1.0, 5.0, 5.0, 5.0])
@@ -234,6 +246,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         LostChangeWarning,
         "printing.<locals>.step calls print() at <place>, which happens while it is recorded only: a replay does not "
         "repeat it. Return the value, and print it outside.",
+    ),
+    (
+        warning_of_its_own,
+        LostChangeWarning,
+        "warning_of_its_own.<locals>.step gives a warning at <place>, which happens while it is recorded only: a "
+        "replay does not repeat it. Return the value, and give it outside.",
     ),
     # accelerate/function
     (

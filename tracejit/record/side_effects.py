@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls whose effects a replay does not repeat: printing, logging, writing to files, changing a list of the caller."""
+"""Calls whose effects a replay does not repeat: printing, logging, warnings, writing to files, changing the user's list.
+
+A warning of the function's counts where Python shows it, as its filters say, and the function does not catch it itself.
+One that Python notes as shown is shown once by the plain function, too: another recording lacks it.
+"""
 
 import array
 import io
 import sys
 import types
+import warnings
 from collections import deque
 from typing import Any
 
@@ -16,24 +21,46 @@ from tracejit.util.named_tuples import NamedTuple
 _PRINT = print
 NAMES = frozenset({
     "print", "write", "writelines", "append", "appendleft", "extend", "extendleft", "insert", "setdefault", "update",
-    "add", "discard", "remove", "clear",
+    "add", "discard", "remove", "clear", "warn", "warn_explicit",
 })  # fmt: skip
 """The names of functions that are looked at."""
 _KEEPERS = (list, dict, deque, set)
 MEMORIES = frozenset({bytearray, array.array})
 """Builtin objects that hold numbers."""
 _WRITERS = frozenset({"write", "writelines", "put"})  # which change something whatever they are given
-_OF_LIBRARY = {"_log": ("logging", "Logger"), "put": ("queue", "Queue")}  # methods, with modules and classes
+_OF_LIBRARY = {
+    "_log": ("logging", "Logger"), "put": ("queue", "Queue"), "_showwarnmsg": ("warnings", ""),
+}  # fmt: skip
+"""Methods, with modules and classes, and functions of modules."""
 _INSTEAD = {"append": "append it", "write": "write it", "writelines": "write them"}
 _STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})  # of sys
 _MOST_ELEMENTS = 64  # at the ends of a container, where traced values are looked for
 
 
 def acts(code: types.CodeType) -> bool:
-    """Return whether a code of Python's library logs a line, unless its level is left out, or fills a queue."""
-    module, kind = _OF_LIBRARY.get(code.co_name, ("", ""))
-    owner = getattr(sys.modules.get(module), kind, None)
-    return owner is not None and getattr(owner, code.co_name).__code__ is code
+    """Return whether a code of Python's library logs a line that is not left out, fills a queue or shows a warning."""
+    name, kind = _OF_LIBRARY.get(code.co_name, ("", ""))
+    module = sys.modules.get(name)
+    function = getattr(getattr(module, kind, None) if kind else module, code.co_name, None)
+    return getattr(function, "__code__", None) is code
+
+
+def _shown_by() -> tuple[Any, Any]:
+    """Return what shows a warning: catch_warnings(record=True) puts something else there."""
+    return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
+
+
+def _is_noted(caller: types.FrameType, message: Any) -> bool:
+    """Return whether Python has noted that a warning was shown, which it then does not show again at its line."""
+    frame: types.FrameType | None = caller
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != (
+        message.filename,
+        message.lineno,
+    ):
+        frame = frame.f_back
+    noted = (caller if frame is None else frame).f_globals.get("__warningregistry__", ())
+    text, kind = str(message.message), message.category
+    return (text, kind, message.lineno) in noted or (text, kind) in getattr(warnings, "onceregistry", ())
 
 
 class SideEffect(NamedTuple):
@@ -56,6 +83,10 @@ class SideEffects:
         self._kept: list[tuple[str, Any, Where]] = []
         self._resized: list[tuple[Any, Where]] = []
         self._printed: list[SideEffect] = []  # into a file
+        self._warns: tuple[int, int] | None = (
+            None  # the id of the frame that calls warnings.warn(), and its line
+        )
+        self._shown_by = _shown_by()
 
     def called(self, frame: types.FrameType, function: Any, argument: Any = None) -> None:
         """Note a call of a function of C that has one of NAMES; its first argument may be what it is a method of."""
@@ -67,6 +98,9 @@ class SideEffects:
             )  # keywords of calls
             is_of_process = not has_file or not _STREAMS.isdisjoint(frame.f_code.co_names)
             (self._once if is_of_process else self._printed).append(effect)
+            return
+        if function in (warnings.warn, warnings.warn_explicit):
+            self._warns = id(frame), frame.f_lineno
             return
         owner = getattr(function, "__self__", None)
         owner = argument if owner is None else owner
@@ -85,7 +119,14 @@ class SideEffects:
         self._resized.append((container, where))
 
     def acted(self, frame: types.FrameType, where: Where) -> None:
-        """Note that a line is logged, or that something is put into a queue, in the frame of a code that acts()."""
+        """Note that a line is logged, put into a queue or shown as a warning, in the frame of a code that acts()."""
+        if frame.f_code.co_name == "_showwarnmsg":
+            caller = frame.f_back
+            assert caller is not None
+            if self._warns == (id(caller), caller.f_lineno) and self._shown_by == _shown_by():
+                is_noted = _is_noted(caller, frame.f_locals["msg"])
+                self._once.append(SideEffect("gives a warning", "give it", where, is_noted))
+            return
         owner = frame.f_locals.get("self")
         if frame.f_code.co_name == "put":
             self._kept.append(("put", owner, where))

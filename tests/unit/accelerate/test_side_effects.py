@@ -476,3 +476,81 @@ def test_no_alarm_for_what_happens_once_where_something_is_made(kind, capsys):
         step(X)
     assert capsys.readouterr().out == "made\n"
     assert step.stats.hits == 3
+
+
+def warns(x):
+    warnings.warn("large", stacklevel=1)
+    return x * 2
+
+
+def warns_of_its_caller(x):
+    def inner():
+        warnings.warn(DeprecationWarning("old"), stacklevel=2)
+
+    inner()
+    return x * 2
+
+
+def warns_explicitly(x):
+    warnings.warn_explicit("large", UserWarning, "of_a_user.py", 3)
+    return x * 2
+
+
+def warns_sometimes(x):
+    if len(history) == 0:
+        warnings.warn("empty", stacklevel=1)
+    return x * 2
+
+
+def shows_again(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.warn("large", stacklevel=1)
+    return x * 2
+
+
+def catches(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warnings.warn("large", stacklevel=1)
+    return x * len(found)
+
+
+def ignores(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("large", stacklevel=1)
+    return x * 2
+
+
+WARNING = [warns, warns_of_its_caller, warns_explicitly, warns_sometimes, shows_again, catches, ignores]
+
+
+@pytest.mark.parametrize("action", ["always", "default", "module", "once", "ignore"])
+@pytest.mark.parametrize("function", WARNING)
+def test_a_warning_is_told_where_the_plain_function_gives_it_again(function, action):
+    history.clear()
+    given = []
+    for run in (function, tj.dlaccelerate(function)):
+        globals().pop("__warningregistry__", None)
+        warnings.onceregistry.clear()
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter(action)
+            warnings.simplefilter("always", tj.LostChangeWarning)
+            for _ in range(5):
+                assert run(X).tolist() == ([1.0, 2.0] if function is catches else [2.0, 4.0])
+        given.append(found)
+    plain, accelerated = given
+    told = [w for w in accelerated if w.category is tj.LostChangeWarning]
+    assert len(told) == (len(plain) == 5)
+    assert len(accelerated) - len(told) == min(len(plain), 2)
+    assert all("gives a warning at" in str(w.message) for w in told)
+
+
+def test_a_warning_that_is_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        step = tj.dlaccelerate(warns)
+        for _ in range(4):
+            with pytest.raises(UserWarning, match="large"):
+                step(X)

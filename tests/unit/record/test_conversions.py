@@ -5,6 +5,7 @@ import gc
 import itertools
 import json
 import math
+import queue
 import statistics
 import sys
 import threading
@@ -397,18 +398,19 @@ def test_a_call_that_fails_before_its_next_instruction():
 @pytest.mark.parametrize("block", [monitor.paused, monitor.resumed, monitor.unwatched, recorder.suspended])
 def test_nothing_goes_on_after_an_interrupt(block):
     """A block whose generator an interrupt has left behind changes nothing when that is collected."""
-    left = []
+    left = queue.SimpleQueue()  # what is in it stays after an error
 
     def function(x):
         y = float(x[0])
-        left.append(block())
-        left[0].__enter__()
+        started = block()
+        left.put(started)
+        started.__enter__()
         raise KeyboardInterrupt(y)
 
     before = sys.gettrace(), sys.getprofile()
     with pytest.raises(KeyboardInterrupt):
         dlaccelerate(function)(np.array([1.5]))
-    left[0].__exit__(None, None, None)
+    left.get().__exit__(None, None, None)
     assert (sys.gettrace(), sys.getprofile(), recorder.thread.recorder) == (*before, None)
     accelerated = dlaccelerate(lambda x: x * float(x[0]))
     for n in range(4):
