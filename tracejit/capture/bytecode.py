@@ -11,7 +11,7 @@ from tracejit.capture.scanner import Scanner
 
 # Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
 _DYNAMIC = frozenset({
-    "vars", "dir", "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "__slots__", "__getstate__",
+    "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "__slots__", "__getstate__",
     "__reduce_ex__",
 })  # fmt: skip
 MARKS = frozenset({
@@ -57,6 +57,7 @@ def reads_of(code: types.CodeType) -> Reads:
         scanner.branches_on_untracked,
         scanner.extracts_untracked,
         scanner.tells_apart,
+        frozenset(scanner.named_at),
     )
 
 

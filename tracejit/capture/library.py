@@ -22,14 +22,12 @@ WRITING = frozenset({
     "notify_all", "add", "append", "update", "start", "setLevel", "addHandler", "debug", "info", "warning", "error",
     "exception", "critical", "log",
 })  # fmt: skip
-# Functions that read attributes of their arguments by names that they compute, by module and name.
+# Functions that read attributes of their arguments by names that they compute, by module and name, where nothing shows
+# which arguments they get (asked.py): something holds them, or they are written in C.
 _READING = frozenset({
     *[("builtins", name) for name in ("getattr", "hasattr", "vars", "dir")],
     *[("operator", name) for name in ("attrgetter", "methodcaller")],
-    *[("copy", name) for name in ("copy", "deepcopy", "replace")],
-    *[("dataclasses", name) for name in ("replace", "asdict", "astuple", "fields")],
-    *[("inspect", name) for name in ("getmembers", "getattr_static", "signature", "getfullargspec")],
-    ("_pickle", "dumps"), ("_pickle", "dump"), ("pprint", "pformat"), ("reprlib", "repr"),
+    ("_pickle", "dumps"), ("_pickle", "dump"), ("reprlib", "repr"),
 })  # fmt: skip
 _INNER: dict[str, tuple[str, ...]] = {
     "collections.UserString": ("data",),

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import bytecode
+from tracejit.capture.asked import are_shown
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.library import WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule, ObservedSubarray
 from tracejit.capture.objects import CHANGING, TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.reads import (
+    ASK,
     CHANGE,
     DELETE,
     LENGTH,
@@ -246,6 +248,9 @@ class PathReader:
             if value is UNKNOWN or value is MISSING:
                 self._follow_unknown(use, self._snapshot.observe(owner), steps[number - 1 :])
                 return
+        if use.how == ASK:  # the calls say what they read
+            is_shown = are_shown(use.callee, self._scope, self._snapshot.observe(value))
+            use = use._replace(how=TOUCH if is_shown else READ)
         if (use.how in (LENGTH, TAKE) or use.is_tested) and self._takes(use, value):
             return
         if use.how in (READ, LENGTH, TAKE) and type(value) is np.ndarray and value.dtype != object:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracejit.util.named_tuples import NamedTuple
 
-READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE, LENGTH, TAKE = (
+READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE, LENGTH, TAKE, ASK = (
     "read",
     "touch",
     "write",
@@ -23,6 +23,7 @@ READ, TOUCH, WRITE, UPDATE, CHANGE, MOVE, PROBE, DELETE, LENGTH, TAKE = (
     "delete",
     "length",
     "take",
+    "ask",
 )
 
 
@@ -70,7 +71,8 @@ class Use(NamedTuple):
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to; UPDATE:
                 it is read for that assignment only, as += does; CHANGE: elements of its value are assigned to; MOVE:
                 they may move, as by a slice; PROBE: whether its last step exists; DELETE: its last step is deleted;
-                LENGTH: it is passed to len(); TAKE: to a function such as random.sample, which takes elements out of it
+                LENGTH: it is passed to len(); TAKE: to a function such as random.sample, which takes elements out of
+                it; ASK: to getattr() and the like with a computed name (asked.py, Note [attributes by name])
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison
@@ -147,6 +149,7 @@ class Reads(NamedTuple):
     extracts_untracked
                 whether an untracked value is converted to a Python float, or by item() or tolist()
     tells_apart whether an untracked value is compared by ``is`` with anything but None
+    named_at    the places of the calls of getattr() and the like whose names are constants, which the uses tell
     """
 
     uses: tuple[Use, ...]
@@ -164,3 +167,4 @@ class Reads(NamedTuple):
     branches_on_untracked: bool
     extracts_untracked: bool
     tells_apart: bool
+    named_at: frozenset[int]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.capture.reads import (
+    ASK,
     CHANGE,
     DELETE,
     LENGTH,
@@ -72,6 +73,7 @@ _IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global
 _SUPER, _GETATTR, _TYPE = [AccessPath("global", name) for name in ("super", "getattr", "type")]
 _SETATTR, _DELATTR = AccessPath("global", "setattr"), AccessPath("global", "delattr")
 _BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR, _DELATTR})
+_ASKING = _BY_NAME | {AccessPath("global", "vars"), AccessPath("global", "dir")}
 _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
@@ -118,7 +120,8 @@ class Scanner:
         self.stored: set[Any] = set()  # attributes and items of untracked values
         self._stored_in: list[tuple[str, Any]] = []  # variables, and items of theirs
         self._kept: set[str] = set()  # variables that hold something else than new objects
-        self.computes_names = False  # of attributes
+        self.computes_names = False  # of attributes, where no call of getattr() and the like shows them
+        self.named_at: set[int] = set()
         self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
         self.extracts_untracked = False
@@ -282,6 +285,9 @@ class Scanner:
 
     def visit_load_global(self, instruction: dis.Instruction) -> None:
         self._push(AccessPath("global", instruction.argval))
+        self.computes_names |= (
+            self._stack[-1] in _ASKING and not (instruction.arg or 0) & 1
+        )  # map(getattr, ...)
         if (instruction.arg or 0) & 1:
             self._push(None)
             if instruction.argrepr.startswith("NULL"):  # below the function, so that attributes can follow
@@ -290,6 +296,7 @@ class Scanner:
     def visit_load_name(self, instruction: dis.Instruction) -> None:
         name = instruction.argval
         self._push(None if name in self._named else AccessPath("global", name))
+        self.computes_names |= self._stack[-1] in _ASKING
 
     def visit_load_from_dict_or_globals(self, instruction: dis.Instruction) -> None:
         self._pop()
@@ -588,8 +595,9 @@ class Scanner:
             self.extracts_untracked |= any(type(entry) not in (AccessPath, Constant) for entry in arguments)
         if callee in _TO_INTEGER:
             self.branches_on_untracked |= any(map(_is_untracked, arguments))
-        if callee in _BY_NAME:
-            self._attribute_by_name(callee, arguments, max(at, 0))
+        self.computes_names |= callee in _ASKING and is_spread
+        if callee is not None and callee in _ASKING and arguments and not is_spread:
+            self._attribute_by_name(callee, arguments, at)
         self._callee = None if is_spread else callee  # which gets the elements, in a tuple of its own
         keywords, self._keywords = self._keywords, ()
         is_taker = callee is not None and (callee.steps[-1][1] if callee.steps else callee.name) in _TAKERS
@@ -621,14 +629,21 @@ class Scanner:
             self._push(None if callee in _IGNORE_CONTENTS else result)
 
     def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
-        """Interpret a call of getattr(), hasattr() or setattr(), whose arguments are on the stack from `at` on."""
-        owner, name = (*arguments, None, None)[:2]
-        if callee in (_SETATTR, _DELATTR):
-            if type(name) is Constant and type(owner) is AccessPath:
+        """Interpret a call of getattr(), vars() and the like, whose arguments are on the stack from `at` on."""
+        owner, name = (*arguments, None)[:2]
+        if callee not in _BY_NAME or type(name) is not Constant or type(name.value) is not str:
+            if type(owner) is AccessPath:
+                self._callee = callee
+                self._use(owner, ASK)
+                self._stack[at] = None
+            return
+        is_change = callee in (_SETATTR, _DELATTR)
+        if not is_change or type(owner) is AccessPath:
+            self.named_at.add(self._instructions[self._at].offset)
+        if is_change:
+            if type(owner) is AccessPath:
                 change = self._write if callee == _SETATTR else self._delete
                 change(owner.then("attr", name.value))
-        elif type(name) is not Constant or type(name.value) is not str:
-            self.computes_names = True
         elif type(owner) is AccessPath:
             self._use(self._attribute(owner, name.value), READ if callee == _GETATTR else PROBE)
             self._use(owner, TOUCH)

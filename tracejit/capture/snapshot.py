@@ -443,7 +443,7 @@ class Snapshot:
                 module = self.read(root, ModuleSlot, name)
                 is_certain = name in self.names_of_modules
                 if type(module) is types.ModuleType and not is_library_module(module) and not is_certain:
-                    self._read_named(self.observe(module), attributes)
+                    self.read_named(self.observe(module), attributes)
                 else:
                     self.read_whole(module)
         if "getLogger" in self._marks:
@@ -527,9 +527,9 @@ class Snapshot:
             self._read_by_names.append(owner)
             if self._is_dynamic:
                 owner.note_names(self)
-            self._read_named(owner, {*self._names, *owner.own_names(self._is_dynamic)})
+            self.read_named(owner, {*self._names, *owner.own_names(self._is_dynamic)})
 
-    def _read_named(self, owner: Observed, names: Iterable[str]) -> None:
+    def read_named(self, owner: Observed, names: Iterable[str]) -> None:
         """Read those attributes of an object that it has of the given names."""
         for name in sorted(names):
             value = owner.attribute(name)
@@ -561,7 +561,7 @@ class Snapshot:
             self._is_dynamic = True
             for owner in [*self._read_by_names]:
                 owner.note_names(self)
-                self._read_named(owner, owner.own_names(True))
+                self.read_named(owner, owner.own_names(True))
             self.add_names(set(self._texts), may_lack=True)
 
     def add_names(self, names: set[str], may_lack: bool = False) -> None:
@@ -572,7 +572,7 @@ class Snapshot:
             if may_lack:
                 self._probes |= new
             for owner in [*self._read_by_names]:
-                self._read_named(owner, new)
+                self.read_named(owner, new)
 
     # Code that may run later
 

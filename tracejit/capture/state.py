@@ -21,6 +21,7 @@ from tracejit.call import signature
 from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards, TraceWrites
 from tracejit.capture.arrays import SeenArray
+from tracejit.capture.asked import AskedByName
 from tracejit.capture.captured_functions import CapturedFunctions
 from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.captured_places import places_of_arrays
@@ -132,7 +133,8 @@ class CapturedState(State):
         reader = PathReader(
             self._snapshot, self._exchanges.started, self._captured_functions.started, self.lengths.asked
         )
-        self._watch = monitor.Watch(reader.started, self._effects, reader.used)
+        asked = AskedByName(self._snapshot, self._exchanges.started).asked
+        self._watch = monitor.Watch(reader.started, self._effects, reader.used, asked)
         self._watch.__enter__()
 
     def _met(self, observed: Observed, slot: Slot) -> None:

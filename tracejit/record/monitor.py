@@ -7,6 +7,8 @@ function does, and makes a recording take about twice as long.
 Code that an import runs (the body of a module, what that calls, the finders and loaders of sys.meta_path) does not
 belong to the function: it runs in one recording only, and what the function reads of the module is observed anyway.
 After the first import, the frames around each function that starts are searched for the import machinery.
+
+Long because the reports of Python 3.11 and of later versions go to the same watchers.
 """
 
 import importlib
@@ -15,7 +17,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +32,7 @@ Started = Callable[[types.FrameType], None]
 Called = Callable[[types.FrameType, int, Any], None]
 Reached = Callable[[types.FrameType], None]
 Used = Callable[[Any], None]
+Asked = Callable[[types.FrameType, Any, Sequence[Any] | None], None]
 
 
 _EXAMPLES = PACKAGE + "examples" + os.sep  # a user's code all the same
@@ -55,6 +58,15 @@ files: dict[str, bool] = {}
 _CREATED_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class comes from a class statement
 IMPORT_MODULE = importlib.import_module.__code__
 """The code of a function of Python's that is reported all the same: no byte code tells which module it returns."""
+ASKING = frozenset({getattr, hasattr, setattr, delattr, vars, dir})
+"""The functions that the user's code asks for attributes with, by their names."""
+# Functions of Python's library that read all attributes of their first argument, and of what these lead to, and the
+# names of their modules.
+_READING_ALL = {
+    "copy": ("copy",), "deepcopy": ("copy",), "replace": ("copy", "dataclasses"), "asdict": ("dataclasses",),
+    "astuple": ("dataclasses",), "getmembers": ("inspect",), "getattr_static": ("inspect",), "signature": ("inspect",),
+    "getfullargspec": ("inspect",), "pformat": ("pprint",), "pprint": ("pprint",),
+}  # fmt: skip
 _monitoring: Any = getattr(sys, "monitoring", None)
 _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
 _MODULE = "<module>"  # name of the code of a module, and of exec()
@@ -65,6 +77,7 @@ _OF_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
 class _Watching(threading.local):
     started: Started | None = None
     used: Used | None = None
+    asked: Asked | None = None
     called: Called | None = None
     reached: Reached | None = None
     import_around: types.FrameType | None = None  # the import that runs the block itself
@@ -144,8 +157,8 @@ def watched(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
-    kept = current.started, current.used, current.called, current.reached, current.effects
-    current.started = current.used = current.called = current.reached = current.effects = None
+    kept = current.started, current.used, current.asked, current.called, current.reached, current.effects
+    current.started = current.used = current.asked = current.called = current.reached = current.effects = None
     try:
         with paused():
             yield
@@ -153,7 +166,10 @@ def unwatched() -> Iterator[None]:
         if (
             current.started is None
         ):  # unless this generator ends late, as one that an interrupt has left behind
-            current.started, current.used, current.called, current.reached, current.effects = kept
+            (
+                current.started, current.used, current.asked, current.called, current.reached,
+                current.effects,
+            ) = kept  # fmt: skip
 
 
 def note_used(value: Any) -> None:
@@ -235,18 +251,25 @@ def dispatches(depth: int, kind: type, numpys: type) -> bool:
 class Watch:
     """A block in which `started` is called with the frame of each function of the user's code that this thread starts.
 
-    `used` is called with the functions and classes of the user's that the package's own code uses (note_used).
+    `used` is called with the functions and classes of the user's that the package's own code uses (note_used), and
+    `asked` before the user's code asks for attributes by their names: with the frame that asks, the function, and what
+    it gets, None if that is not known (capture/asked.py).
 
     An exception of a signal handler may come in the middle of its start and of its end. So the start undoes itself, and
     the end can be repeated.
     """
 
     def __init__(
-        self, started: Started, effects: SideEffects | None = None, used: Used | None = None
+        self,
+        started: Started,
+        effects: SideEffects | None = None,
+        used: Used | None = None,
+        asked: Asked | None = None,
     ) -> None:
         self._started = started
         self._effects = effects
         self._used = used
+        self._asked = asked
         self._outer: tuple[Any, ...] | None = None
         self._monitored = False
         self._previous: Any = None  # profile function
@@ -254,12 +277,13 @@ class Watch:
     def __enter__(self) -> "Watch":
         self._outer = (
             current.started, current.used, current.import_around, current.has_imported, current.profile,
-            current.effects,
+            current.effects, current.asked,
         )  # fmt: skip
         try:
             around = _import_around(sys._getframe())
             current.import_around, current.has_imported = around, False
             current.started, current.used, current.effects = self._started, self._used, self._effects
+            current.asked = self._asked
             if _monitoring is not None and _monitor.claim():
                 self._monitored = True
                 _monitor.watch(self)
@@ -275,7 +299,7 @@ class Watch:
             return
         (
             current.started, current.used, current.import_around, current.has_imported, current.profile,
-            current.effects,
+            current.effects, current.asked,
         ) = self._outer  # fmt: skip
         if self._monitored:
             _monitor.leave(self)
@@ -305,8 +329,12 @@ class Watch:
                     current.has_imported = True
                 elif acts(frame.f_code):
                     _acted(frame)
+                elif reads_all(frame.f_code):
+                    _read(frame)
             elif event == "c_call" and arg.__name__ in NAMES:
                 _called(frame, arg)
+            elif event == "c_call" and arg in ASKING:
+                _asked(frame, arg, frame.f_lasti)
             if forward is not None:
                 forward(frame, event, arg)
 
@@ -340,6 +368,41 @@ def _called(frame: types.FrameType, function: Any, argument: Any = None) -> None
         return
     if not current.has_imported or _import_around(frame) is current.import_around:
         effects.called(frame, function, argument)
+
+
+def reads_all(code: types.CodeType) -> bool:
+    """Return whether a code of Python's library reads all attributes of its first argument."""
+    for name in _READING_ALL.get(code.co_name, ()):
+        function = getattr(sys.modules.get(name), code.co_name, None)
+        if getattr(function, "__code__", None) is code:
+            return True
+    return False
+
+
+def _is_asked(caller: types.FrameType) -> bool:
+    """Return whether attributes that a frame is about to ask for are to be reported."""
+    if current.asked is None or current.started is None:
+        return False
+    return not current.has_imported or _import_around(caller) is current.import_around
+
+
+def _asked(frame: types.FrameType, function: Any, at: int) -> None:
+    """Note that the user's code asks for attributes by their names, at the place of an instruction."""
+    if is_library(frame.f_code.co_filename) or not _is_asked(frame) or current.asked is None:
+        return
+    is_known = stack.is_readable() and not stack.is_star(frame.f_code, at)
+    taken = stack.reported(frame, at, function) if is_known else None
+    current.asked(frame, function, None if taken is None else taken[1:])
+
+
+def _read(frame: types.FrameType) -> None:
+    """Note that a function of Python's library, whose frame begins to run, reads all attributes of its argument."""
+    caller = frame.f_back
+    if caller is None or current.asked is None or not frame.f_code.co_argcount or not _is_asked(caller):
+        return
+    file = caller.f_code.co_filename
+    if file != frame.f_code.co_filename and not (is_library(file) and absolute(file).startswith(_LIBRARIES)):
+        current.asked(caller, None, [frame.f_locals.get(frame.f_code.co_varnames[0])])
 
 
 def _acted(frame: types.FrameType) -> None:
@@ -428,6 +491,9 @@ class _Monitor:
         if acts(code):
             _acted(sys._getframe(1))
             return None
+        if reads_all(code):
+            _read(sys._getframe(1))
+            return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
         if current.called is not None:
@@ -449,6 +515,8 @@ class _Monitor:
             return _monitoring.DISABLE
         if type(function) in _OF_C and function.__name__ in NAMES:
             _called(sys._getframe(1), function, argument)
+        elif type(function) is types.BuiltinFunctionType and function in ASKING:
+            _asked(sys._getframe(1), function, offset)
         if current.called is not None and not stack.is_star(code, offset):
             current.called(sys._getframe(1), offset, function)
         return None

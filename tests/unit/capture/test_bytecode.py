@@ -133,6 +133,8 @@ def test_attributes_by_constant_names():
 
 def test_attributes_by_computed_names():
     for body in ("return getattr(self, k)", "return vars(self)['scale']", "return dir(self)"):
+        assert uses(body, how="ask") == {"local self"} and not found(body).is_dynamic  # the calls show them
+    for body in ("return [*map(getattr, self, k)]", "return getattr(*self)", "return [vars]"):
         assert found(body).is_dynamic
     assert "scale" in found("return sum(vars(part)['scale'] for part in (self, 'scale'))").texts
     for body in (
