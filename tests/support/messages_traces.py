@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of traces: why a function runs uncompiled."""
 
+import collections
+import functools
 import itertools
 import math
 import threading
@@ -18,6 +20,14 @@ from tracejit.errors import (
 )
 
 KEPT: list[Any] = []
+WINDOW: collections.deque[Any] = collections.deque(maxlen=99)
+TOTALLED: list[Any] = []
+
+
+@functools.lru_cache
+def kept() -> list[Any]:
+    """Return a list that a cache keeps."""
+    return []
 
 
 def refused(function: Callable[[Any], object], **options: Any) -> None:
@@ -183,6 +193,27 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: refused(lambda x: (KEPT.insert(0, math.sin(x.sum())), x)[1]),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
+        "outlives the call in global KEPT at <place>. A replay repeats append() and extend() only. Return the number, "
+        "and keep it outside.",
+    ),
+    (
+        lambda: refused(lambda x: (WINDOW.append(math.sin(x.sum())), x * np.mean(WINDOW))[1]),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
+        "outlives the call in global WINDOW at <place>. The deque is read at <place>, which a replay follows once it "
+        "has its 99 elements. Return the number, and keep it outside.",
+    ),
+    (
+        lambda: refused(lambda x: (TOTALLED.append(math.sin(x.sum())), x * sum(TOTALLED))[1]),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
+        "outlives the call in global TOTALLED at <place>. The list is read at <place>, so that a replay could not add "
+        "to it. Return the number, and keep it outside.",
+    ),
+    (
+        lambda: refused(lambda x: (kept().append(math.sin(x.sum())), x)[1]),
         NotAcceleratedWarning,
         "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: a number that varies "
         "outlives the call at <place>. Return it, and keep it outside.",

@@ -128,6 +128,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "codegen.device.sizes.refuse_if_too_large: : a GPU's kernel takes arrays of up to": "memory: tests/compiled/device",
     "traces.record_on_device.check: ": "as above",
     "record.selections.__getattr__: ": "Python's own text",
+    "capture.asked.asked: the arguments of": "the stack of a frame that this Python lays out in another way",
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "codegen.device.work.emit_kernel: : a function of Python cannot run on a d": "as above",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",

@@ -192,7 +192,7 @@ class CallDispatcher:
 
     def _keeps_number(self, trace: Trace) -> bool:
         """Return whether a recording is refused because a captured number that was an input outlives the call."""
-        if trace.refusal is None or trace.refusal.reason != KEPT or not trace.state.has_numbers:
+        if trace.refusal is None or not trace.refusal.reason.startswith(KEPT) or not trace.state.has_numbers:
             return False
         with self.cache.lock:
             return self.cache.keep_numbers()

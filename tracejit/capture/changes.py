@@ -86,12 +86,15 @@ class Changes(NamedTuple):
     resized      containers that got or lost elements, and memory that was written, where nothing compares them
     reachable    ids of the objects
     orders       dicts that got or lost keys, and the keys that they had in their order
+    unrepeated   containers that got or lost elements which no replay puts there, with their names, and whether they are
+                 read
     """
 
     assignments: list[Assignment]
     resized: list[Observed]
     reachable: set[int]
     orders: list[tuple[dict[Any, Any], list[Any]]]
+    unrepeated: list[tuple[Observed, str, bool]]
 
 
 def changes(snapshot: Snapshot, called: Mapping[int, Sequence[str]] = _NO_CALLS) -> Changes:
@@ -110,7 +113,7 @@ class _Search:
     def __init__(self, snapshot: Snapshot, called: Mapping[int, Sequence[str]]) -> None:
         self._snapshot = snapshot
         self._called = called
-        self._found = Changes([], [], set(), [])
+        self._found = Changes([], [], set(), [], [])
         # Slots that hold arrays which other places lead to, too, with the names of their owners.
         self._same: list[tuple[Observed, type[Slot], Any, str]] = []
 
@@ -195,7 +198,8 @@ class _Search:
                     self._items(observed, name, before, now)
             elif observed.held is None or self._is_left(observed):
                 self._resized(observed, name, was, is_now)
-            # Otherwise the recording is refused: it changes what it reads.
+            else:  # the recording is refused: it changes what it reads
+                self._found.unrepeated.append((observed, name, True))
         if is_same and self._is_written(observed):  # it holds what is written, which it may not in a replay
             snapshot.hold(observed.value)
 
@@ -221,6 +225,7 @@ class _Search:
         values = None if is_loose else appended(observed, was, is_now, methods)
         if values is None:  # it is refused, as if it read the elements: no replay could repeat this
             observed.held = tuple(was["bytes"] if type(was) is dict else was)
+            self._found.unrepeated.append((observed, name, False))
             return
         slot = GrowthSlot("", Held(was), observed.where)
         self._found.assignments.append(_change(observed, slot, name, slot.value, values, is_read=False))

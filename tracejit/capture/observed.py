@@ -155,6 +155,7 @@ class Observed:
         has_attributes: whether attributes of it can be set.
         may_share_memory: whether it can be a buffer over memory that others write to.
         held: the elements of a container that was read as a whole.
+        held_at: the file and line that was looked at then.
         is_loose: whether its contents can be read in ways that are not followed.
         is_whole: whether all of it was read.
         is_copy: whether it is a copy of what the user's object holds.
@@ -166,13 +167,14 @@ class Observed:
     has_attributes = False
     may_share_memory = False
 
-    __slots__ = ("held", "is_copy", "is_loose", "is_whole", "slots", "value", "where")
+    __slots__ = ("held", "held_at", "is_copy", "is_loose", "is_whole", "slots", "value", "where")
 
     def __init__(self, value: Any, where: tuple[str, int] = ("", 0)) -> None:
         self.value = value
         self.where = where
         self.slots: dict[tuple[type[Slot], Any], Slot] = {}
         self.held: tuple[Any, ...] | None = None
+        self.held_at = where
         self.is_loose = False
         self.is_whole = False
         self.is_copy = False
@@ -203,7 +205,7 @@ class Observed:
     def hold(self, snapshot: Notes) -> None:
         """Note which elements a container has."""
         if self.held is None:
-            self.held = tuple(elements(self.value))
+            self.held, self.held_at = tuple(elements(self.value)), snapshot.where
             for value in values_in(self.value):
                 if not is_atom(value):
                     snapshot.observe(value)

@@ -42,7 +42,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
-from tracejit.record.state import Exchange, OwnChange, State
+from tracejit.record.state import Exchange, Keeper, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 from tracejit.util.memory import owner_of
@@ -119,6 +119,7 @@ class CapturedState(State):
         self.drew: tuple[str, Where] | None = None
         self._effects = SideEffects()
         self._acts = False  # whether it has effects
+        self.keepers: Sequence[Keeper] = ()
         self._reachable: set[int] = set()  # ids of the objects that a replay can find
         self._has_files = False  # whether any of them is a file
         self._assignments: list[Assignment] = []
@@ -317,6 +318,15 @@ class CapturedState(State):
             self._has_files = any(
                 isinstance(self._snapshot.objects[ident].value, io.IOBase) for ident in self._reachable
             )
+            self.keepers = [
+                Keeper(
+                    observed.value,
+                    name,
+                    self._effects.put_at(observed.value),
+                    observed.held_at if is_read else None,
+                )
+                for observed, name, is_read in found.unrepeated
+            ]
             for observed in found.resized:
                 self._effects.resized(observed.value, observed.where)
             return found.assignments, found.reachable, found.orders

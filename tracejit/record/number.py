@@ -21,7 +21,7 @@ import gc
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,7 @@ from tracejit.record import arithmetic, conversions, made_arrays, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
+from tracejit.record.places import at_location
 from tracejit.record.plain_numbers import computes, note, note_use
 from tracejit.util.devices import on_host
 from tracejit.util.frames import is_storing
@@ -469,7 +470,7 @@ def end(owner: Any, where: Any) -> None:
             kept = _referenced(owner)
     for x in kept:
         if x._sources is None:
-            owner.refuse(KEPT, where, "return it, and keep it outside")
+            owner.refuse(*_kept_in(owner.state.keepers, x, where))
         for source in x._sources or ():
             owner.needed.setdefault(source, (OUTLIVES, where))
     settle(owner, kept)
@@ -477,6 +478,39 @@ def end(owner: Any, where: Any) -> None:
         if type(x) is Number:  # where objects are laid out in another way
             x._array = _Ended()
     owner.varying = []
+    owner.state.keepers = ()
+
+
+def _kept_in(keepers: Sequence[Any], number: Number, where: Any) -> tuple[str, Any, str]:
+    """Return the refusal of a function that keeps a number, as Recorder.refuse takes it.
+
+    Args:
+        keepers: containers that no replay fills.
+        number: the number.
+        where: the file and line of the function.
+    """
+    for container, name, put, read in keepers:
+        if not _holds(container, number):
+            continue
+        kind, limit = type(container).__name__, getattr(container, "maxlen", None)
+        if read is None:
+            why = "a replay repeats append() and extend() only"
+        elif limit is not None and len(container) < limit:
+            why = f"the {kind} is read{at_location(read)}, which a replay follows once it has its {limit} elements"
+        else:
+            why = f"the {kind} is read{at_location(read)}, so that a replay could not add to it"
+        return f"{KEPT} in {name}", put or where, f"{why}. Return the number, and keep it outside"
+    return KEPT, where, "return it, and keep it outside"
+
+
+def _holds(container: Any, number: Number) -> bool:
+    """Return whether a container holds a number, in tuples, lists and dicts, too."""
+    parts = container.values() if isinstance(container, dict) else container
+    return any(
+        part is number
+        or (isinstance(part, (tuple, list, dict)) and part is not container and _holds(part, number))
+        for part in parts
+    )
 
 
 KEPT = "a number that varies outlives the call"

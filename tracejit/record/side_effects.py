@@ -114,6 +114,10 @@ class SideEffects:
             called.setdefault(id(owner), []).append(name)
         return called
 
+    def put_at(self, container: Any) -> Where:
+        """Return where a method of a container was called first that changes it; None if none was."""
+        return next((where for _, owner, where in self._kept if owner is container), None)
+
     def resized(self, container: Any, where: Where) -> None:
         """Note that a container got or lost elements, also where no call tells (``h += [loss]``)."""
         self._resized.append((container, where))

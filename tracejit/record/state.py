@@ -43,6 +43,21 @@ class CapturedPlace(NamedTuple):
     is_of_array: bool = False
 
 
+class Keeper(NamedTuple):
+    """A container that got elements which no replay puts there.
+
+    container  the list, the deque or the set
+    name       as the user's code writes it
+    put        the file and line that put something there first; None if no call of a method did
+    read       where its elements are read; None if they are not
+    """
+
+    container: Any
+    name: str
+    put: Where
+    read: Where
+
+
 class Exchange(NamedTuple):
     """The choice of what stands in places for what they hold while a function is recorded.
 
@@ -119,6 +134,9 @@ class State:
 
     # The places of numbers that the function both read and changed.
     changed_places: tuple[CapturedPlace, ...] = ()
+
+    # The containers that got elements which no replay puts there, until the recording has ended.
+    keepers: Sequence[Keeper] = ()
 
     # Whether places of ndarrays held something else while the function ran.
     has_exchanged = False

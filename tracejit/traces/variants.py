@@ -113,7 +113,7 @@ class Variants:
             if varying is None and is_mixed and recording.state.has_exchanged:
                 return Outcome("unsettled", None, keeps_arrays=True)
             # What keeps a number may do so in some calls only.
-            retry_after = self.calls if recording.refusal.reason == KEPT else NEVER
+            retry_after = self.calls if recording.refusal.reason.startswith(KEPT) else NEVER
             return varying or self._give_up(recording.refusal, retry_after)
         self.audits += audit
         if self.calls != self._recorded_at + 1:  # there were replays since

@@ -214,3 +214,31 @@ def test_a_call_that_fails_appends_nothing():
     with pytest.raises(IndexError):
         step(np.array([9.0, 2.0]), np.array([7]))
     assert state.h == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "reads", ["sum(state.h)", "sum(sum(getattr(state, n)) for n in ('h',))", "len(vars(state))"]
+)
+def test_a_warning_tells_where_a_list_is_filled_and_read(reads):
+    names = {"state": State()}
+    lines = ["def step(x):", f"    read = {reads}", "    state.h.append(float(x[0]))", "    return x * read"]
+    exec(compile("\n".join(lines), "filled.py", "exec"), names)
+    step = tj.dlaccelerate(names["step"])
+    text = r"in global state\.h at filled\.py:3\. The list is read at filled\.py:2, so that"
+    with pytest.warns(tj.NotAcceleratedWarning, match=text):
+        for n in range(6):
+            step(np.array([n + 0.5]))
+
+
+def test_a_warning_tells_that_a_deque_is_followed_once_it_is_full():
+    kept = collections.deque(maxlen=5)
+
+    @tj.dlaccelerate
+    def step(x):
+        kept.append(float(x[0]))
+        return x * sum(kept)
+
+    with pytest.warns(tj.NotAcceleratedWarning, match="which a replay follows once it has its 5 elements"):
+        for n in range(16):
+            step(np.array([n + 0.5]))
+    assert step.stats.hits >= 4
