@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls whose effects a replay does not repeat: printing, logging, warnings, writing to files, changing the user's list.
+"""Calls whose effects a replay does not repeat: printing, logging, warnings, writing files, changing the user's list.
 
 A warning of the function's counts where Python shows it, as its filters say, and the function does not catch it itself.
 One that Python notes as shown is shown once by the plain function, too: another recording lacks it.
