@@ -36,6 +36,7 @@ import messages_record
 import messages_scipy
 import messages_sequences
 import messages_signal
+import messages_spatial
 import messages_stats
 import messages_traces
 import messages_training
@@ -108,6 +109,7 @@ TABLES = (
     messages_sequences,
     messages_scipy,
     messages_signal,
+    messages_spatial,
     messages_stats,
     messages_traces,
     messages_training,
