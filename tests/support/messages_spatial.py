@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of the table of messages (messages.py) of rotations and solvers of sparse systems: a call, the error, its text."""
+"""Rows of the table of messages (messages.py) of rotations and sparse solvers: a call, the error, its text."""
 
 from collections.abc import Callable
 
@@ -170,8 +170,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         evaluated(lambda b: tj.dlgradient((solvers.LinearOperator((N, N), MATRIX.dot) @ b).sum(), b)),
         GradientError,
-        "scipy.sparse.linalg.LinearOperator: the derivative needs the transposed linear operator, which has no rmatvec; "
-        "give LinearOperator(shape, matvec, rmatvec=f) with f(x) = A^H x.",
+        "scipy.sparse.linalg.LinearOperator: the derivative needs the transposed linear operator, which has no "
+        "rmatvec; give LinearOperator(shape, matvec, rmatvec=f) with f(x) = A^H x.",
     ),
     (
         evaluated(lambda b: tj.dlgradient(solvers.cg(MATRIX + MATRIX.T, b, maxiter=1)[0].sum(), b)),
