@@ -40,7 +40,7 @@ LINES = (
     "for part in o.t: acc = acc + part", "acc = acc + sum(o.numbers)", "o.numbers = (o.numbers[1], o.numbers[0] + 1)",
     "if o.t[1] > 3: acc = acc * 2", "acc = helper(o.t, acc)", "acc = spread(*o.t, acc)", "o.nested[0][0] += 1.0",
     "o.q.append((o.q[-1][0] + x, o.q[-1][1] + 1)); o.q.popleft()", "acc = acc + o.q[0][0] * o.q[0][1]",
-    "acc = acc + o.l[0][0]", "acc = acc + o.d['k'][1]", "acc = acc * (len(o.nested) + o.u[1])",
+    "o.recent.append((x * 2, float(x.sum()))); acc = acc + sum(w * n for w, n in o.recent)", "acc = acc + o.l[0][0]", "acc = acc + o.d['k'][1]", "acc = acc * (len(o.nested) + o.u[1])",
     "t = o.nested; acc = acc + t[1][0] if t[3] is None else acc * t[1][0]", "z, y, v = o.state; acc = acc + y * v",
     "o.nested = (*o.nested[:2], 'b' if o.nested[1][0] > 4 else 'a', None)", "w = o.nested[0]; w *= 0.5",
     "acc = acc + (o.tag[1] if o.tag[0] == 'run' else 0)", "m, k = o.u; o.u = (m * 0.5 + x, k + 0.5)",
@@ -74,6 +74,7 @@ class Model:
         self.numbers = (1, 2.0)
         self.q = deque([(np.zeros(2), 0), (np.ones(2), 1)])
         self.tag = ("run", 0)
+        self.recent = deque([(np.zeros(2), 0.0)] * 3, maxlen=3)
 
 
 def helper(t: Any, acc: Any) -> Any:
