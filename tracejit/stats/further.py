@@ -9,7 +9,7 @@ from tracejit.functions.elementwise import where
 from tracejit.stats.continuous import beta, gamma, norm, s, weibull_min
 from tracejit.stats.distribution import Distribution
 from tracejit.stats.integrals import circle_mass
-from tracejit.stats.tails import left_side, log1mexp, log_gammainc, log_gammaincc
+from tracejit.stats.tails import left_side, log1mexp, log_betainc, log_gammainc, log_gammaincc, log_of
 
 _LOG_2 = math.log(2.0)
 
@@ -68,20 +68,29 @@ def _triang_logpdf(z: Any, c: Any) -> Any:
 def _triang_cdf(z: Any, c: Any) -> Any:
     left = (z < c) | ((z == c) & (c > 0.0))
     up = e.square(where(left, z, 0.0)) / where(left, c, 1.0)
-    down = 1.0 - e.square(where(left, 0.0, 1.0 - z)) / where(left, 1.0, 1.0 - c)
+    down = ((z - c) + z * (1.0 - z)) / where(left, 1.0, 1.0 - c)  # 1 - (1 - z)^2 / (1 - c)
     return where(left, up, down)
 
 
-def _triang_ppf(q: Any, c: Any) -> Any:
-    left = q < c
-    near = e.sqrt(where(left, c * q, 1.0))
-    return where(left, near, 1.0 - e.sqrt(where(left, 1.0, (1.0 - c) * (1.0 - q))))
+def _triang_logcdf(z: Any, c: Any) -> Any:
+    left = (z < c) | ((z == c) & (c > 0.0))
+    near = 2.0 * e.log(where(left, z, 1.0)) - e.log(where(left, c, 1.0))
+    return where(left, near, log_of(where(left, 0.5, _triang_cdf(z, c)), _triang_cdf(1.0 - z, 1.0 - c)))
+
+
+def _triang_quantile(near: Any, far: Any, c: Any) -> Any:
+    """Return the quantile of the probability `near`, where near + far = 1."""
+    left = near < c
+    up = e.sqrt(where(left, c, 1.0)) * e.sqrt(where(left, near, 1.0))
+    root = e.sqrt(where(left, 1.0, (1.0 - c) * far))
+    return where(left, up, (c + near * (1.0 - c)) / (1.0 + root))  # 1 - root
 
 
 triang = Distribution(
     name="triang", shapes=("c",), low=0.0, high=1.0, valid=lambda c: (c >= 0, c <= 1), formulas={
     "logpdf": _triang_logpdf, "cdf": _triang_cdf, "sf": lambda z, c: _triang_cdf(1.0 - z, 1.0 - c),
-    "ppf": _triang_ppf, "isf": lambda q, c: 1.0 - _triang_ppf(q, 1.0 - c),
+    "logcdf": _triang_logcdf,
+    "ppf": lambda q, c: _triang_quantile(q, 1.0 - q, c), "isf": lambda q, c: _triang_quantile(1.0 - q, q, c),
 })  # fmt: skip
 
 
@@ -238,9 +247,36 @@ def _odds(share: Any, rest: Any) -> Any:
     return share / rest
 
 
+def _betaprime_shares(z: Any) -> tuple[Any, Any]:
+    """Return z / (1 + z), the variable of a beta distribution, and 1 minus that."""
+    return z / (1.0 + z), 1.0 / (1.0 + z)
+
+
+def _betaprime_cdf(z: Any, a: Any, b: Any) -> Any:
+    share, rest = _betaprime_shares(z)
+    low = z < 1.0  # by the smaller one, which has more digits
+    below = s.betainc(a, b, where(low, share, 0.5))
+    return where(low, below, s.betaincc(b, a, where(low, 0.5, rest)))
+
+
+def _betaprime_sf(z: Any, a: Any, b: Any) -> Any:
+    share, rest = _betaprime_shares(z)
+    low = z < 1.0
+    above = s.betainc(b, a, where(low, 0.5, rest))
+    return where(low, s.betaincc(a, b, where(low, share, 0.5)), above)
+
+
+def _betaprime_logcdf(z: Any, a: Any, b: Any) -> Any:
+    return log_betainc(a, b, *_betaprime_shares(z))
+
+
+def _betaprime_logsf(z: Any, a: Any, b: Any) -> Any:
+    return log_betainc(b, a, *reversed(_betaprime_shares(z)))
+
+
 betaprime = Distribution(name="betaprime", shapes=("a", "b"), low=0.0, formulas={
     "logpdf": lambda z, a, b: s.xlogy(a - 1.0, z) - s.xlog1py(a + b, z) - s.betaln(a, b),
-    "cdf": lambda z, a, b: s.betaincc(b, a, 1.0 / (1.0 + z)), "sf": lambda z, a, b: s.betainc(b, a, 1.0 / (1.0 + z)),
+    "cdf": _betaprime_cdf, "sf": _betaprime_sf, "logcdf": _betaprime_logcdf, "logsf": _betaprime_logsf,
     "ppf": lambda q, a, b: _odds(beta.formulas["ppf"](q, a, b), beta.formulas["isf"](q, b, a)),
     "isf": lambda q, a, b: _odds(beta.formulas["isf"](q, a, b), beta.formulas["ppf"](q, b, a)),
 })  # fmt: skip

@@ -218,3 +218,58 @@ def test_the_left_tail_of_exponnorm() -> None:
                 )
             have = tj.stats.exponnorm.logpdf(x, k).item()
             np.testing.assert_allclose(have, float(want), rtol=1e-13, err_msg=str((k, x)))
+
+
+def beta_integral(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    if x > 0.9:
+        return 1 - beta_integral(b, a, rest, x)
+    return x**a * rest**b / (a * mp.beta(a, b)) * mp.hyp2f1(a + b, 1, a + 1, x)
+
+
+def sides(below: Any, above: Any) -> list[float]:
+    """Return cdf, sf, logcdf and logsf of both probabilities."""
+    pairs = [(below, above), (above, below)]
+    return [float(x) for x in (below, above, *[mp.log(p) if p < 0.5 else mp.log1p(-q) for p, q in pairs])]
+
+
+@pytest.mark.parametrize("shapes", [(2.0, 3.0), (0.3, 5.0), (20.0, 0.4), (50.0, 60.0)])
+def test_ends_of_betaprime(shapes: tuple[float, float]) -> None:
+    """Small probabilities were those of 1 - 1 / (1 + z), with as many digits as that; below 1e-16 they were 0."""
+    z = np.array([1e-300, 1e-100, 1e-16, 1e-12, 1e-3, 0.9999, 1.0, 1.5, 1e3, 1e12, 1e100, 1e300])
+    with mp.workdps(60):
+        a, b = map(mpf, shapes)
+        want = []
+        for x in map(mpf, map(float, z)):
+            share, rest = x / (1 + x), 1 / (1 + x)
+            want.append(sides(beta_integral(a, b, share, rest), beta_integral(b, a, rest, share)))
+    for at, method in enumerate(("cdf", "sf", "logcdf", "logsf")):
+        function = getattr(tj.stats.betaprime, method)
+        exact = np.array(want)[:, at]
+        for y, by_z in both(lambda z, function=function: function(z, *shapes), z):
+            np.testing.assert_allclose(y, exact, rtol=1e-12, atol=1e-307, err_msg=method)
+            if not method.startswith("log"):
+                density = np.array(tj.extractdata(tj.stats.betaprime.pdf(z, *shapes)))
+                np.testing.assert_allclose(
+                    by_z, density if method == "cdf" else -density, rtol=1e-11, atol=1e-300
+                )
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-10, 0.3, 1.0 - 1e-10, 1.0])
+def test_ends_of_triang(c: float) -> None:
+    """Small probabilities of the side that falls, and their quantiles, were differences of numbers near 1."""
+    z = np.array([1e-200, 1e-16, 1e-12, 1e-3, 0.3, 0.7, 1.0 - 1e-12])
+    q = np.array([1e-300, 1e-20, 1e-12, 0.3, 0.9, 1.0 - 1e-12])
+    with mp.workdps(700):
+        peak, want, quantiles = mpf(c), [], []
+        for x in map(mpf, map(float, z)):
+            below = x * x / peak if x < peak else 1 - (1 - x) ** 2 / (1 - peak)
+            want.append(sides(below, 1 - below))
+        for p in map(mpf, map(float, q)):
+            pair = [mp.sqrt(peak * x) if x < peak else 1 - mp.sqrt((1 - peak) * (1 - x)) for x in (p, 1 - p)]
+            quantiles.append([float(x) for x in pair])
+    for at, method in enumerate(("cdf", "sf", "logcdf", "logsf")):
+        have = tj.extractdata(getattr(tj.stats.triang, method)(z, c))
+        np.testing.assert_allclose(have, np.array(want)[:, at], rtol=1e-13, atol=1e-307, err_msg=method)
+    for at, method in enumerate(("ppf", "isf")):
+        have = tj.extractdata(getattr(tj.stats.triang, method)(q, c))
+        np.testing.assert_allclose(have, np.array(quantiles)[:, at], rtol=1e-13, err_msg=method)
