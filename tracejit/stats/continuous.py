@@ -337,10 +337,20 @@ def _invgauss_logcdf(z: Any, m: Any) -> Any:
     return _complement(below, _invgauss_logsf(z, m))
 
 
+def _invgauss_starts(q: Any, m: Any) -> tuple[Any, Any]:
+    """Return the places on both sides where the exponential factor of the density is q."""
+    middle = m - m * m * e.log(q)
+    larger = middle + e.sqrt(e.square(middle) - m * m)
+    return m * m / larger, larger
+
+
 invgauss = Distribution(name="invgauss", shapes=("mu",), low=0.0, is_open=True, formulas={
     "logpdf": lambda z, m: -_LOG_ROOT_2PI - 1.5 * e.log(z) - e.square(e.sqrt(z) / m - 1.0 / e.sqrt(z)) * 0.5,
     "cdf": _invgauss_cdf, "sf": lambda z, m: e.exp(_invgauss_logsf(z, m)),
     "logcdf": _invgauss_logcdf, "logsf": _invgauss_logsf,
+}, starts={
+    "ppf": lambda q, m: (q < 1e-16, _invgauss_starts(q, m)[0]),
+    "isf": lambda q, m: (q < 1e-16, _invgauss_starts(q, m)[1]),
 })  # fmt: skip
 
 
@@ -350,10 +360,34 @@ def _skewnorm_logpdf(z: Any, a: Any) -> Any:
     return _normal(z) + _LOG_2 + s.log_ndtr(a * finite)
 
 
+def _mirrored(start: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return where there is a start for a quantile, and the start on the other side of 0."""
+    has_place, place = start
+    return has_place, -place
+
+
+def _skewnorm_start(q: Any, a: Any) -> tuple[Any, Any]:
+    """Return a quantile in the tail that the skewness shortens: ndtr(-x) <= exp(-x^2 / 2) / 2 is a bound of it."""
+    root = e.sqrt(1.0 + a * a)
+    is_short = (a > 0.0) & (q * root < 1e-8)
+    return is_short, s.ndtri(where(is_short, q * root, 0.5)) / root
+
+
 skewnorm = Distribution(name="skewnorm", shapes=("a",), valid=lambda a: (), formulas={
     "logpdf": _skewnorm_logpdf, "cdf": skewnorm_cdf, "sf": lambda z, a: skewnorm_cdf(-z, -a),
-})  # fmt: skip
-vonmises = Distribution(name="vonmises", shapes=("kappa",), valid=lambda k: (k >= 0,), formulas={
+}, starts={"ppf": _skewnorm_start, "isf": lambda q, a: _mirrored(_skewnorm_start(q, -a))})  # fmt: skip
+
+
+def _vonmises_start(q: Any, k: Any) -> tuple[Any, Any]:
+    """Return a quantile next to -pi, where the density is nearly constant, by that."""
+    apart = q * e.exp(2.0 * k) * scaled_i0(k) * (2.0 * math.pi)
+    is_near = apart * e.maximum(k, 1.0) < 1e-3
+    return is_near, where(is_near, apart, 0.0) - math.pi
+
+
+vonmises = Distribution(
+    name="vonmises", shapes=("kappa",), valid=lambda k: (k >= 0,),
+    starts={"ppf": _vonmises_start, "isf": lambda q, k: _mirrored(_vonmises_start(q, k))}, formulas={
     "logpdf": lambda z, k: k * s.cosm1(z) - math.log(2 * math.pi) - e.log(scaled_i0(k)),
     "cdf": vonmises_cdf, "sf": vonmises_sf,
 })  # fmt: skip

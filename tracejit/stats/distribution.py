@@ -66,6 +66,8 @@ class Distribution(Freezable):
     formulas    by name ("logpdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf"): functions of the standardised
                 variable, or of the probability, and the shapes
     valid       function of the shapes that returns conditions on them
+    starts      by name ("ppf", "isf"): functions of the probability and the shapes that return where the quantile of
+                SciPy is far off, and one near the right one there
     is_open     whether the lower bound is outside of the support
     is_discrete whether the variable is an integer; the density is then "logpmf", and there is no scale
 
@@ -85,6 +87,7 @@ class Distribution(Freezable):
     inner: Bound = 0.5
     formulas: Mapping[str, Formula] = field(repr=False)
     valid: Formula = field(default=_positive, repr=False)
+    starts: Mapping[str, Formula] = field(default_factory=dict, repr=False)
     is_discrete: bool = False
     is_open: bool = False
 
@@ -262,13 +265,19 @@ class Distribution(Freezable):
         formula = self.formulas.get(method)
         if formula is not None:
             return formula(q, *shapes)
-        probability, density = self._formula("cdf" if method == "ppf" else "sf"), self._formula("logpdf")
-        sign = 1.0 if method == "ppf" else -1.0
+        side, sign = ("cdf", 1.0) if method == "ppf" else ("sf", -1.0)
+        probability, density = self._formula(side), self._formula("logpdf")
+        logarithm = self.formulas.get("log" + side) or (lambda *given: elementwise.log(probability(*given)))
+        better = self.starts.get(method)
+        has_place, place = better(q, *shapes) if better is not None else (False, 0.0)
+        found = by_scipy(self.name, method, where(has_place, 0.5, q), shapes)
         return improved(
-            by_scipy(self.name, method, q, shapes),
+            elementwise.stop_gradient(where(has_place, place, found)),
             q,
             lambda x: probability(x, *shapes),
+            lambda x: logarithm(x, *shapes),
             lambda x: elementwise.exp(density(x, *shapes)) * sign,
+            *self._limits(shapes),
         )
 
     def mean(self, *args: Any, **kwargs: Any) -> dlarray:

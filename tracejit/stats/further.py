@@ -222,7 +222,14 @@ def _exponnorm_sf(z: Any, k: Any) -> Any:
     return s.ndtr(-z) + e.exp(_exponnorm_log_part(z, k))
 
 
-exponnorm = Distribution(name="exponnorm", shapes=("K",), formulas={
+def _exponnorm_start(q: Any, k: Any) -> tuple[Any, Any]:
+    """Return the place with the probability q above it, by the exponential tail, or by the normal one before that."""
+    rate = 1.0 / k
+    far = rate * 0.5 - k * e.log(q)
+    return q < 1e-12, where(far > rate, far, -s.ndtri(q))
+
+
+exponnorm = Distribution(name="exponnorm", shapes=("K",), starts={"isf": _exponnorm_start}, formulas={
     "logpdf": lambda z, k: _exponnorm_log_part(z, k) - e.log(k), "cdf": _exponnorm_cdf, "sf": _exponnorm_sf,
 })  # fmt: skip
 
