@@ -233,7 +233,7 @@ def _function(
 
 FUNCTIONS = (
     _function("exp", np.exp, "e**x; ct y", lambda b, x, y: y),
-    _function("expm1", np.expm1, "e**x - 1; ct (y + 1)", lambda b, x, y: b.add(y, 1.0)),
+    _function("expm1", np.expm1, "e**x - 1; ct e**x", lambda b, x, y: b.exp(x)),
     _function("exp2", np.exp2, "2**x; ct y log 2", lambda b, x, y: b.mul(y, float(np.log(2.0)))),
     _function("log", np.log, "natural logarithm; ct / x", lambda b, x, y: b.reciprocal(x), domain=(0.2, 3.0)),
     _function("log2", np.log2, "logarithm to base 2; ct / (x log 2)",
@@ -353,6 +353,13 @@ def _softplus(x: np.ndarray) -> np.ndarray:
     return np.where(positive, x, 0) + np.log1p(np.exp(np.where(positive, -x, x)))
 
 
+def _by_softplus(b: Any, x: Any, y: Any) -> Any:
+    """Return sigmoid(x), near 1 as 1 - sigmoid(-x), whose derivative is that of a small number."""
+    positive = b.less_equal(0.0, x)
+    small = b.sigmoid(b.where(positive, b.neg(x), x))
+    return b.where(positive, b.sub(1.0, small), small)
+
+
 SELECTION = (
     Op(name="where", doc="x where the condition holds, else y; ct masked", kind=Kind.ELEMENTWISE,
        infer=_infer_where, numpy=np.where, promote=_promote_where, vjp=_vjp_where,
@@ -387,7 +394,7 @@ ACTIVATIONS = (
        emit=Scalar("{T}(1.0) / ({T}(1.0) + exp_{T}(-{0}))", 25), samples=_ONE),
     Op(name="softplus", doc="log(1 + e**x), as max(x, 0) + log1p(e**-|x|) without overflow; ct sigmoid(x)",
        kind=Kind.ELEMENTWISE, infer=infer_float, numpy=_softplus, promote=promote_float,
-       vjp=_unary(lambda b, x, y: b.sigmoid(x)),
+       vjp=_unary(_by_softplus),
        emit=Scalar("where({0} > {T}(0.0), {0}, {T}(0.0)) + log1p_{T}(exp_{T}(-abs({0})))", 45), samples=_ONE),
 )  # fmt: skip
 

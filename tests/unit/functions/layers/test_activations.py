@@ -196,3 +196,30 @@ def test_messages():
         tj.softmax(np.zeros((2, 3)), axis=1, data_format="BC")
     with pytest.raises(ArgumentError, match=r'^gelu: approximation must be "none" or "tanh", not \'erf\''):
         tj.gelu(1.0, approximation="erf")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda dtype: dtype.__name__)
+def test_derivatives_of_saturated_units_have_all_digits(dtype):
+    """y + 1 and y (1 - y) are 0, or have few digits, where y is close to -1 or 1."""
+    x = np.array([-80.0, -40.0, -20.0, -6.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 6.0, 20.0, 40.0, 80.0], dtype)
+    wide = x.astype(float)
+    small = np.exp(-np.abs(wide))
+
+    def slope(function):
+        return lambda x: tj.dlgradient(function(x).sum(), x)
+
+    cases = [
+        (slope(np.expm1), np.exp(wide)),
+        (slope(slope(np.expm1)), np.exp(wide)),
+        (slope(tj.elu), np.exp(np.minimum(wide, 0.0))),
+        (slope(lambda x: tj.elu(x, 0.5)), np.where(wide > 0, 1.0, 0.5 * np.exp(wide))),
+        (slope(lambda x: tj.celu(x, 2.0)), np.exp(np.minimum(wide, 0.0) / 2)),
+        (slope(tj.selu), 1.0507009873554805 * np.where(wide > 0, 1.0, 1.6732632423543772 * np.exp(wide))),
+        (slope(tj.softplus), np.where(wide > 0, 1.0, small) / (1.0 + small)),
+        (slope(slope(tj.softplus)), small / (1.0 + small) ** 2),
+        (slope(slope(slope(tj.softplus))), -np.sign(wide) * small * (1.0 - small) / (1.0 + small) ** 3),
+    ]  # fmt: skip
+    for function, want in cases:
+        replayed = tj.dlaccelerate(function)
+        for run in (lambda x, function=function: tj.dlfeval(function, x), replayed, replayed):
+            np.testing.assert_allclose(tj.extractdata(run(x)), want, rtol=1e4 * np.finfo(dtype).eps)
