@@ -169,8 +169,9 @@ def _vjp_extremum(b: Any, node: Any, ct: Any) -> Any:
 
 def _vjp_atan2(b: Any, node: Any, ct: Any) -> Any:
     y, x = node.inputs
-    scale = b.div(ct, b.add(b.square(x), b.square(y)))
-    return (lambda: b.mul(scale, x), lambda: b.neg(b.mul(scale, y)))
+    length = b.hypot(x, y)  # the sum of squares has half of the exponents only
+    scale = b.div(ct, length)
+    return (lambda: b.mul(scale, b.div(x, length)), lambda: b.neg(b.mul(scale, b.div(y, length))))
 
 
 def _vjp_mod(b: Any, node: Any, ct: Any) -> Any:
@@ -265,7 +266,7 @@ FUNCTIONS = (
     _function("arctanh", np.arctanh, "inverse hyperbolic tangent; ct / (1 - x x)",
               lambda b, x, y: b.reciprocal(b.sub(1.0, b.square(x))), domain=(-0.9, 0.9)),
     elementwise("arctan2", np.arctan2, "arctan2_{T}({0}, {1})",
-                 "angle of (x2, x1); ct x2 / r2, -ct x1 / r2 with r2 = x1 x1 + x2 x2", _vjp_atan2, cost=20,
+                 "angle of (x2, x1); ct x2 / r / r, -ct x1 / r / r with r = hypot(x1, x2)", _vjp_atan2, cost=20,
                  domain=(0.5, 2.0), analytic=False),
 )  # fmt: skip
 

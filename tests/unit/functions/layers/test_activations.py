@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import scipy.special
+from accelerated import dlaccelerate
 from peers import pytorch
 from programs import program_of
 
@@ -220,6 +221,6 @@ def test_derivatives_of_saturated_units_have_all_digits(dtype):
         (slope(slope(slope(tj.softplus))), -np.sign(wide) * small * (1.0 - small) / (1.0 + small) ** 3),
     ]  # fmt: skip
     for function, want in cases:
-        replayed = tj.dlaccelerate(function)
+        replayed = dlaccelerate(function)
         for run in (lambda x, function=function: tj.dlfeval(function, x), replayed, replayed):
             np.testing.assert_allclose(tj.extractdata(run(x)), want, rtol=1e4 * np.finfo(dtype).eps)

@@ -182,3 +182,28 @@ def test_factors_are_numpys_where_there_is_no_kernel() -> None:
         square = np.outer(Z, Z.conj()) + np.diag([1, 2j, 3])
         same(function(dlarray(square)), function(square))
         same(replayed(function, square), function(square))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda dtype: dtype.__name__)
+def test_gradients_of_angles_of_tiny_and_huge_numbers(dtype: Any) -> None:
+    """The square of the distance from the origin was 0 or infinite."""
+    sizes = (
+        [1e-36, 1e-22, 1e-19, 1.0, 1e19, 1e36]
+        if dtype is np.complex64
+        else [1e-306, 1e-160, 1.0, 1e154, 1e306]
+    )
+    z = (np.array([0.6 + 0.8j, 1j, -1.0, 0.28 - 0.96j])[:, None] * np.array(sizes)).astype(dtype)
+    parts = [z.real.copy(), z.imag.copy()]
+
+    def gradients(z: Any, x: Any, y: Any) -> Any:
+        return tj.dlgradient(np.angle(z).sum(), z), *tj.dlgradient(np.arctan2(y, x).sum(), [x, y])
+
+    size = np.abs(z.astype(complex))
+    turned = 1j * z.astype(complex) / size / size
+    accelerated = dlaccelerate(gradients)
+    for run in (lambda *given: tj.dlfeval(gradients, *given), accelerated, accelerated):
+        whole, by_x, by_y = (tj.extractdata(part) for part in run(z, *parts))
+        for have, want in ((whole, turned), (by_x, turned.real), (by_y, turned.imag)):
+            np.testing.assert_allclose(
+                have * size, want * size, rtol=1e-14 if dtype is np.complex128 else 1e-6, atol=1e-20
+            )
