@@ -246,7 +246,7 @@ FUNCTIONS = (
     elementwise("sqrt", np.sqrt, "sqrt_{T}({0})", "square root; ct / (2 y)",
                  _unary(lambda b, x, y: b.div(0.5, y)), cost=6, domain=(0.2, 3.0)),
     _function("cbrt", np.cbrt, "cube root; ct / (3 y y)",
-              lambda b, x, y: b.div(1.0 / 3.0, b.square(y)), domain=(0.2, 3.0), analytic=False),
+              lambda b, x, y: b.mul(b.square(b.reciprocal(y)), 1.0 / 3.0), domain=(0.2, 3.0), analytic=False),
     _function("sin", np.sin, "sine; ct cos x", lambda b, x, y: b.cos(x)),
     _function("cos", np.cos, "cosine; -ct sin x", lambda b, x, y: b.neg(b.sin(x))),
     _function("tan", np.tan, "tangent; ct (1 + y y)", lambda b, x, y: b.add(b.square(y), 1.0),

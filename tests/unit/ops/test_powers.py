@@ -129,3 +129,19 @@ def test_where_powers_have_no_derivative_by_the_exponent_0() -> None:
         for point in ([-2.0, 0.0], [np.inf, 0.0], [0.0, 0.0]):
             hessian = np.asarray(tj.extractdata(tj.hessian(POWERS[0], np.array(point))))
             assert hessian[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda dtype: dtype.__name__)
+def test_derivatives_of_cube_roots(dtype: Any) -> None:
+    """The second one was NaN at 0 and at infinity: infinity times 0."""
+    x = np.array([-np.inf, -8.0, -1e-6, -0.0, 0.0, 1e-6, 8.0, np.inf], dtype)
+    with np.errstate(all="ignore"):
+        root = np.cbrt(x.astype(float))
+        want = [1 / (3 * root**2), -2 / (9 * root**5), 10 / (27 * root**8)]
+        replayed = dlaccelerate(lambda x: tj.dlgradient(tj.dlgradient(np.cbrt(x).sum(), x).sum(), x))
+        results = derivatives(np.cbrt, x, 3)
+        second = [np.asarray(tj.extractdata(replayed(x))) for _ in range(3)]
+        wanted = [part.astype(dtype) for part in [*want, want[1], want[1], want[1]]]
+    for have, part in zip([*results, *second], wanted, strict=True):
+        assert have.dtype == dtype
+        np.testing.assert_allclose(have, part, rtol=1e-14 if dtype is np.float64 else 1e-5)
