@@ -41,6 +41,8 @@ _INNER: tuple[tuple[Any, str], ...] = (
     (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
 )  # fmt: skip
 _OF_MEMBERS = {"value": "_value_", "name": "_name_"}  # properties of members of enumerations
+FIELD: Any = type(vars(collections.namedtuple("_Fields", "field"))["field"])
+"""The class of what computes a field of a named tuple."""
 # Of classes of users.
 _BASES = (dict, list, tuple, set, frozenset, collections.deque, str, bytes, float, int, complex)
 # Entries of classes whose code is watched when it runs, or that read nothing.
@@ -84,6 +86,15 @@ def note_attributes(observed: Observed, snapshot: Notes) -> None:
         for name, value in attributes.items():
             if not library.is_code(value):
                 snapshot.read_whole(snapshot.read(observed, AttributeSlot, name))
+
+
+def note_descriptor(observed: Observed, snapshot: Notes, name: str) -> Any:
+    """Note what the class of an object has that computes an attribute, and return it; its code tells of a function."""
+    raw = static(type(observed.value), name)
+    if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
+        root = snapshot.root_of(type(observed.value))
+        snapshot.read(root, ClassSlot if root.attribute(name) is UNKNOWN else AttributeSlot, name)
+    return raw
 
 
 class ObservedNames(Observed):
@@ -225,7 +236,8 @@ class ObservedClass(ObservedNames):
             return getattr(self.value, name)
         if isinstance(raw, types.FunctionType) or not hasattr(type(raw), "__get__"):
             return raw
-        return raw if isinstance(raw, property) or hasattr(raw, "_function") else UNKNOWN
+        gives_itself = isinstance(raw, (property, FIELD)) or hasattr(raw, "_function")
+        return raw if gives_itself else UNKNOWN
 
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(self.value)
@@ -323,10 +335,7 @@ class ObservedInstance(ObservedNames):
         own = snapshot.slot(self, OwnSlot, name) if hasattr(self.value, "__dict__") else None
         if own is not None:
             own.is_read = True
-        raw = static(type(self.value), name)
-        if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
-            root = snapshot.root_of(type(self.value))
-            snapshot.read(root, ClassSlot if root.attribute(name) is UNKNOWN else AttributeSlot, name)
+        raw = note_descriptor(self, snapshot, name)
         if not is_user_class(type(self.value)):
             return
         if raw is MISSING:  # __getattr__ computes it as long as the class lacks it

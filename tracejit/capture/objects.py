@@ -29,6 +29,7 @@ from tracejit.capture.callables import (
 )
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import (
+    FIELD,
     ObservedClass,
     ObservedInstance,
     ObservedMember,
@@ -37,6 +38,7 @@ from tracejit.capture.named import (
     ObservedPart,
     ObservedSubarray,
     note_attributes,
+    note_descriptor,
     note_state,
 )
 from tracejit.capture.observed import Contents, Notes, Observed
@@ -244,6 +246,9 @@ class ObservedNamedTuple(ObservedContainer, ObservedNames):
         super().note_contents(snapshot)
         snapshot.read_names(self)
 
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        note_descriptor(self, snapshot, name)
+
 
 class ObservedNode(Observed):
     """A network, or a table of its arrays: another one with the same fixed part will do, and has other arrays."""
@@ -259,7 +264,7 @@ class ObservedNode(Observed):
 
 
 class ObservedFixed(Observed):
-    """The fixed part of a network or a table, which compares by identity."""
+    """The fixed part of a network or a table, or a field of a class of named tuples, which compare by identity."""
 
     is_fixed = True
 
@@ -381,7 +386,7 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedModule
     if isinstance(value, tree.TreeNode):
         return ObservedNode
-    if isinstance(value, tree.Fixed):
+    if isinstance(value, (tree.Fixed, FIELD)):
         return ObservedFixed
     if isinstance(value, type):
         return ObservedClass if is_user_class(value) else ObservedOpaque

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""State in the class of an object, reached by type(self), and in frozen dataclasses that take each other's place."""
+"""State in the class of an object, reached by type(self), in classes of named tuples, and in frozen dataclasses.
 
+Frozen dataclasses take each other's place.
+"""
+
+import collections
 import dataclasses
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -130,3 +135,52 @@ def test_frozen_dataclasses_with_numbers(kind: type, name: str) -> None:
         np.testing.assert_allclose(np.asarray(other.accelerated(x)), one.plain(x))
         assert other.state.n == one.state.n and type(other.state.n) is int
     assert other.accelerated.stats.hits >= 10
+
+
+class Pair(typing.NamedTuple):
+    """A named tuple with a method."""
+
+    a: float
+    b: float
+
+    def total(self):
+        return self.a + self.b
+
+
+class Derived(collections.namedtuple("Derived", "a b")):
+    """A class derived from one of named tuples, with a property."""
+
+    @property
+    def double(self):
+        return 2 * self.b
+
+
+OF_TUPLES = [
+    "t.b",
+    "t[1]",
+    "t.a + t.b",
+    "sum(t)",
+    "t._replace(a=3.0).b",
+    "(lambda a, b: b)(*t)",
+    "getattr(t, 'b')",
+]
+
+
+@pytest.mark.parametrize("body", [*OF_TUPLES, "t.total()", "t.double", "type(t).b"])
+@pytest.mark.parametrize("base", [collections.namedtuple("Plain", "a b"), Pair, Derived])
+def test_a_field_of_a_class_of_named_tuples_is_replaced(base, body):
+    kind = type(base.__name__, (base,), {})
+    t = kind(1.0, 2.0)
+    plain = eval(f"lambda x: x * ({body})", {"t": t})
+    if not hasattr(t, body.removeprefix("t.").removesuffix("()")) and body in ("t.total()", "t.double"):
+        return
+    accelerated = tj.dlaccelerate(plain)
+    x = np.ones(2)
+    for value in (None, 5.0, property(lambda t: 7.0), None):
+        if value is not None:
+            kind.b = value
+        elif "b" in vars(kind):
+            del kind.b
+        for _ in range(4) if body != "type(t).b" or type(value) is float else ():
+            assert accelerated(x).tolist() == plain(x).tolist()
+    assert accelerated.stats.uncompiled == 0
