@@ -24,7 +24,7 @@ from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces.report import Explanation, explain_hit, report_of
 from tracejit.traces.variants import Variants
-from tracejit.util.text import name_of
+from tracejit.util.text import module_of, name_of
 
 if TYPE_CHECKING:
     from tracejit.traces.stats import Stats
@@ -407,7 +407,7 @@ def _is_method_of(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     owner = getattr(function, "__qualname__", "").rpartition(".")[0]
     module = getattr(function, "__module__", None)
     kinds = type(args[0]).__mro__ if owner and args else ()
-    return any(kind.__qualname__ == owner and kind.__module__ == module for kind in kinds)
+    return any(kind.__qualname__ == owner and module_of(kind) == module for kind in kinds)
 
 
 def _without_function() -> AcceleratedFunction[..., Any]:

@@ -30,7 +30,7 @@ from tracejit.record.generator_states import is_generator
 from tracejit.util.devices import OnDevice, is_same_memory
 from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
-from tracejit.util.text import name_of, shown
+from tracejit.util.text import module_of, name_of, shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
 _ATOMS = frozenset((int, bool, str, bytes))
@@ -239,7 +239,7 @@ def _value_part(
         kind = type(leaf)
         if kind in NUMPY_NUMBERS:
             return ValuePart(kind, _float_key(value))
-        is_plain = kind is complex or kind.__module__ == "numpy"
+        is_plain = kind is complex or module_of(kind) == "numpy"
         return ValuePart(kind, (repr(leaf), 0.0) if is_plain else Detail(leaf))
     try:
         hash(leaf)

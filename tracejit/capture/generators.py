@@ -10,6 +10,7 @@ from typing import Any
 from tracejit.record import generator_states
 from tracejit.record.monitor import is_library
 from tracejit.record.places import user_location
+from tracejit.util.text import module_of
 from tracejit.util.threads import is_alone
 
 LOOKING_AT_STATES = frozenset({"bit_generator", "get_state", "getstate", "__getstate__"})
@@ -74,7 +75,7 @@ class Generators:
         for generator, state, where in self._noted:
             if _mark_of(generator) != self._recorded.get(id(generator), state):
                 kind = type(generator)
-                return f"a {kind.__module__}.{kind.__name__}", self._unnoted.get(id(generator)) or where
+                return f"a {module_of(kind)}.{kind.__name__}", self._unnoted.get(id(generator)) or where
         return self._drawn
 
     def may_draw(self, generator: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.capture.values import same_elements
 from tracejit.record.monitor import is_user_class
+from tracejit.util.text import module_of
 
 EVERY = "*"  # attribute of an object
 # Methods that write to an object without telling of its state.
@@ -106,7 +107,7 @@ _ON_THE_WAY = frozenset(
 
 def is_code(value: Any) -> bool:
     """Return whether something is code: a function, a method, a class, or a distribution that SciPy has."""
-    names = _names(type(value)) if type(value).__module__.startswith("scipy.stats.") else ()
+    names = _names(type(value)) if module_of(type(value)).startswith("scipy.stats.") else ()
     return isinstance(value, _CODE) or (
         f"{_DISTRIBUTIONS}.rv_generic" in names and f"{_DISTRIBUTIONS}.rv_sample" not in names
     )
@@ -120,7 +121,7 @@ def has_code_in(kind: type) -> bool:
     attribute that they are asked for.
     """
     bases = [base for base in kind.__mro__ if not is_user_class(base)]
-    modules = {base.__module__ for base in bases}
+    modules = {module_of(base) for base in bases}
     packages = {module.partition(".")[0] for module in modules}
     if "tracejit" in packages or issubclass(kind, np.ndarray) or "unittest.mock" in modules:
         return False
@@ -157,4 +158,4 @@ def has_state_still(value: Any, state: tuple[Any, ...]) -> bool:
 
 
 def _names(kind: type) -> list[str]:
-    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
+    return [f"{module_of(base)}.{base.__qualname__}" for base in kind.__mro__]

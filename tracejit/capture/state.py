@@ -47,6 +47,7 @@ from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 from tracejit.util.memory import owner_of
 from tracejit.util.spans import Spans
+from tracejit.util.text import module_of
 
 _TAKING = frozenset(
     {"add", "discard", "next", "pop", "popitem", "popleft", "read", "readline", "remove", "send", "update"}
@@ -276,7 +277,7 @@ class CapturedState(State):
             has_replaced: whether arrays took the places of ndarrays that the function made.
         """
         is_alike = isinstance(error, _OF_OTHER_CLASSES) and not isinstance(error, GradientError)
-        is_alike |= type(error).__module__.startswith("numba")
+        is_alike |= module_of(type(error)).startswith("numba")
         if not is_alike or self._snapshot is None:
             return False
         exchanges, numbers = self._exchanges, self._captured_numbers

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.record import monitor
 from tracejit.util.frames import PACKAGE
+from tracejit.util.text import module_of
 
 _OF_ANYTHING = frozenset({
     abs, all, any, enumerate, filter, iter, len, map, max, min, next, reversed, sorted, sum, zip, range, slice, bool,
@@ -41,7 +42,7 @@ def takes_dlarrays(function: Any, arguments: Sequence[Any] = ()) -> bool:
         arguments: what it is called with, for functions of Python that ask for attributes and classes.
     """
     kind = type(function)
-    if kind.__module__.partition(".")[0] == "tracejit":  # what stands for a function of NumPy, for instance
+    if module_of(kind).partition(".")[0] == "tracejit":  # what stands for a function of NumPy, for instance
         return True
     if kind is types.FunctionType:
         file = function.__code__.co_filename

@@ -19,7 +19,7 @@ from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.compositions import OF_SPARSE
 from tracejit.util.devices import registered
-from tracejit.util.text import brief
+from tracejit.util.text import brief, module_of
 from tracejit.util.uninterrupted import is_of_handler
 
 _LARGE = 1 << 50  # elements, more than any memory has
@@ -118,7 +118,7 @@ def _array_of(x: Any, function: str, argument: str, array_class: type) -> np.nda
     if data.dtype == object:
         if isinstance(x, int):
             raise too_large(x, function, argument)
-        if type(x).__module__.startswith("scipy.sparse."):
+        if module_of(type(x)).startswith("scipy.sparse."):
             raise ArgumentError(
                 f"{function}: {argument} is a {type(x).__name__} of SciPy, not an array; {OF_SPARSE}."
             )

@@ -34,6 +34,7 @@ import numpy as np
 
 from tracejit.record import conversions, monitor, recorder, stack
 from tracejit.util.frames import PACKAGE
+from tracejit.util.text import module_of
 from tracejit.util.uninterrupted import is_of_handler, surely
 
 _MOST_OBJECTS = 10_000  # that are searched for numbers at a call
@@ -100,8 +101,8 @@ def takes_numbers(function: Any) -> bool:
         return str(function.__module__).partition(".")[0] == "numpy" and "random" not in str(
             function.__module__
         )
-    if kind.__module__.partition(".")[0] in ("numpy", "tracejit"):
-        return "random" not in kind.__module__
+    if module_of(kind).partition(".")[0] in ("numpy", "tracejit"):
+        return "random" not in module_of(kind)
     _, call = _defining(kind, "__call__")
     return type(call) is types.FunctionType and takes_numbers(call)
 
@@ -114,7 +115,7 @@ def _is_by_methods(file: str) -> bool:
 
 def _makes_of_numbers(kind: type) -> bool:
     """Return whether a class makes objects of numbers by their methods, or by code whose own calls are looked at."""
-    module = str(kind.__module__)
+    module = module_of(kind)
     if module.partition(".")[0] in ("numpy", "tracejit"):
         return "random" not in module
     makers = [_defining(type(kind), "__call__"), _defining(kind, "__new__"), _defining(kind, "__init__")]
@@ -206,7 +207,7 @@ def _reached(owner: Any, roots: list[Any]) -> list[Any]:
 
 def _is_large(kind: type) -> bool:
     """Return whether objects of a class, such as a logger, hold much and have received true numbers only."""
-    return str(kind.__module__).partition(".")[0] in _WITH_LARGE_OBJECTS
+    return module_of(kind).partition(".")[0] in _WITH_LARGE_OBJECTS
 
 
 class Calls:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import views
+from tracejit.util.text import module_of
 
 _ABSENT = object()
 _PRIORITY_OF_ARRAYS, _PRIORITY_OF_NUMBERS = 0.0, -1_000_000.0  # of ndarrays and NumPy's numbers
@@ -33,7 +34,7 @@ def _is_operand(kind: type) -> bool:
         or kind in _SEQUENCES
         or issubclass(kind, (np.ndarray, np.generic, type))
         or hasattr(kind, "__dlpack__")
-        or str(kind.__module__).partition(".")[0] == "tracejit"
+        or module_of(kind).partition(".")[0] == "tracejit"
     )
 
 
@@ -70,7 +71,7 @@ def answer(
         return None
     if override is None:
         return None if is_in_place else NotImplemented
-    if str(kind.__module__).startswith(_SPARSE) and ufunc not in _OF_SPARSE:
+    if module_of(kind).startswith(_SPARSE) and ufunc not in _OF_SPARSE:
         return None  # it adds ndarrays alone
     priority = getattr(other, "__array_priority__", _PRIORITY_OF_NUMBERS)
     defers = priority > (_PRIORITY_OF_NUMBERS if is_number else _PRIORITY_OF_ARRAYS)
@@ -91,5 +92,5 @@ def _repeats(array: Any) -> bool:
 def answers_number(array: Any, other: Any) -> bool:
     """Return whether an operand that is no array answers an operator with a number, as it does with NumPy's."""
     kind = type(other)
-    is_object = not _is_operand(kind) and kind.__module__ != "builtins" and not hasattr(kind, "__array__")
+    is_object = not _is_operand(kind) and module_of(kind) != "builtins" and not hasattr(kind, "__array__")
     return is_object and views.is_scalar(array)

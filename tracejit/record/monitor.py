@@ -27,6 +27,7 @@ from tracejit.record import stack
 from tracejit.record.side_effects import NAMES, SideEffects, acts
 from tracejit.util.frames import PACKAGE, absolute, user_frame
 from tracejit.util.locks import new_lock
+from tracejit.util.text import module_of
 
 Started = Callable[[types.FrameType], None]
 Called = Callable[[types.FrameType, int, Any], None]
@@ -199,7 +200,7 @@ def is_library_module(module: types.ModuleType) -> bool:
 
 def is_user_class(kind: type) -> bool:
     """Return whether a class is written in Python code that is watched."""
-    name = kind.__module__
+    name = module_of(kind)
     module = sys.modules.get(name) if name != "builtins" else None  # as exec() names those that it makes
     is_python = bool(kind.__flags__ & _CREATED_BY_PYTHON)
     return is_python and (module is None or not is_library_module(module))

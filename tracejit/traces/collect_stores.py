@@ -41,7 +41,7 @@ from tracejit.traces.stores import (
     StoredValue,
     Stores,
 )  # fmt: skip
-from tracejit.util.text import shown
+from tracejit.util.text import module_of, shown
 
 _OF_MANY_VALUES = (np.ndarray, np.number, dlarray, Increment)
 _CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
@@ -324,7 +324,7 @@ class Collector:
 
 def _is_of_tracejit(leaf: Any) -> bool:
     """Return whether an object is one that this package keeps for itself in an object of a user's class."""
-    return type(leaf).__module__.partition(".")[0] == "tracejit"
+    return module_of(type(leaf)).partition(".")[0] == "tracejit"
 
 
 def _is_whole(data: np.ndarray) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.util.text import module_of
+
 _EQUAL = frozenset({int, bool, str, bytes, type(None)})  # equal values of one of these types are the same
 _INEXACT = (float, complex, np.inexact)
 _SEQUENCES = frozenset({tuple, list, set, frozenset})
@@ -163,7 +165,7 @@ def _is_of_enum(value: Any, name: str) -> bool:
 
 def _is_of_python(kind: type) -> bool:
     """Return whether a class comes with Python, so that repr() tells all of an object, or is written in C."""
-    name = kind.__module__.partition(".")[0]
+    name = module_of(kind).partition(".")[0]
     is_made = bool(kind.__flags__ & _CREATED_BY_PYTHON)
     return not is_made or (name in sys.stdlib_module_names and name != "builtins")
 

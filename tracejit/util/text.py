@@ -35,6 +35,15 @@ def name_of(function: Any) -> str:
     )
 
 
+def module_of(kind: type) -> str:
+    """Return the name of the module of a class; "" for one that was made by code without a name for its module.
+
+    >>> module_of(dict), module_of(eval("type('Made', (), {})", {}))
+    ('builtins', '')
+    """
+    return str(getattr(kind, "__module__", ""))
+
+
 def one_of(options: Iterable[str]) -> str:
     """Return options as errors list them.
 

@@ -6,7 +6,9 @@ Frozen dataclasses take each other's place.
 
 import collections
 import dataclasses
+import random
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +186,45 @@ def test_a_field_of_a_class_of_named_tuples_is_replaced(base, body):
         for _ in range(4) if body != "type(t).b" or type(value) is float else ():
             assert accelerated(x).tolist() == plain(x).tolist()
     assert accelerated.stats.uncompiled == 0
+
+
+def unnamed(*bases, **entries):
+    """Return a class that code without a name for its module has made."""
+    kind = eval("type('K', bases, entries)", {"bases": bases, "entries": entries})
+    assert not hasattr(kind, "__module__")
+    return kind
+
+
+WITHOUT_MODULE = {
+    "written": "k.v = k.v * 0.5 + x.sum()",
+    "read": "x = x * k.v",
+    "its class": "K.v += 1.0; x = x * K.v",
+    "an argument": "o.v += 1.0; x = x * o.v",
+    "called": "x = k.step(x)",
+    "made": "x = K().step(x)",
+    "derived from list": "listed[0] += 1.0; x = x * sum(listed)",
+    "derived from a generator": "x = x * drawing.random()",
+    "an operand": "x = x + (k == 3)",
+    "a number is passed": "float(x[0]); setattr(k, 'v', float(x[0]))",
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_MODULE)
+def test_classes_without_a_module(name):
+    def run(accelerate):
+        kind = unnamed(v=1.0, step=lambda self, x: self.v * x)
+        names = {
+            "k": kind(),
+            "K": kind,
+            "listed": unnamed(list)([1.0, 2.0]),
+            "drawing": unnamed(random.Random)(0),
+        }
+        names["__name__"] = __name__
+        exec(f"def f(o, x):\n    {WITHOUT_MODULE[name]}\n    return x + 1", names)
+        function = tj.dlaccelerate(names["f"]) if accelerate else names["f"]
+        found = [np.asarray(function(names["k"], np.full(2, n + 1.0))).tolist() for n in range(5)]
+        return found, float(names["k"].v)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        assert run(True) == run(False)

@@ -29,6 +29,7 @@ from tracejit.functions.numpy_api.lists import as_array_of_list
 from tracejit.record import made_arrays, ndarrays, patches, random_methods, recorder
 from tracejit.util.frames import is_internal
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.text import module_of
 
 # The methods and their parameters.
 _PARAMETERS = {
@@ -125,7 +126,7 @@ def _answer(
         if not takes_traced([*given.values()]):
             return draw.result((), given)
     # A subclass may draw in another way.
-    way = _WAYS.get(name) if type(generator).__module__.startswith("numpy.") else None
+    way = _WAYS.get(name) if module_of(type(generator)).startswith("numpy.") else None
     result = NotImplemented if way is None else way(draw, given)
     return by_value(draw, given) if result is NotImplemented else result
 

@@ -17,6 +17,7 @@ from tracejit.functions import taking
 from tracejit.functions.numpy_api import made_generators
 from tracejit.functions.numpy_api.draws import DrawCall, by_value, computed, number_of, takes_traced, whole
 from tracejit.record import random_methods, recorder
+from tracejit.util.text import module_of
 
 # The methods and their parameters.
 _PARAMETERS = {
@@ -58,7 +59,7 @@ def _answer(
     if name in _SETTING:
         return DrawCall(generator, name, method).set(args, kwargs)
     parameters = _PARAMETERS[name]
-    if len(args) > len(parameters) or type(generator).__module__ != "random":
+    if len(args) > len(parameters) or module_of(type(generator)) != "random":
         return NotImplemented
     draw = DrawCall(generator, name, method)
     given = dict(zip(parameters, args, strict=False)) | kwargs

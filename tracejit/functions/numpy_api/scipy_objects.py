@@ -21,6 +21,7 @@ from tracejit.functions.numpy_api.scipy_functions import (
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.util.compositions import has_counterpart
+from tracejit.util.text import module_of
 
 _Make = Callable[[Any, Any], Any]  # takes tracejit's package of the same name, and an object of SciPy's
 
@@ -181,7 +182,7 @@ def _answer(
     ways = ways_without(
         code, functools.partial(call_in_program, called, method.__get__(owner), args, options)
     )
-    if make is not None and type(owner).__module__.startswith("scipy."):  # not of a class of the user's
+    if make is not None and module_of(type(owner)).startswith("scipy."):  # not of a class of the user's
         ways.insert(0, functools.partial(_by_counterpart, package, make, name, owner, args, options))
     return first_of(ways)
 
