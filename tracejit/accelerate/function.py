@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from tracejit import config
 from tracejit.accelerate import aim, display, messages, pickles, policy
+from tracejit.accelerate.bound import BoundMethod, OfMethods
 from tracejit.accelerate.cache import TraceCache
 from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
@@ -38,7 +39,7 @@ _MOST_NAMESAKES = 8  # methods of one name that an instance keeps
 
 
 @final
-class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
+class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metaclass=OfMethods):
     """A function whose operations are recorded at its first calls and replayed, compiled, at later ones.
 
     The arguments select a trace: arrays by size, format, dtype and memory layout, containers by
@@ -86,7 +87,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     """
 
     # Slots, because each replay reads them: CPython may keep other attributes in a table, which takes longer.
-    __slots__ = ("_cache", "_dispatcher", "_function", "_method_name", "_name", "_signature")
+    __slots__ = ("_cache", "_dispatcher", "_function", "_method_name", "_name", "_signature", "_unbound")
 
     evaluates_itself = True  # a call outside any evaluation needs no dlfeval around it
 
@@ -117,6 +118,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         self.__dict__.update({name: attributes[name] for name in attributes if not hasattr(type(self), name)})
         functools.update_wrapper(self, function, updated=())
         self._function = function
+        self._unbound: AcceleratedFunction[..., Any] | None = None  # of the class, whose method this is
         self._name = name_of(function)
         # If this is a method, the name under which an instance keeps its own.
         self._method_name = f"_accelerated_{self._name}"
@@ -354,7 +356,7 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         function = types.MethodType(self._function, instance)
         if method is None or method._function != function or method._function.__self__ is not instance:
             method = methods[key] = AcceleratedFunction(function, **self._as_options())
-            method._method_name = self._method_name
+            method._method_name, method._unbound = self._method_name, self
             method._dispatcher.reporter.warned = (
                 self._dispatcher.reporter.warned
             )  # one warning for all instances

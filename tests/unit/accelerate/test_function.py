@@ -4,6 +4,7 @@
 import copy
 import functools
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -264,6 +265,33 @@ class TestMethods:
         third = pickle.loads(pickle.dumps(first.scaled))
         assert third.cache_size == 9 and third.occupancy == 0.0 and third(vector(1)).item() == 2.0
         assert third.function.__self__.scaled is third
+
+    def test_the_parts_of_a_method(self):
+        class Plain:
+            def run(self, x):
+                return x
+
+        model, other = Model(2.0), dlaccelerate(Plain().run)
+        assert model.scaled.__self__ is model and model.scaled.__func__ is Model.scaled
+        assert other.__self__ is other.function.__self__ and other.__func__ is Plain.run
+        for function in (Model.scaled, doubled, dlaccelerate(np.square)):
+            assert not hasattr(function, "__self__") and not hasattr(function, "__func__")
+        for duplicate in (copy.copy(model.scaled), copy.deepcopy(model).scaled):
+            assert duplicate.__self__.factor == 2.0 and callable(duplicate.__func__)
+        assert "cache_size" in inspect.signature(tj.AcceleratedFunction).parameters
+        assert str(inspect.signature(model.scaled)) == "(x)"
+
+    def test_weak_references_to_methods(self):
+        model = Model(2.0)
+        reference = weakref.WeakMethod(model.scaled)
+        assert reference() is model.scaled and reference()(vector(1)).item() == 2.0
+        outer = dlaccelerate(Model(3.0).scaled.function)
+        assert weakref.WeakMethod(outer)()(vector(1)).item() == 3.0
+        with pytest.raises(TypeError):
+            weakref.WeakMethod(Model.scaled)
+        del model
+        gc.collect()
+        assert reference() is None
 
 
 def test_functions_are_pickled_by_name():
