@@ -9,6 +9,7 @@ Long because its functions are public, with docstrings and examples.
 
 import dataclasses
 import numbers
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -115,6 +116,9 @@ def _with_leaves(structure: Structure) -> Structure:
 
 _NONE = (type(None), None, ())
 _DICTS = (dict, OrderedDict)
+_MOST_LEVELS = (
+    4  # a container that takes this part of Python's recursion limit is nested too deeply, whoever calls
+)
 
 
 def flatten(
@@ -129,6 +133,7 @@ def flatten(
 
     Raises:
         ArgumentError: if a container holds itself.
+        RecursionError: if the caller is near Python's recursion limit.
     """
     if is_leaf is not None:
         callable_(function, "is_leaf", is_leaf)
@@ -136,7 +141,9 @@ def flatten(
     orders: list[Any] = []
     try:
         structure = _flatten(tree, leaves, orders, is_leaf)
-    except RecursionError:
+    except RecursionError as error:
+        if _levels(error) * _MOST_LEVELS < sys.getrecursionlimit():
+            raise
         raise ArgumentError(
             f"{function}: a container holds itself, or is nested deeper than Python's recursion limit allows; pass "
             "containers that end in arrays and numbers."
@@ -160,6 +167,15 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
         [3.0, 1.0, 2.0]
     """
     return flatten(tree, is_leaf, "leaves")[0]
+
+
+def _levels(error: RecursionError) -> int:
+    """Return how many containers in one another were being flattened when an error was raised."""
+    levels, at = 0, error.__traceback__
+    while at is not None:
+        levels += at.tb_frame.f_code is _flatten.__code__
+        at = at.tb_next
+    return levels
 
 
 def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> Structure:

@@ -3,7 +3,9 @@
 
 import dataclasses
 import gc
+import inspect
 import pickle
+import sys
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
@@ -119,6 +121,23 @@ def test_leaves_alone():
     loop.append(loop)
     with pytest.raises(ArgumentError, match="leaves: a container holds itself"):
         tree.leaves(loop)
+
+
+def below(depth, function):
+    """Return what a function gives so many calls below this one."""
+    return function() if depth == 0 else below(depth - 1, function)
+
+
+@pytest.mark.parametrize("nested", [[1, {"a": (2, 3)}], 1, [[[[[[[[1]]]]]]]]])
+def test_a_caller_near_the_recursion_limit(nested):
+    found = set()
+    for left in range(60):
+        depth = sys.getrecursionlimit() - len(inspect.stack()) - left
+        try:
+            found.add(type(below(depth, lambda: tree.flatten(nested))))
+        except RecursionError as error:
+            found.add(type(error))
+    assert found == {tuple, RecursionError}
 
 
 def test_kinds_are_told_apart():
