@@ -131,6 +131,7 @@ class ArrayGuards:
         number = self._array_type(site, value, data)
         if type(value) is np.ndarray:
             self._ndarrays.append((value, site))
+            self._how_it_is_kept(site._replace(before=""), value, observed.names)
         views = self.inputs.views_of(array)
         if is_dlarray and (value._value is not observed.tape or array is not observed.data):
             self._guards.note_change(name, site.where, value)  # assigned to by index
@@ -167,6 +168,16 @@ class ArrayGuards:
         condition = f"type({variable}) is not dlarray or {signature.other_format(variable, value._format)}"
         after = f"{data} = {variable}._data"
         return self._guards.add(site, shown, condition, is_told=True, after=after, dlarray=variable)
+
+    def _how_it_is_kept(self, site: Site, array: np.ndarray, names: Container[str]) -> None:
+        """Compare what attributes of an ndarray tell of its memory, beside sizes and strides, where they are read."""
+        variable = site.variable
+        if "flags" in names:
+            self._guards.add(site, "with the same flags", f"{variable}.flags.num != {array.flags.num}")
+        if "base" in names:
+            is_part = array.base is not None
+            shown = "a part of another array" if is_part else "no part of another array"
+            self._guards.add(site, shown, f"({variable}.base is not None) is not {is_part}")
 
     def _contents(
         self, site: Site, observed: ObservedArray, data: str, inputs: Sequence[SeenArray], views: Sequence[SeenArray]
