@@ -182,8 +182,8 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """Return the elements in order."""
-    found = np.sort(operand(x), axis=axis, stable=True)
+    """Return the elements in order; zeros of both signs are equal, and come in any order."""
+    found = np.sort(operand(x), axis=axis)
     return array(np.flip(found, axis) if descending else found)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sorting and searching: sort, argsort, partition, lexsort, searchsorted, digitize, sets; and order statistics.
 
-A cotangent goes back to where each element came from. Places have no derivative. Equal elements keep their order
-(NumPy's kind="stable"), whatever `kind` says. Where the size of a result is the number of different values (unique, the
-set functions), that number is guarded.
+A cotangent goes back to where each element came from. Places have no derivative, and those of equal elements are in
+order (NumPy's kind="stable"), whatever `kind` says. Where the size of a result is the number of different values
+(unique, the set functions), that number is guarded.
 
 Labels: sorting keeps the format; unique and the set functions give vectors without labels.
 """
@@ -75,9 +75,15 @@ def sort(
     stable: Any = None,
     descending: Any = False,
 ) -> dlarray:
-    """Return an array sorted along an axis."""
+    """Return an array sorted along an axis.
+
+    Equal elements show their order where they are zeros of both signs, or complex numbers with such parts.
+    """
     _check_kind("np.sort", kind)
     array, number = line("np.sort", a, axis)
+    is_stable = stable or (kind is not None and kind.lower()[:1] in ("m", "s"))
+    if is_stable and array.dtype.kind in "fc":
+        return taking.take_along_axis(array, places_in_order(array, number, bool(descending)), number)
     return in_order(array, number, bool(descending))
 
 
