@@ -356,6 +356,20 @@ class ObservedPart(ObservedInstance):
         self.is_fixed = self.is_told = True
 
 
+class ObservedSource(ObservedInstance):
+    """A generator of random numbers of this package's: replays move its state on, which is nothing that is read."""
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return UNKNOWN if name in type(self.value).moved_by_replays else super().attribute(name)
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        return [
+            name for name in super().own_names(is_dynamic) if name not in type(self.value).moved_by_replays
+        ]
+
+
 def _is_code(raw: Any) -> bool:
     """Return whether an entry of a class is part of its code, or of how Python keeps it."""
     return hasattr(type(raw), "__get__") and not isinstance(raw, types.MemberDescriptorType)

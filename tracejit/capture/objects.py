@@ -36,6 +36,7 @@ from tracejit.capture.named import (
     ObservedModule,
     ObservedNames,
     ObservedPart,
+    ObservedSource,
     ObservedSubarray,
     note_attributes,
     note_descriptor,
@@ -396,6 +397,8 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedHolder
     if runs_functions(kind):
         return ObservedAccelerated
+    if hasattr(kind, "moved_by_replays"):
+        return ObservedSource
     if getattr(kind, "is_part_of_programs", False):
         return ObservedPart
     if is_user_class(kind):

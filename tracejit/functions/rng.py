@@ -89,6 +89,8 @@ class Generator:
         RngState(seed=1, position=3)
     """
 
+    moved_by_replays = ("_state", "_lock")  # Note [draws of a replay]
+
     def __init__(self, seed: Any = "default") -> None:
         self._state = _as_array(RngState(seed_of("Generator", seed), 0))
         self._lock = new_lock()

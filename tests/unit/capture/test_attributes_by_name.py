@@ -355,3 +355,41 @@ def test_what_grows_beside_is_replayed(read, effect, through):
         warnings.simplefilter("error", tj.NotAcceleratedWarning)
         _, function = _run(READS[read], EFFECTS[effect], accelerate, through)
     assert function.stats.hits >= 4 and not function.stats.uncompiled
+
+
+class Drawing:
+    def __init__(self):
+        self.w, self.source, self.h, self._state = np.ones(2), tj.Generator(1), [], 2.0
+
+    def draw(self, x):
+        return tj.rand(2, generator=self.source) * x
+
+
+DRAWS = {
+    "a computed name": lambda s, x: tj.rand(2, generator=getattr(s, "".join("source"))) * x,
+    "other names": lambda s, x: s.draw(x) * sum(getattr(s, name)[0] for name in ("w",)),
+    "all names": lambda s, x: s.draw(x) * len([*map(getattr, (s, s), ("w", "source"))]),
+    "all vars": lambda s, x: s.draw(x) * len(vars(s)),
+    "its dict": lambda s, x: s.draw(x) * len(s.__dict__),
+    "a copy of a part": lambda s, x: s.draw(x) * copy.deepcopy(s.w),
+    "an attribute of its own": lambda s, x: s.draw(x) * getattr(s.source, "".join("tag"), 3.0),
+    "its own attribute's name": lambda s, x: s.draw(x) * sum(part._state for part in (s,)),
+}
+
+
+@pytest.mark.parametrize("draws", DRAWS.values(), ids=DRAWS)
+def test_the_state_of_a_generator_is_not_read_by_names(draws):
+    fast, plain = Drawing(), Drawing()
+    accelerated = tj.dlaccelerate(lambda x: draws(fast, x), audit=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tj.NotAcceleratedWarning)
+        for n in range(15):
+            x = np.array([0.25 * n, 1.0 - n])
+            assert _plain(accelerated(x)) == _plain(tj.dlfeval(draws, plain, x))
+            assert fast.source.state == plain.source.state
+            for s in (fast, plain):
+                if n == 6:
+                    s.source, s._state = tj.Generator(5), 4.0
+                if n == 10:
+                    s.source.tag = 1.5
+    assert accelerated.stats.hits >= 5
