@@ -6,6 +6,7 @@ and of objects that count by identity. Classes are listed by name, so that nothi
 """
 
 import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -27,9 +28,10 @@ WRITING = frozenset({
 # which arguments they get (asked.py): something holds them, or they are written in C.
 _READING = frozenset({
     *[("builtins", name) for name in ("getattr", "hasattr", "vars", "dir")],
-    *[("operator", name) for name in ("attrgetter", "methodcaller")],
     ("_pickle", "dumps"), ("_pickle", "dump"), ("reprlib", "repr"),
 })  # fmt: skip
+GETTERS = (operator.attrgetter, operator.methodcaller)
+"""Classes of objects that read attributes of others, by names that the code says where it makes them (scanner.py)."""
 _INNER: dict[str, tuple[str, ...]] = {
     "collections.UserString": ("data",),
     "_weakrefset.WeakSet": ("data",),

@@ -7,7 +7,6 @@ can be read without running the user's code, and whether a replay may meet anoth
 
 import contextvars
 import itertools
-import operator
 import types
 import weakref
 import zlib
@@ -81,7 +80,6 @@ _HOLDERS = frozenset({
 
 _DISPATCHER = type(np.sum)
 _LIBRARY_CODE = (types.BuiltinFunctionType, np.ufunc, _DISPATCHER)
-_GETTERS = (operator.attrgetter, operator.methodcaller)
 
 
 class ObservedAtom(Observed):
@@ -319,13 +317,15 @@ class ObservedOpaque(Observed):
         note_state(self, snapshot, is_asked=True)
 
     def note_contents(self, snapshot: Notes) -> None:
+        if any(self.value is kind for kind in library.GETTERS):
+            snapshot.read_dynamically()
         note_state(self, snapshot, is_asked=False)
 
     def note_used(self, snapshot: Notes) -> None:
         note_attributes(self, snapshot)
 
     def note(self, snapshot: Notes) -> None:
-        if type(self.value) in _GETTERS:
+        if type(self.value) in library.GETTERS:
             names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
             snapshot.add_names({part for name in names for part in name.split(".")}, may_lack=True)
         snapshot.generators.note(self.value, snapshot.where)

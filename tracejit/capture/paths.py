@@ -17,7 +17,7 @@ import numpy as np
 from tracejit.capture import bytecode
 from tracejit.capture.asked import are_shown
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
-from tracejit.capture.library import WRITING
+from tracejit.capture.library import GETTERS, WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule, ObservedSubarray
 from tracejit.capture.objects import CHANGING, TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed, Slot
@@ -251,6 +251,9 @@ class PathReader:
         if use.how == ASK:  # the calls say what they read
             is_shown = are_shown(use.callee, self._scope, self._snapshot.observe(value))
             use = use._replace(how=TOUCH if is_shown else READ)
+        named = steps[-1][1] if steps else use.path.name
+        if any(value is kind and named != kind.__name__ for kind in GETTERS):
+            self._snapshot.read_dynamically()
         if (use.how in (LENGTH, TAKE) or use.is_tested) and self._takes(use, value):
             return
         if use.how in (READ, LENGTH, TAKE) and type(value) is np.ndarray and value.dtype != object:

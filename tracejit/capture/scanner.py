@@ -79,6 +79,7 @@ _IGNORE_CONTENTS = frozenset(
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
 _LEN = AccessPath("global", "len")
+_GETTERS = frozenset({"attrgetter", "methodcaller"})
 # Functions that take elements out of what they get first, or by one of these names.
 _TAKERS, _TAKEN = frozenset({"choice", "choices", "sample"}), frozenset({"population", "seq"})
 _SIGNS = {"+=": 1, "-=": -1}
@@ -209,6 +210,7 @@ class Scanner:
 
     def _use(self, entry: Any, how: str = READ, addition: Added | None = None) -> None:
         if type(entry) is AccessPath:
+            self.computes_names |= how == READ and _last(entry) in _GETTERS  # map(attrgetter, names)
             for count in range(len(entry.steps) + 1):
                 if entry._replace(steps=entry.steps[:count]) in self._own:
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
@@ -600,7 +602,8 @@ class Scanner:
             self._attribute_by_name(callee, arguments, at)
         self._callee = None if is_spread else callee  # which gets the elements, in a tuple of its own
         keywords, self._keywords = self._keywords, ()
-        is_taker = callee is not None and (callee.steps[-1][1] if callee.steps else callee.name) in _TAKERS
+        self._note_getter(callee, methods, arguments, keywords, is_spread)
+        is_taker = callee is not None and _last(callee) in _TAKERS
         if (is_taker or callee == _LEN) and at >= 0 and not is_spread:
             named = [above - len(keywords) + i for i, name in enumerate(keywords) if name in _TAKEN]
             place = 0 if above > len(keywords) else named[0] if named else above
@@ -627,6 +630,26 @@ class Scanner:
             self._push(self._attribute(arguments[0], "__class__"))
         else:
             self._push(None if callee in _IGNORE_CONTENTS else result)
+
+    def _note_getter(
+        self,
+        callee: AccessPath | None,
+        methods: list[str],
+        arguments: list[Any],
+        keywords: tuple[str, ...],
+        is_spread: bool,
+    ) -> None:
+        """Interpret a call that may make an attrgetter or a methodcaller, which reads attributes of other objects."""
+        name = callee.name if callee is not None and not callee.steps else (*methods, "")[0]
+        if name not in _GETTERS:
+            return
+        texts = arguments if name == "attrgetter" else arguments[:1]
+        if is_spread or keywords or not texts or not all(type(text) is Constant for text in texts):
+            self.computes_names = True
+            return
+        names = {part for text in texts for part in str(text.value).split(".")}
+        self.names |= names
+        self.probes |= names
 
     def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
         """Interpret a call of getattr(), vars() and the like, whose arguments are on the stack from `at` on."""
@@ -658,6 +681,11 @@ _VISITORS: dict[str, Callable[[Scanner, dis.Instruction], None]] = {
     for name, visitor in vars(Scanner).items()
     if name.startswith("visit_")
 }
+
+
+def _last(path: AccessPath) -> Any:
+    """Return the last name of an access path."""
+    return path.steps[-1][1] if path.steps else path.name
 
 
 def _is_untracked(entry: Any) -> bool:

@@ -62,6 +62,10 @@ _BY_METHODS: frozenset[int] = frozenset(
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, deque, defaultdict, OrderedDict, types.GeneratorType)
 _METHODS_BY_METHODS = (*_CONTAINERS, np.ufunc)  # classes whose methods do so
 _BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
+_GETTERS = (
+    operator.attrgetter,
+    operator.itemgetter,
+)  # classes of objects that ask for attributes and items only
 _KEEPERS = frozenset(
     {object, tuple, list, dict, set, frozenset, BaseException, Exception}
 )  # make objects of anything
@@ -87,6 +91,8 @@ def takes_numbers(function: Any) -> bool:
     if function is type:
         return False
     if id(function) in _BY_METHODS or kind is np.ufunc:
+        return True
+    if kind in _GETTERS:
         return True
     if kind is functools.partial:
         return takes_numbers(function.func)

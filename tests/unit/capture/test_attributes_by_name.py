@@ -9,6 +9,7 @@ import itertools
 import operator
 import types
 import warnings
+from operator import attrgetter as get_by
 
 import numpy as np
 import pytest
@@ -31,6 +32,9 @@ class Base:
     @property
     def doubled(self):
         return 2 * self.k
+
+    def scaled(self, factor):
+        return self.k * factor
 
 
 class State(Base):
@@ -182,6 +186,10 @@ def getter_under_another_name(s, x, make=operator.attrgetter):
     return x * make("".join("k"))(s)
 
 
+def made_by(make, *names):
+    return make(*names)
+
+
 def matched(s, x):
     match s.config:
         case Config(rate=rate):
@@ -250,6 +258,12 @@ READS = {
     "attrgetters": kept_getters,
     "a computed attrgetter": computed_getter,
     "an attrgetter by another name": getter_under_another_name,
+    "an attrgetter in another namespace": lambda s, x: x * get_by("".join("k"))(s),
+    "an attrgetter in a table": lambda s, x: x * [operator.attrgetter][0]("k")(s),
+    "an attrgetter that is passed on": lambda s, x: x * made_by(operator.attrgetter, "k")(s),
+    "attrgetters in a map": lambda s, x: x * sum(get(s) for get in map(operator.attrgetter, ("k", "shared"))),
+    "a key": lambda s, x: x * sorted(s.parts, key=operator.attrgetter("k"))[-1].k,
+    "a methodcaller": lambda s, x: x * operator.methodcaller("scaled", 2.0)(s),
     "an itemgetter": lambda s, x: x * operator.itemgetter("rate")(SETTINGS) + operator.itemgetter("k")(vars(s)),
     "a match": matched,
 }  # fmt: skip
@@ -271,7 +285,7 @@ SHOWN = [
     "parameters", "parameters in place", "of either object", "of parts", "a property", "a method", "computed",
     "of the class", "of a module", "of NumPy", "of an array", "of the class above", "vars of parts", "dir",
     "a copy of a dict", "a deep copy of a dict", "a part of a copy", "copies in a map", "replace", "asdict", "fields",
-    "members", "defaults",
+    "members", "defaults", "an attrgetter", "attrgetters", "a key", "a methodcaller",
 ]  # fmt: skip
 """What does not read the list that grows."""
 

@@ -147,6 +147,13 @@ def test_attributes_by_computed_names():
     assert "k" in found("return '{0.k}'.format(x)").names
 
 
+def test_attributes_of_getters():
+    reads = found("get = operator.attrgetter('a.b', 'c')\nreturn get(x), operator.methodcaller('d', 'e')(x)")
+    assert {"a", "b", "c", "d"} <= reads.names and "e" not in reads.names and not reads.is_dynamic
+    for made in ("attrgetter(*x)", "attrgetter(x.k)", "methodcaller(x)", "methodcaller(**x)", "attrgetter"):
+        assert found(f"return [operator.{made}]").is_dynamic
+
+
 def test_attributes_that_may_be_missing():
     body = "try:\n    return f(x).scale\nexcept {}:\n    return f(x).shift"
     assert found(body.format("AttributeError")).probes == {"scale", "shift"}
