@@ -142,6 +142,12 @@ class Slotted:
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    # accelerate/bound
+    (
+        lambda: tj.dlaccelerate(np.sin).__self__,
+        AttributeError,
+        "the underlying function is no bound method",
+    ),
     # program
     (
         replay_out_of_range,

@@ -344,16 +344,12 @@ class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metac
         of a class, and the one by which somebody has replaced it. The __dict__ of a copied instance has the methods of
         the original.
         """
-        key, number = self._method_name, 1
-        while (
-            key in methods
-            and methods[key]._function.__func__ is not self._function
-            and number < _MOST_NAMESAKES
-        ):
-            number += 1
-            key = f"{self._method_name} ({number})"
-        method = methods.get(key)
         function = types.MethodType(self._function, instance)
+        for number in range(_MOST_NAMESAKES):
+            key = f"{self._method_name} ({number})" if number else self._method_name
+            method = methods.get(key)
+            if method is None or method._function.__func__ is self._function:
+                break
         if method is None or method._function != function or method._function.__self__ is not instance:
             method = methods[key] = AcceleratedFunction(function, **self._as_options())
             method._method_name, method._unbound = self._method_name, self
