@@ -99,7 +99,7 @@ REPLAYED = (
     "o.n += 1; x = x * o.n", "o.k += o.n; o.n += 1", "setattr(o, 'n', o.n + 1)", "globals()['g'] += 1",
     "if o.n < 3: o.n += 1",
     "np.add(o.a, 1, o.a)", "v = o.a[1:]; v += 1", "v = o.a.T; v -= 1", "for a in (o.a, ga): a += 1",
-    "nonlocal ca; ca += 1", "vars(o)['n'] += 1",
+    "nonlocal ca; ca += 1", "vars(o)['n'] += 1", "o.__dict__['n'] += 1",
     "o.l += [1]", "o.h.append(1.0)", "o.h.append(x.shape)", "o.h.extend([1, 2])", "o.h += [1.0]", "o.queue.append(1)",
     "o.h.append(x * 2)", "o.h.append(float(x[0]))", "o.h += [x.sum().item(), k]", "o.h.extend(x.tolist())",
     "o.h.append((o.n, {'x': x * 1}))", "h = o.h; h.append(x)", "add = o.h.append; add(1); add(x * 3)",
@@ -111,7 +111,7 @@ REPLAYED = (
 TOLD = (
     "o.shapes += (1,)", "o.z += 1",
 
-    "o.c.update('ab')", "o.__dict__['n'] += 1",
+    "o.c.update('ab')",
     "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.appendleft(k)", "o.h.append(1); o.h.reverse()",
     "o.h.append(1); o.h.insert(0, 2)", "o.h += [2]; o.h[0] = 3", "o.h.append(2); o.h *= 2",
     "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",

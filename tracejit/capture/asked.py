@@ -119,7 +119,7 @@ class AskedByName:
             if is_closed(value) or value is MISSING or value is UNKNOWN or id(value) in self._read:
                 continue
             observed = snapshot.observe(value)  # which keeps it, so that no other object gets its id
-            if observed.is_code and value is not owner:
+            if observed.is_code and (value is not owner or value in snapshot.made):
                 continue
             if is_deep:
                 self._read.add(id(value))

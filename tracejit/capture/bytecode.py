@@ -11,7 +11,7 @@ from tracejit.capture.scanner import Scanner
 
 # Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
 _DYNAMIC = frozenset({
-    "__dict__", "__dir__", "__getattribute__", "__slots__", "__getstate__",
+    "__dir__", "__getattribute__", "__slots__", "__getstate__",
     "__reduce_ex__",
 })  # fmt: skip
 MARKS = frozenset({

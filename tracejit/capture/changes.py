@@ -114,6 +114,7 @@ class _Search:
         self._snapshot = snapshot
         self._called = called
         self._found = Changes([], [], set(), [], [])
+        self._owners: dict[int, Observed] = {}  # instances that were looked at, by the ids of their dicts
         # Slots that hold arrays which other places lead to, too, with the names of their owners.
         self._same: list[tuple[Observed, type[Slot], Any, str]] = []
 
@@ -191,6 +192,8 @@ class _Search:
         else:
             before, now = by_key(was), by_key(is_now)
             space = observed.value if kind in MAPPINGS else getattr(observed.value, "__dict__", None)
+            if space is not observed.value:
+                self._owners[id(space)] = observed
             if type(was) is dict and space is not None and has_items and [*before] != [*now]:
                 self._found.orders.append((space, [*before]))
             if not _is_resized(observed, before, now):
@@ -263,7 +266,7 @@ class _Search:
             elif before.get(key, MISSING) is value and not _is_replaced(observed, kind, key):
                 if type(value) in _ARRAYS and _is_elsewhere(self._snapshot, value):
                     self._same.append((observed, kind, key, name))
-            elif not getattr(type(value), "evaluates_itself", False):
+            elif not getattr(type(value), "evaluates_itself", False) and not self._is_told(observed, key):
                 assigned.append(key)
                 slot = self._slot_of(observed, kind, key, len(now)) or kind(key, MISSING, observed.where)
                 after = self._settled(observed, slot, value)
@@ -277,6 +280,26 @@ class _Search:
         ):  # they tell no order of those that were there
             for key in before.keys() & assigned:
                 self._snapshot.read(observed, HasItemSlot, key)
+
+    def _is_told(self, observed: Observed, key: Any) -> bool:
+        """Return whether another object tells of an assignment: an instance, or its dict of attributes.
+
+        The one tells by whose name the code assigns; where both names do so, the place is read, and the instance tells.
+        """
+        owner = self._owners.get(id(observed.value))  # looked at before the dict
+        if owner is not None:
+            slot = observed.slots.get((ItemSlot, key))
+            is_read = observed.held is not None or (slot is not None and slot.is_read)
+            return not is_read and (
+                not _is_target(observed, ItemSlot, key) or _is_target(owner, AttributeSlot, key)
+            )
+        space = self._snapshot.objects.get(id(getattr(observed.value, "__dict__", None)))
+        if space is None or not _is_target(space, ItemSlot, key):
+            return False
+        if _is_target(observed, AttributeSlot, key):
+            self._snapshot.read(observed, AttributeSlot, key)
+            return False
+        return space.held is None
 
     def _note_deleted(self, observed: Observed, kind: type[Slot], key: Any) -> None:
         """Note that a replay has to find again what the run has deleted."""
@@ -357,6 +380,12 @@ class _Search:
         if is_plain and is_assigned and not slot.is_read:
             slot.is_late = True
             self._snapshot.read(observed, type(slot), slot.name)
+
+
+def _is_target(observed: Observed, kind: type[Slot], key: Any) -> bool:
+    """Return whether the code assigns to a slot by its name."""
+    slot = observed.slots.get((kind, key))
+    return slot is not None and (slot.is_assigned or bool(slot.additions))
 
 
 def _is_resized(observed: Observed, before: dict[Any, Any], now: dict[Any, Any]) -> bool:

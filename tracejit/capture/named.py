@@ -250,6 +250,8 @@ class ObservedClass(ObservedNames):
             snapshot.read(self, CallSlot, name)
         elif name == "__dict__":
             snapshot.read_names(self)
+            self.note_names(snapshot)
+            snapshot.read_named(self, self.own_names(True))
         elif name == "__members__":
             self.note_contents(snapshot)
         elif raw is MISSING:

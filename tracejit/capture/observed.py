@@ -2,7 +2,7 @@
 """The base classes of observed objects and their slots, and the interface by which they note what is read."""
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from tracejit.capture.generators import Generators
@@ -122,6 +122,9 @@ class Notes(Protocol):
 
     def read_names(self, owner: Any) -> None:
         """Read the attributes of an object whose names the code that runs has."""
+
+    def read_named(self, owner: Any, names: Iterable[str]) -> None:
+        """Read those attributes of an object that it has of the given names."""
 
     def add_names(self, names: set[str], may_lack: bool = False) -> None:
         """Note that code which runs reads attributes of these names of untracked values, which may lack them."""

@@ -72,8 +72,9 @@ _TO_FLOAT = AccessPath("global", "float")
 _IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global", "print")})
 _SUPER, _GETATTR, _TYPE = [AccessPath("global", name) for name in ("super", "getattr", "type")]
 _SETATTR, _DELATTR = AccessPath("global", "setattr"), AccessPath("global", "delattr")
+_VARS, _DICT = AccessPath("global", "vars"), "__dict__"
 _BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr"), _SETATTR, _DELATTR})
-_ASKING = _BY_NAME | {AccessPath("global", "vars"), AccessPath("global", "dir")}
+_ASKING = _BY_NAME | {_VARS, AccessPath("global", "dir")}
 _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
@@ -472,8 +473,10 @@ class Scanner:
         if type(owner) is AccessPath:
             if owner.name in self._rebound:
                 self.names.add(name)
+                self.computes_names |= name == _DICT
             return owner.then("attr", name)
         self.names.add(name)
+        self.computes_names |= name == _DICT
         if type(owner) is _Super:
             self.supers.append(SuperAttribute(*owner, name, self._line))
         self.extracts_untracked |= name in {"item", "tolist"}
@@ -598,7 +601,12 @@ class Scanner:
         if callee in _TO_INTEGER:
             self.branches_on_untracked |= any(map(_is_untracked, arguments))
         self.computes_names |= callee in _ASKING and is_spread
-        if callee is not None and callee in _ASKING and arguments and not is_spread:
+        is_one = above == 1 and not is_spread and type(arguments[0] if arguments else None) is AccessPath
+        if callee == _VARS and is_one:
+            self.named_at.add(self._instructions[self._at].offset)
+            self._use(arguments[0], TOUCH)
+            self._stack[at] = None
+        elif callee is not None and callee in _ASKING and arguments and not is_spread:
             self._attribute_by_name(callee, arguments, at)
         self._callee = None if is_spread else callee  # which gets the elements, in a tuple of its own
         keywords, self._keywords = self._keywords, ()
@@ -626,6 +634,8 @@ class Scanner:
             is_given = len(arguments) == 2 and all(type(entry) is AccessPath for entry in arguments)
             proxy = _Super(*arguments) if is_given else self._super
             self._push(proxy if is_given or not arguments else _UNTRACKED)
+        elif callee == _VARS and is_one:
+            self._push(self._attribute(arguments[0], _DICT))
         elif callee == _TYPE and len(arguments) == 1 and type(arguments[0]) is AccessPath:
             self._push(self._attribute(arguments[0], "__class__"))
         else:

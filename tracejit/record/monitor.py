@@ -401,8 +401,7 @@ def _read(frame: types.FrameType) -> None:
     caller = frame.f_back
     if caller is None or current.asked is None or not frame.f_code.co_argcount or not _is_asked(caller):
         return
-    file = caller.f_code.co_filename
-    if file != frame.f_code.co_filename and not (is_library(file) and absolute(file).startswith(_LIBRARIES)):
+    if not is_library(caller.f_code.co_filename):
         current.asked(caller, None, [frame.f_locals.get(frame.f_code.co_varnames[0])])
 
 

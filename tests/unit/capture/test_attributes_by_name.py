@@ -33,6 +33,14 @@ class Base:
     def doubled(self):
         return 2 * self.k
 
+    @property
+    def over(self):
+        return self.__dict__.get("over", 1.0)
+
+    @over.setter
+    def over(self, value):
+        self.__dict__["over"] = value
+
     def scaled(self, factor):
         return self.k * factor
 
@@ -166,6 +174,57 @@ def own_dict(s, x):
     return x * s.__dict__["k"]
 
 
+def stored_in_the_own_dict(s, x):
+    s.__dict__["b"] = x * 2
+    return s.b + 1
+
+
+def counted_in_the_own_dict(s, x):
+    vars(s)["k"] = vars(s)["k"] + 1
+    return x * s.k
+
+
+def counted_by_both_names(s, x):
+    s.__dict__["k"] += 1
+    s.k += 1
+    return x * s.k
+
+
+def counted_by_both_names_and_not_read(s, x):
+    s.__dict__["k"] += 1
+    s.k += 2
+    return x * 2
+
+
+def read_and_counted_in_the_own_dict(s, x):
+    y = x * s.k
+    s.__dict__["k"] += 1
+    return y
+
+
+def assigned_and_counted(s, x):
+    s.__dict__["k"] = 5.0
+    s.k += 2
+    return x * 2
+
+
+def read_by_one_name_and_counted_by_another(s, x):
+    y = x * s.__dict__["k"]
+    s.k += 1
+    return y
+
+
+def of_another_variable(s, x):
+    if x is None:
+        s = None
+    return x * s.__dict__["k"] * vars(s)["k"]
+
+
+def over_its_own_dict(s, x):
+    s.over = s.over + x
+    return s.over * 2
+
+
 def own_dict_of_parts(s, x):
     return x * sum(part.__dict__["k"] for part in s.parts)
 
@@ -241,6 +300,18 @@ READS = {
     "its dict": own_dict,
     "its parts' dicts": own_dict_of_parts,
     "numbers in its dict": numbers_in_the_own_dict,
+    "stored in its dict": stored_in_the_own_dict,
+    "counted in its dict": counted_in_the_own_dict,
+    "counted by both names": counted_by_both_names,
+    "read by one name and counted by another": read_by_one_name_and_counted_by_another,
+    "counted by both names, not read": counted_by_both_names_and_not_read,
+    "read, and counted in its dict": read_and_counted_in_the_own_dict,
+    "assigned in its dict, and counted": assigned_and_counted,
+    "counted in its dict, not read": lambda s, x: (vars(s).__setitem__("k", vars(s)["k"] + 1), x * 2)[1],
+    "of another variable": of_another_variable,
+    "over its dict": over_its_own_dict,
+    "the class's dict": lambda s, x: x * (3.0 if "shared" in vars(type(s)) else 2.0) * len(type(s).__dict__),
+    "the module's dict": lambda s, x: x * vars(MODULE)["rate"] * MODULE.__dict__["rate"],
     "set in its dict": lambda s, x: (s.__dict__.update(b=x * 2), s.b * 1)[1],
     "a copy of a dict": lambda s, x: x * copy.copy(SETTINGS)["rate"],
     "a deep copy of a dict": lambda s, x: x * copy.deepcopy(SETTINGS)["rate"],
@@ -283,7 +354,8 @@ EFFECTS = {
 SHOWN = [
     "a number", "missing ones", "whether they are there", "numbers that are assigned", "deleted ones", "a counter",
     "parameters", "parameters in place", "of either object", "of parts", "a property", "a method", "computed",
-    "of the class", "of a module", "of NumPy", "of an array", "of the class above", "vars of parts", "dir",
+    "of the class", "of a module", "of NumPy", "of an array", "of the class above", "vars", "vars of parts", "dir",
+    "its dict", "stored in its dict", "counted in its dict",
     "a copy of a dict", "a deep copy of a dict", "a part of a copy", "copies in a map", "replace", "asdict", "fields",
     "members", "defaults", "an attrgetter", "attrgetters", "a key", "a methodcaller",
 ]  # fmt: skip

@@ -132,8 +132,13 @@ def test_attributes_by_constant_names():
 
 
 def test_attributes_by_computed_names():
-    for body in ("return getattr(self, k)", "return vars(self)['scale']", "return dir(self)"):
+    for body in ("return getattr(self, k)", "return setattr(self, k, x)", "return dir(self)"):
         assert uses(body, how="ask") == {"local self"} and not found(body).is_dynamic  # the calls show them
+    assert uses("return vars(self)['scale']") == uses("return self.__dict__['scale']")
+    assert (
+        found("for part in x:\n    part.__dict__\nreturn x").is_dynamic
+        and not found("return vars(self)").is_dynamic
+    )
     for body in ("return [*map(getattr, self, k)]", "return getattr(*self)", "return [vars]"):
         assert found(body).is_dynamic
     assert "scale" in found("return sum(vars(part)['scale'] for part in (self, 'scale'))").texts
