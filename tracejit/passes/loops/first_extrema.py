@@ -113,7 +113,8 @@ def _found_together(nest: Nest, node: Node, out: Access) -> list[Single]:
     if dtype.kind != "f" or dtype.itemsize < _LEAST_BYTES:
         return []
     pieces = 1
-    if outer < _ENOUGH_ROWS and outer * n * cost.NS_PER_TOUCH >= cost.LEAST_SPLIT_NS:
+    is_long = n >= _ENOUGH_ROWS * _LEAST_ROW  # each piece is to have as much as the kernel takes at once
+    if outer < _ENOUGH_ROWS and is_long and outer * n * cost.NS_PER_TOUCH >= cost.LEAST_SPLIT_NS:
         pieces = _ENOUGH_ROWS
     fold = nest.nodes[0].op.name
     name = f"first_{fold}" if step == 1 else f"first_{fold}_by_{step}".replace("-", "minus_")

@@ -7,6 +7,7 @@ import pytest
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
+from tracejit.passes import cost
 from tracejit.pipeline import build
 from tracejit.program import Program
 from tracejit.runtime.python import PythonExecutable
@@ -81,3 +82,16 @@ def test_an_extremum_that_is_computed_of_results_is_searched() -> None:
     b.graph.outputs = [b.argmax(b.mul(x, x), axis=1, keepdims=False)]
     program = build(b.graph)
     assert names(program)[-1] == "first_place"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [64, 72, 300, 511, 512, 513, 700])
+def test_pieces_have_as_much_as_the_kernel_takes_at_once(
+    columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces of short rows, which a lower threshold would cut, began with elements before the array."""
+    monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 0.0)
+    x = np.zeros((2, columns), dtype)
+    program = program_of("argmax", x.shape, dtype=dtype)
+    assert ("first_of_pieces" in names(program)) == (columns >= 512)
+    check(program, "argmax", x)
