@@ -350,7 +350,7 @@ class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metac
             method = methods.get(key)
             if method is None or method._function.__func__ is self._function:
                 break
-        if method is None or method._function != function or method._function.__self__ is not instance:
+        if method is None or method._function != function:
             method = methods[key] = AcceleratedFunction(function, **self._as_options())
             method._method_name, method._unbound = self._method_name, self
             method._dispatcher.reporter.warned = (

@@ -49,7 +49,8 @@ class NumbersOfTuple:
     """The numbers of a place that holds a tuple, as they entered the recording.
 
     Args:
-        entries: the numbers, if the tuple has nothing else; None for one that has, whose slots have its numbers.
+        entries: the numbers of a tuple of nothing else. None for a mixed tuple, whose numbers stand in the slots of its
+            elements.
 
     Attributes:
         is_replaced: whether the function has put something else at the place.
@@ -156,11 +157,9 @@ class CapturedNumbers:
                     mixed.entries[place] = NumbersOfTuple(None)
             observed = snapshot.observe(before)
             for place in mixed.entries:
-                inner = snapshot.slot(observed, ItemSlot, place)
-                if inner is not None:
-                    self._met_in_tuple(observed, inner)
-            for known in [*observed.slots.values()]:
-                self._met_in_tuple(observed, known)
+                snapshot.slot(observed, ItemSlot, place)
+            for slot in observed.slots.values():
+                self._met_in_tuple(observed, slot)
         through = tuple.__new__(type(before), mixed.parts)
         snapshot.standing[id(through)] = before
         return through

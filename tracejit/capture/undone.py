@@ -77,7 +77,7 @@ def _kept_by_libraries(observed: Sequence[Observed]) -> set[int]:
 def _fill(container: Any, contents: Contents) -> None:
     """Have a container hold the given contents."""
     if type(contents) is dict and type(container) in MEMORIES:
-        with suppress(BufferError):  # of which there are views, and which has another size
+        with suppress(BufferError):  # a memory that has views cannot get its old size back
             _fill_memory(container, contents["bytes"])
         return
     container.clear()

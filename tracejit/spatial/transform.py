@@ -107,7 +107,7 @@ class Rotation(tree.TreeNode):
             assume_valid: whether they are orthogonal; then nothing is looked at.
 
         Raises:
-            DimsError: if the sizes are others, or a determinant is not positive, in replays as well.
+            DimsError: if `matrix` has other sizes, or a determinant that is not positive; in replays as well.
         """
         m = _operand("Rotation.from_matrix", "matrix", matrix, 3, axes=2)
         if not flag("Rotation.from_matrix", "assume_valid", assume_valid):

@@ -111,9 +111,8 @@ def quantile(name: str, method: str, *given: np.ndarray) -> np.ndarray:
     import scipy.stats
 
     with np.errstate(all="ignore"):
-        if (
-            name == "vonmises"
-        ):  # SciPy's isf is the quantile of 1 - q, and some quantiles lie outside of the circle
+        if name == "vonmises":
+            # SciPy's isf is the quantile of 1 - q, and some quantiles lie outside of the circle.
             found = np.clip(scipy.stats.vonmises.ppf(*given), -np.pi, np.pi)
             return np.asarray(found if method == "ppf" else -found)
         return np.asarray(getattr(getattr(scipy.stats, name), method)(*given))

@@ -20,11 +20,11 @@ from tracejit.errors import GradientError, TraceJitWarning
 from tracejit.functions.numpy_api.host_matrix_rules import Rule, conj, like, node_of
 from tracejit.tree import unflatten
 
-SYMMETRIC = frozenset({"cg", "minres"})
-ITERATIVE = frozenset(
-    {"bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "qmr", "tfqmr", *SYMMETRIC}
+_SYMMETRIC = frozenset({"cg", "minres"})
+_ITERATIVE = frozenset(
+    {"bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "qmr", "tfqmr", *_SYMMETRIC}
 )  # which return whether they have found the solution
-LINEAR = frozenset({"expm_multiply", "lsmr", "lsqr", "spsolve", "spsolve_triangular", *ITERATIVE})
+LINEAR = frozenset({"expm_multiply", "lsmr", "lsqr", "spsolve", "spsolve_triangular", *_ITERATIVE})
 """Functions of scipy.sparse.linalg that are linear in their second argument."""
 
 _PRECONDITIONERS = frozenset({"M", "M1", "M2"})
@@ -54,14 +54,15 @@ class System:
     def transposed(self) -> Any:
         """Return the transposed matrix, in a format that the function reads without a warning."""
         matrix = self.matrix
-        if self.name in SYMMETRIC and np.dtype(matrix.dtype).kind != "c":
+        if self.name in _SYMMETRIC and np.dtype(matrix.dtype).kind != "c":
             return matrix
         if self.name.startswith("spsolve"):
             return matrix.T.tocsc() if self.name == "spsolve" else matrix.T.tocsr()
         return matrix.T
 
     def transposed_options(self) -> dict[str, Any]:
-        if self.name in SYMMETRIC:
+        """Return the fixed options that go with the transposed matrix."""
+        if self.name in _SYMMETRIC:
             return self.fixed
         wrapped = sys.modules["scipy.sparse.linalg"].aslinearoperator
         return {
@@ -95,7 +96,7 @@ def solved_for_adjoint(system: System, ct: Any, *, transposed: bool, **options: 
         except NotImplementedError:
             raise _without_transpose(system.name) from None
     if isinstance(found, tuple):
-        if system.name in ITERATIVE and found[1]:
+        if system.name in _ITERATIVE and found[1]:
             warnings.warn(
                 f"scipy.sparse.linalg.{system.name}: the system of the derivative was not solved (info={found[1]}), "
                 "so that gradients are not exact; allow more iterations (maxiter=) or a larger error (rtol=).",
@@ -116,7 +117,7 @@ def _without_transpose(what: str) -> GradientError:
 
 def _of_solution(system: System, b: Any, node: Any, ct: Any) -> Any:
     first, *others = ct if isinstance(ct, (tuple, list)) else (ct,)
-    _, options = _arguments_of(node)
+    options = _options_of(node)
     if first is None or any(part is not None for part in others) or not _WITHOUT_ADJOINT.isdisjoint(options):
         return None
     kept = {
@@ -126,7 +127,7 @@ def _of_solution(system: System, b: Any, node: Any, ct: Any) -> Any:
 
 
 def _of_adjoint(system: System, b: Any, node: Any, ct: Any) -> Any:
-    _, options = _arguments_of(node)
+    options = _options_of(node)
     return (_again(system, b, node, ct, not options.pop("transposed"), options),)
 
 
@@ -138,11 +139,11 @@ def _again(system: System, b: Any, node: Any, ct: Any, transposed: bool, options
     return like(b, b.reshape(found, shape=given.shape), given)
 
 
-def _arguments_of(node: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call, and those by name, with places in the place of arrays."""
+def _options_of(node: Any) -> dict[str, Any]:
+    """Return the arguments of a call that go by their names, with a place for each array."""
     arguments = node.params["arguments"]
-    args, options = unflatten(arguments.structure, list(arguments.leaves))
-    return tuple(args), dict(options)
+    _, options = unflatten(arguments.structure, list(arguments.leaves))
+    return dict(options)
 
 
 def _is_array(given: Any) -> bool:
