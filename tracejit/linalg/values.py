@@ -16,7 +16,7 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import solve_triangular
 from tracejit.functions.refusals import refuse
 from tracejit.linalg.factors import cholesky
-from tracejit.linalg.numbers import adjoint, alike, hermitian, matrix, narrowed
+from tracejit.linalg.numbers import adjoint, alike, hermitian, is_scipy, matrix, narrowed
 from tracejit.record import recorder
 from tracejit.util.arguments import flag, integer, is_real
 from tracejit.util.text import brief
@@ -288,8 +288,9 @@ def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, int, dlar
         cond: singular values up to this part of the largest one are as 0; None for the rounding error.
 
     Returns:
-        The solution, the sums of squares that are left (empty unless m > n is the rank), which are dlarrays, the rank
-        of `a`, and the dlarray of its singular values.
+        The solution, the sums of squares that are left, which are dlarrays, the rank of `a`, and the dlarray of its
+        singular values. The sums are empty unless m > n is the rank. With SciPy 1.18 and later they have the dtype of
+        the solution, and are NaN if m > n but the rank is less.
 
     Raises:
         DimsError: if the sizes do not fit.
@@ -299,13 +300,19 @@ def lstsq(a: Any, b: Any, cond: Any = None) -> tuple[dlarray, dlarray, int, dlar
         >>> tj.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])[0].round(12).tolist()
         [2.0]
     """
-    x = matrix("lstsq", "a", a, square=False, narrow=True)
-    y = movement.relabel(as_array(narrowed(b), "linalg.lstsq", "b"), None)
+    is_new = is_scipy(1, 18)
+    x, y = as_array(a, "linalg.lstsq", "a"), movement.relabel(as_array(b, "linalg.lstsq", "b"), None)
+    if is_new and x.dtype.kind in "biu" and y.dtype.kind in "biu":
+        x = in_dtype(x, FLOAT64)
+    x, y = matrix("lstsq", "a", x, square=False, narrow=True), as_array(narrowed(y))
     x, y = alike(x, y if y.dtype.kind in "fc" else in_dtype(y, FLOAT64))
     small = float(np.finfo(x.dtype).eps) if cond is None else float(cond)
     found, left, rank, s = _LINALG.lstsq(x, y, small)
     if not left.size:
-        left = as_array(np.zeros(0, x.dtype))
+        is_nan = is_new and rank < x.shape[1] < x.shape[0]
+        left = as_array(np.full(y.shape[1:], np.nan, x.dtype) if is_nan else np.zeros(0, x.dtype))
+    elif is_new and x.size:
+        left = in_dtype(left, x.dtype)
     return found, movement.reshape(left, ()) if left.size and y.ndim == 1 else left, int(rank), s
 
 

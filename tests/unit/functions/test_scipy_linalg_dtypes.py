@@ -74,6 +74,7 @@ def compare(function: Callable[..., Any], *arguments: np.ndarray, rtol: float = 
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:Calling .* with arguments of dtype=bool:DeprecationWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_dtypes_are_those_of_scipy(name: str) -> None:
     function, kind = CASES[name]
@@ -87,11 +88,19 @@ SYSTEMS = {
     "single precision": (TALL.astype(np.float32), SIDE.astype(np.float32)),
     "single precision and integers": (TALL.astype(np.float32), np.arange(4)),
     "complex numbers and double precision": (TALL.astype(np.complex64), SIDE),
+    "integers": (TALL.astype(int), np.arange(4)),
+    "small integers": (TALL.astype(np.int8), np.arange(4, dtype=np.int16)),
+    "small integers and single precision": (TALL.astype(np.int8), SIDE.astype(np.float32)),
     "several sides": (TALL, np.stack([SIDE, SIDE[::-1]], 1)),
     "no rows": (TALL[:0], SIDE[:0]),
     "no columns": (TALL[:, :0], SIDE),
     "a singular matrix": (TALL[:, [1, 1]], SIDE),
+    "a singular matrix and several sides": (TALL[:, [1, 1]], np.stack([SIDE, SIDE[::-1]], 1)),
+    "a singular matrix of complex numbers": (TALL[:, [1, 1]].astype(np.complex128), SIDE),
+    "a wide singular matrix": (TALL[:, [1, 1]].T, SIDE[:2]),
 }
+
+LESS_EXACT = ("single", "complex", "small")
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -102,7 +111,7 @@ def test_least_squares_of_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if not name.startswith("no ")])
 def test_least_squares_of_scipy(name: str) -> None:
-    compare(sp.lstsq, *SYSTEMS[name], rtol=1e-5 if "single" in name or "complex" in name else 1e-12)
+    compare(sp.lstsq, *SYSTEMS[name], rtol=1e-5 if any(kind in name for kind in LESS_EXACT) else 1e-12)
 
 
 def test_least_squares_of_two_precisions_have_the_digits_of_the_larger() -> None:
