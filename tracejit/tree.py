@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trees: containers flattened into leaves, and unflattened again.
 
-Dicts, lists, tuples, named tuples, dataclass instances and networks (TreeNode) are containers, None is a container
-without leaves, and everything else is a leaf. Only these exact types are: a subclass of dict is a leaf.
+Dicts, lists, tuples, named tuples, instances of dataclasses and of classes of the package attrs, and networks
+(TreeNode) are containers, and so is what a function takes apart (containers.py). None is a container without leaves,
+and everything else is a leaf.
 
 Long because its functions are public, with docstrings and examples.
 """
 
 import dataclasses
+import functools
 import numbers
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from tracejit import containers
+from tracejit.containers import Fixed, Outline, Registered, Way
 from tracejit.errors import ArgumentError
 from tracejit.util.arguments import callable_, listed, text
 from tracejit.util.distinct import keys_of
@@ -24,23 +28,9 @@ T = TypeVar("T")
 LEAF = "leaf"
 
 # A structure is LEAF or (type, names, structures of the children). Names are the sorted keys of a dict,
-# the fields of a dataclass, what is fixed of a node, or None. Tuples of tuples compare and hash at the speed of C.
+# the fields of a dataclass, what is fixed of a node, an outline, or None. Tuples of tuples compare and hash at the
+# speed of C.
 Structure = Any
-
-
-class Fixed:
-    """The part of a node that is no leaf: one object for all nodes that are alike, which compares by identity."""
-
-    __slots__ = ()
-
-    @property
-    def title(self) -> str:
-        """The nodes in words, for messages."""
-        raise NotImplementedError
-
-    def places(self, kind: type) -> Sequence[str]:
-        """Return the place of each child in a node of a class as Python would write it, such as ".w"."""
-        raise NotImplementedError
 
 
 class TreeNode:
@@ -95,10 +85,27 @@ class TreeDef:
         return hash(self.structure)
 
     def __repr__(self) -> str:
-        return f"TreeDef({unflatten(self, ['*'] * self.size)!r})"
+        leaves = iter(["*"] * self.size)
+        return f"TreeDef({fold(self.structure, self.orders, leaves.__next__, _shown)!r})"
 
     def __reduce__(self) -> Any:
         return _treedef, (self.structure, self.orders, self.size)
+
+
+class _Shown(str):
+    """A text that repr() gives as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _shown(kind: type, names: Any, children: list[Any]) -> Any:
+    """Return a container for the repr of a treedef; a text for one that a user's function would make."""
+    if isinstance(names, Outline) and isinstance(names.way, Registered):
+        return _Shown(f"{kind.__name__}({', '.join(map(repr, children))})")
+    return _rebuilt(kind, names, children)
 
 
 def _treedef(structure: Structure, orders: list[Any], size: int) -> TreeDef:
@@ -180,15 +187,19 @@ def _levels(error: RecursionError) -> int:
 
 def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> Structure:
     kind = type(tree)
-    names = _names.get(kind, _UNKNOWN)
-    if names is _UNKNOWN:
-        names = _names[kind] = _fields(kind)
+    names = _names_of(kind)
     if names is LEAF or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
     children: Any
     if names is _NODE:
         names, children = tree._fixed, tree._leaves
+    elif isinstance(names, Way):
+        taken = names.take(tree)
+        if taken is None:
+            leaves.append(tree)
+            return LEAF
+        names, children = taken
     elif names is not None:
         children = [getattr(tree, name) for name in names]
     elif kind in _DICTS:
@@ -219,7 +230,13 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fields(kind: type) -> Any:
-    """Return the names of the children of a type; None or _NODE where its instances tell, LEAF for no container."""
+    """Return the names of the children of a type; LEAF for no container.
+
+    Where its instances tell, they are None, _NODE, or the way to take them apart.
+    """
+    way = containers.way_of(kind)
+    if isinstance(way, Registered):
+        return way
     if kind in (list, tuple, type(None), *_DICTS):
         return None
     if issubclass(kind, TreeNode):
@@ -230,7 +247,28 @@ def _fields(kind: type) -> Any:
         names = tuple(field.name for field in dataclasses.fields(kind))
         # One whose field is computed cannot be made of its fields.
         return LEAF if any(_is_computed(getattr(kind, name, None)) for name in names) else names
-    return LEAF
+    if "__attrs_attrs__" in vars(kind):
+        return tuple(field.name for field in vars(kind)["__attrs_attrs__"])
+    return LEAF if way is None else way
+
+
+def fields_of(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a class whose instances are containers that have some, and can change; None for others."""
+    names = _names_of(kind)
+    return names if type(names) is tuple and not issubclass(kind, tuple) else None
+
+
+def way_of(kind: type) -> Way | None:
+    """Return the way to take containers of a class apart; None for those of other classes, and what is none."""
+    names = _names_of(kind)
+    return names if isinstance(names, Way) else None
+
+
+def _names_of(kind: type) -> Any:
+    names = _names.get(kind, _UNKNOWN)
+    if names is _UNKNOWN:
+        names = _names[kind] = _fields(kind)
+    return names
 
 
 def _is_computed(attribute: Any) -> bool:
@@ -347,11 +385,19 @@ def _rebuilt(kind: type, names: Any, children: list[Any]) -> Any:
         return kind(zip(names, children, strict=True))
     if kind is type(None):
         return None
+    return maker(kind, names)(tuple(children))
+
+
+def maker(kind: Any, names: Any) -> Callable[[tuple[Any, ...]], Any]:
+    """Return the function that makes containers of a class with certain names of a tuple of their children.
+
+    It is not for dicts, lists, tuples and None.
+    """
+    if isinstance(names, Outline):
+        return names.make
     if issubclass(kind, tuple):
-        return kind._make(children)  # type: ignore[attr-defined]
-    if issubclass(kind, TreeNode):
-        return rebuild_node(kind, names, tuple(children))
-    return rebuild_dataclass(kind, names, children)
+        return kind._make  # type: ignore[no-any-return]
+    return functools.partial(rebuild_node if issubclass(kind, TreeNode) else rebuild_dataclass, kind, names)
 
 
 def rebuild_dataclass(kind: type, names: Sequence[str], values: Sequence[Any]) -> Any:
@@ -360,6 +406,55 @@ def rebuild_dataclass(kind: type, names: Sequence[str], values: Sequence[Any]) -
     for name, value in zip(names, values, strict=True):
         object.__setattr__(instance, name, value)  # a frozen dataclass refuses the ordinary way
     return instance
+
+
+def register(
+    kind: Any, flatten: Callable[[Any], Any] | None = None, unflatten: Callable[[Any, Any], Any] | None = None
+) -> Any:
+    """Make the instances of a class containers, whose arrays functions are given and differentiate by.
+
+    Not needed for dataclasses, classes of attrs, and classes derived from dict, list, tuple, deque and SimpleNamespace,
+    which are containers unless they hold more than their items. A function gets a new instance, which `unflatten`
+    makes. It may not change it, but can return a changed one.
+
+    Args:
+        kind: the class.
+        flatten: takes an instance apart, into a tuple of arrays, numbers and containers, and all else as one hashable
+            value: ``(children, data)``. None for the method ``tree_flatten`` of the class.
+        unflatten: makes an instance of such parts, ``unflatten(data, children)``. It also gets other objects than
+            arrays as children. None for the class method ``tree_unflatten``.
+
+    Returns:
+        The class, so that this is a decorator of classes that have both methods.
+
+    Raises:
+        ArgumentError: if the class is a container already, or has no such methods.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> class Line:
+        ...     def __init__(self, slope, shift):
+        ...         self.slope, self.shift = slope, shift
+        >>> _ = tj.tree.register(Line, lambda x: ((x.slope, x.shift), None), lambda _, parts: Line(*parts))
+        >>> tj.tree.leaves([Line(1.0, 2.0), 3.0])
+        [1.0, 2.0, 3.0]
+    """
+    if not isinstance(kind, type):
+        raise ArgumentError(f"register: kind must be a class, not {brief(kind)}.")
+    if _names_of(kind) is not LEAF:
+        raise ArgumentError(
+            f"register: instances of {kind.__name__} are containers already; leave the call out."
+        )
+    methods = []
+    for name, given in (("flatten", flatten), ("unflatten", unflatten)):
+        method = getattr(kind, f"tree_{name}", None) if given is None else given
+        if method is None:
+            raise ArgumentError(
+                f"register: {kind.__name__} has no method tree_{name}; pass {name}=, or write that method."
+            )
+        methods.append(callable_("register", name, method))
+    _names[kind] = containers.register_way(Registered(kind, *methods))
+    return kind
 
 
 def rebuild_node(kind: type, fixed: Fixed, children: tuple[Any, ...]) -> Any:

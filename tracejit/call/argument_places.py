@@ -4,7 +4,7 @@
 from collections import OrderedDict
 from typing import Any
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.record.argument_containers import walk
 
@@ -37,6 +37,8 @@ def _places_in(place: str, kind: type, names: Any, length: int) -> list[str]:
         return [""] * length
     if kind is dict or kind is OrderedDict:
         return [f"{place}[{name!r}]" if type(name) in (str, int) else "" for name in names]
+    if isinstance(names, containers.Outline):
+        return [place + step if step else "" for step in names.expressions()]
     if issubclass(kind, tree.TreeNode):
         return [f"{place}._leaves[{i}]" for i in range(length)]
     if names is None or issubclass(kind, tuple):

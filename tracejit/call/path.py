@@ -61,7 +61,6 @@ Programs whose results are large make new arrays instead:
         ...
 """
 
-import functools
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from itertools import count
@@ -69,7 +68,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.array import dlarray
 from tracejit.aval import NUMPY_NUMBERS
 from tracejit.call.path_text import GeneratedPath, PathText, path_function
@@ -363,6 +362,10 @@ class PathGenerator:
         self.line(f"if {condition}:")
         self.line(f"{_INDENT}return MISS")
 
+    def unpack(self, variables: Sequence[str], source: str) -> None:
+        if variables:
+            self.line(f"{', '.join(variables)}, = {source}")
+
     def container(self, source: str, kind: type, names: Any, length: int) -> Sequence[str]:
         """Emit the check of a container; return the variables that its children are bound to."""
         if kind is type(None):
@@ -370,7 +373,12 @@ class PathGenerator:
             return ()
         kind_name = kind.__name__ if kind in (tuple, list, dict, OrderedDict) else self.constant(kind)
         variables = [next(self.variables) for _ in range(length)]
-        if kind is dict or kind is OrderedDict:
+        if isinstance(names, containers.Outline):
+            self.miss_if(f"type({source}) is not {kind_name}")
+            self.line(f"{source} = {self.constant(names.way.take)}({source})")
+            self.miss_if(f"{source} is None or {source}[0] is not {self.constant(names)}")
+            self.unpack(variables, f"{source}[1]")
+        elif kind is dict or kind is OrderedDict:
             condition = f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(names))}"
             if names:
                 condition += f" or [*map(type, {source})] != {self.constant([*map(type, names)])}"
@@ -378,18 +386,15 @@ class PathGenerator:
                 self.names["keys_of"] = keys_of
                 condition += f" or keys_of((*{source},)) != {self.constant(keys_of(tuple(names)))}"
             self.miss_if(condition)
-            if variables:
-                self.line(f"{', '.join(variables)}, = {source}.values()")
+            self.unpack(variables, f"{source}.values()")
         elif issubclass(kind, tree.TreeNode):
             self.miss_if(
                 f"type({source}) is not {kind_name} or {source}._fixed is not {self.constant(names)}"
             )
-            if variables:
-                self.line(f"{', '.join(variables)}, = {source}._leaves")
+            self.unpack(variables, f"{source}._leaves")
         elif names is None or issubclass(kind, tuple):
             self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {length}")
-            if variables:
-                self.line(f"{', '.join(variables)}, = {source}")
+            self.unpack(variables, source)
         else:
             self.miss_if(f"type({source}) is not {kind_name}")
             for variable, name in zip(variables, names, strict=True):
@@ -452,10 +457,7 @@ class PathGenerator:
             return f"[{', '.join(children)}]"
         if kind is tuple:
             return _tuple(children)
-        if issubclass(kind, tuple):
-            return f"{self.constant(kind._make)}({_tuple(children)})"  # type: ignore[attr-defined]
-        rebuild = tree.rebuild_node if issubclass(kind, tree.TreeNode) else tree.rebuild_dataclass
-        maker = functools.partial(rebuild, kind, names)
+        maker = tree.maker(kind, names)
         return f"{self.constant(maker)}({_tuple(children)})"
 
 

@@ -12,7 +12,6 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -244,8 +243,8 @@ def _value_part(
     try:
         hash(leaf)
     except (TypeError, ValueError):
-        if is_dataclass(leaf) and monitor.is_user_class(type(leaf)):  # one that trees do not take apart
-            return ValuePart(type(leaf), Same(leaf))
+        if monitor.is_user_class(type(leaf)):
+            return ValuePart(type(leaf), Same(leaf))  # as below
         raise ArgumentError(
             f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
             "container (dict, list, tuple, named tuple, dataclass) nor hashable, so it cannot select a trace. "

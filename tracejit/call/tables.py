@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks of arguments and the assembly of results as tables for kernels/executor/entry.py (Note [patterns])."""
 
-import functools
 import struct
 from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.aval import NUMBERS, NUMPY_NUMBERS, is_int64
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart
@@ -260,9 +259,8 @@ class _RecipeWriter(_TableWriter):
             self.add(PUT_WORDS + PUT_DICT_ITEM_WORDS * length, PUT_DICT, length, *words)
         elif kind is tuple or kind is list:
             self.add(PUT_WORDS, PUT_TUPLE if kind is tuple else PUT_LIST, length)
-        elif issubclass(kind, tree.TreeNode):
-            maker = functools.partial(tree.rebuild_node, kind, names)
-            self.add(PUT_NODE_WORDS, PUT_NODE, length, self.address(maker))
+        elif isinstance(names, containers.Fixed):
+            self.add(PUT_NODE_WORDS, PUT_NODE, length, self.address(tree.maker(kind, names)))
         else:
             raise _NoEntryError
         return self.put()

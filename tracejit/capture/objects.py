@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.array import dlarray
 from tracejit.call.signature import runs_functions
 from tracejit.capture import library
@@ -387,7 +387,7 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedModule
     if isinstance(value, tree.TreeNode):
         return ObservedNode
-    if isinstance(value, (tree.Fixed, FIELD)):
+    if isinstance(value, (containers.Fixed, FIELD)):
         return ObservedFixed
     if isinstance(value, type):
         return ObservedClass if is_user_class(value) else ObservedOpaque

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.aval import NUMBERS, NUMPY_NUMBERS, NUMPY_SCALARS, SUPPORTED_DTYPES, check_format
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
@@ -130,6 +130,10 @@ def _encode_container(kind: type, names: Any, children: list[Any]) -> list[Any]:
         if kind.__name__ in _DICTS:
             return [kind.__name__, [encode_atom(name) for name in names], children]
         return [kind.__name__, children]
+    if isinstance(names, containers.Outline):
+        raise UnwritableError(
+            f"{names.title}, of a class that is not written; pass its arrays in a dict or a list"
+        )
     if issubclass(kind, tree.TreeNode):
         raise UnwritableError(
             f"{names.title}, whose layers are not written; pass its arrays in dicts (a table's to_dict())"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import is_inexact
 from tracejit.errors import ArgumentError, DTypeError
@@ -24,7 +24,7 @@ LEARNABLE, STATE, CONSTANT = "learnable", "state", "constant"
 _FIXED = (
     int, float, complex, bool, str, bytes, type(None), type(Ellipsis), types.FunctionType, types.BuiltinFunctionType,
     types.MethodType, types.ModuleType, type, np.dtype, np.generic, np.ufunc, enum.Enum, range, slice, frozenset,
-    tree.Fixed, DataLayout,
+    containers.Fixed, DataLayout,
 )  # fmt: skip
 _FACTORS = ("learn_rate_factors", "l2_factors")
 

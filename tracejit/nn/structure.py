@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from tracejit import tree
+from tracejit import containers
 from tracejit.nn.graph import Connection, Port, ordered, text_of
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout
@@ -42,7 +42,7 @@ class NetworkContent(NamedTuple):
     input_layouts: tuple[DataLayout, ...]
 
 
-class NetworkStructure(tree.Fixed):
+class NetworkStructure(containers.Fixed):
     """The fixed part of a network. Networks with equal content have the same object.
 
     Attributes:

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError
 from tracejit.util import html
@@ -23,7 +23,7 @@ class TableRow(NamedTuple):
     value: Any
 
 
-class RowNames(tree.Fixed):
+class RowNames(containers.Fixed):
     """The layer and the parameter of each row of a table: one object for all tables with the same rows.
 
     Attributes:

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.errors import WriteError
 from tracejit.util.named_tuples import NamedTuple
 
@@ -73,7 +73,10 @@ class PassedContainer:
 
 def is_changeable(kind: type) -> bool:
     """Return whether a function can put something into containers of a type."""
-    return kind is list or kind in _DICTS or hasattr(kind, "__dataclass_fields__")
+    if kind is list or kind in _DICTS or tree.fields_of(kind) is not None:
+        return True
+    way = tree.way_of(kind)
+    return way is not None and way.can_change
 
 
 def walk(
@@ -113,6 +116,8 @@ def _collect(structure: Any, part: Any, found: list[Any]) -> None:
         if child is not tree.LEAF:  # most are
             if kind in _DICTS:
                 inner = part[names[number]]
+            elif isinstance(names, containers.Outline):
+                inner = _taken(part)[number]
             elif issubclass(kind, tree.TreeNode):
                 inner = part._leaves[number]
             elif names is None or issubclass(kind, tuple):
@@ -152,23 +157,30 @@ class ContainerCopies:
         self._found: list[ContainerChange] | None = None
         self.extra: str | None = None
         for theirs, mine in zip(self.originals, self._copies, strict=True):
-            more = vars(theirs).keys() - _fields(theirs) if _has_attributes(theirs) else ()
-            for name in more:
+            for name in _more(theirs):
                 self.extra = f"{type(theirs).__name__}.{name}"
                 vars(mine)[name] = vars(theirs)[name]
-        self._before = [held_in(mine) for mine in self._copies]
+        self._before = [_held_before(mine) for mine in self._copies]
         self._numbers = {id(mine): number for number, mine in enumerate(self._copies)}
 
     def check(self, function: str, names: Callable[[], Sequence[str]]) -> None:
-        """Check that the function has put nothing into a container that the arguments hold twice.
+        """Check that the function has put nothing into a container that the arguments hold twice, or that users make.
 
         Args:
             function: its name.
             names: returns the names of the containers.
 
         Raises:
-            WriteError: if it has; the other copy would not show it.
+            WriteError: if it has; the other copy, or the caller's, would not show it.
         """
+        for changed in {change.number: None for change in self.changes()}:
+            kind = type(self.originals[changed])
+            if isinstance(tree.way_of(kind), containers.Registered):
+                raise WriteError(
+                    f"{function}: the function changes {names()[changed]}, a {kind.__name__}, whose class was "
+                    "registered by tj.tree.register, and which the caller would not see changed. Return a new one "
+                    "from the function."
+                )
         idents = [*map(id, self.originals)] if self.changes() else []
         if len({*idents}) == len(idents):
             return
@@ -176,9 +188,9 @@ class ContainerCopies:
             first, *more = [other for other, ident in enumerate(idents) if ident == idents[number]]
             if more:
                 one, two = names()[first], names()[more[0]]
-                kind = type(self.originals[number]).__name__
+                name = type(self.originals[number]).__name__
                 raise WriteError(
-                    f"{function}: {one} and {two} are the same {kind}, and the function puts something into one of "
+                    f"{function}: {one} and {two} are the same {name}, and the function puts something into one of "
                     f"them, which the other one would not show. Pass a copy of it as {two}, or pass it once."
                 )
 
@@ -191,10 +203,9 @@ class ContainerCopies:
         if self._found is None:
             self._found = []
             for number, (copy, before) in enumerate(zip(self._copies, self._before, strict=True)):
-                now = held_in(copy)
-                if not _are_same(before, now):
-                    is_fields = hasattr(copy, "__dataclass_fields__")
-                    self._found += _changes(number, before, now, is_fields)
+                now = None if before is None else held_in(copy)
+                if before is not None and not _are_same(before, now):
+                    self._found += _changes(number, before, now, _has_fields(copy))
         return self._found
 
     def with_passed(self, result: Any, passed: Callable[[int], Any]) -> Any:
@@ -254,6 +265,8 @@ def put(container: Any, change: ContainerChange, value: Any) -> None:
         put_contents(container, value)
     elif type(container) is list or type(container) in _DICTS:
         container[change.name] = value
+    elif (way := tree.way_of(type(container))) is not None:
+        way.put(container, change.name, value)
     elif value is GONE:
         object.__delattr__(container, change.name)
     else:  # of a frozen dataclass, too, if the function has managed it
@@ -261,7 +274,14 @@ def put(container: Any, change: ContainerChange, value: Any) -> None:
 
 
 def put_contents(container: Any, contents: Any) -> None:
-    """Put contents into a list or a dict."""
+    """Put contents into a list, a dict, or what a function takes apart."""
+    way = tree.way_of(type(container))
+    if way is not None:
+        held = way.contents(container)
+        named = contents.items() if type(contents) is dict else enumerate(contents)
+        parts = {name: held[name] if part is KEPT else part for name, part in named}
+        way.put_contents(container, parts if type(contents) is dict else [*parts.values()])
+        return
     if type(container) is list:
         container[:] = [container[at] if part is KEPT else part for at, part in enumerate(contents)]
         return
@@ -275,22 +295,46 @@ def put_contents(container: Any, contents: Any) -> None:
 
 def held_in(container: Any) -> Any:
     """Return what a container holds: a list, or a dict of its items or fields."""
-    if type(container) is list:
+    kind = type(container)
+    if kind is list:
         return [*container]
-    if type(container) in _DICTS:
+    if kind in _DICTS:
         return dict(container)
+    way = tree.way_of(kind)
+    if way is not None:
+        return way.contents(container)
     own = getattr(container, "__dict__", None)
     if own is not None:
         return dict(own)
-    return {name: getattr(container, name) for name in _fields(container) if hasattr(container, name)}
+    names = tree.fields_of(kind) or ()
+    return {name: getattr(container, name) for name in names if hasattr(container, name)}
 
 
-def _has_attributes(container: Any) -> bool:
-    return hasattr(container, "__dataclass_fields__") and hasattr(container, "__dict__")
+def _held_before(container: Any) -> Any:
+    """Return what a copy holds; None for one whose class gives other objects each time, so that no change shows."""
+    held = held_in(container)
+    is_steady = not isinstance(tree.way_of(type(container)), containers.Registered) or _are_same(
+        held, held_in(container)
+    )
+    return held if is_steady else None
 
 
-def _fields(instance: Any) -> Any:
-    return type(instance).__dataclass_fields__
+def _taken(container: Any) -> Sequence[Any]:
+    """Return the children of a container that a function takes apart."""
+    taken = tree.way_of(type(container)).take(container)  # type: ignore[union-attr]
+    assert taken is not None
+    return taken[1]
+
+
+def _has_fields(container: Any) -> bool:
+    """Return whether what a container holds are fields, which can be deleted one by one."""
+    return tree.way_of(type(container)) is None and tree.fields_of(type(container)) is not None
+
+
+def _more(container: Any) -> Any:
+    """Return the names of the attributes of a container that are no fields."""
+    is_of_fields = _has_fields(container) and hasattr(container, "__dict__")
+    return vars(container).keys() - set(tree.fields_of(type(container)) or ()) if is_of_fields else ()
 
 
 def _are_same(before: Any, now: Any) -> bool:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.containers import Fixed
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
-from tracejit.tree import Fixed, TreeNode, rebuild_node
+from tracejit.tree import TreeNode, rebuild_node
 
 _take_reference = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linalg, movement, reductions, taking
@@ -29,7 +29,7 @@ _FLOAT = np.dtype(np.float64)
 _ORTHOGONAL = 1e-12  # of the elements of M M' - 1
 
 
-class _FixedPart(tree.Fixed):
+class _FixedPart(containers.Fixed):
     """The part of a rotation that is no array: there is nothing."""
 
     __slots__ = ()

@@ -2,6 +2,7 @@
 """The stores of a recording: what the function put into attributes, items and names, and where each part comes from."""
 
 import types
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -149,7 +150,7 @@ class Collector:
     @staticmethod
     def _step(container: Any, name: Any) -> tuple[type[Slot], str]:
         """Return the kind of the slot of a part of a container, and how Python writes it."""
-        is_item = type(container) in (list, *MAPPINGS)
+        is_item = type(container) in MAPPINGS or isinstance(container, (list, dict, deque))
         return (ItemSlot, f"[{shown(name)}]") if is_item else (AttributeSlot, f".{name}")
 
     def _passed(self) -> list[tuple[int, Assignment, list[Any], tree.TreeDef]]:

@@ -230,7 +230,8 @@ def unknown_container(kind: type) -> Refusal:
     return Refusal(
         f"the result contains a {kind.__name__}, which a replay does not make",
         None,
-        "return lists, tuples, dicts, named tuples and dataclasses of arrays, and make it outside",
+        "return lists, tuples, dicts, named tuples and dataclasses of arrays, and make it outside, or make its class "
+        "one of containers: tj.tree.register(...)",
     )
 
 

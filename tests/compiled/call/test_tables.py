@@ -17,7 +17,7 @@ from effort import sweep
 from tracejit.kernels.executor import state
 
 import tracejit as tj
-from tracejit import tree
+from tracejit import containers, tree
 from tracejit.call import tables
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import Key, NumberPart, key_call
@@ -37,7 +37,7 @@ class Name(str):
     __slots__ = ()
 
 
-class Places(tree.Fixed):
+class Places(containers.Fixed):
     """The fixed part of nodes with some number of children."""
 
     title = "a bag"

@@ -2,6 +2,8 @@
 """Exported functions with a default value that has no repr."""
 
 import logging
+import types
+from collections import defaultdict, deque
 from typing import Any
 
 import numpy as np
@@ -52,3 +54,12 @@ def test_an_integer_that_cannot_be_written(tmp_path: Any) -> None:
         tj.export(tj.dlaccelerate(lambda x, other: x * 2), tmp_path / "double.tj", args=(X, HUGE))
     with pytest.raises(ExportError, match="hold an int with more digits than Python converts"):
         tj.export(tj.dlaccelerate(lambda d: d[HUGE] * 2), tmp_path / "double.tj", args=({HUGE: X},))
+
+
+@pytest.mark.parametrize("made", [deque([1.0]), defaultdict(int, w=1.0), types.SimpleNamespace(w=1.0)])
+def test_containers_that_functions_take_apart_are_refused(made: Any, tmp_path: Any) -> None:
+    with pytest.raises(
+        tj.ExportError,
+        match=f"a {type(made).__name__} .*, of a class that is not written; pass its arrays in a dict",
+    ):
+        tj.export(tj.dlaccelerate(lambda p: sum(tj.tree.leaves(p))), tmp_path / "folder", args=(made,))

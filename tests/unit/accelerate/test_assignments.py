@@ -3,6 +3,7 @@
 
 import collections
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -300,6 +301,45 @@ def test_gradients_within_an_evaluation():
     assert model.u.tolist() == (X * (X + 4) ** 2).tolist()
 
 
+class Keyed(dict):
+    pass
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "collections.deque([y * 2, y], 3)", "types.SimpleNamespace(a=y * 2, b={'c': y})", "Keyed(a=y, b=1)",
+        "collections.defaultdict(list, a=y * 2)",
+    ],
+)  # fmt: skip
+def test_containers_that_functions_take_apart_are_assigned_by_each_call(made):
+    names = {"np": np, "collections": collections, "types": types, "Keyed": Keyed}
+    exec(
+        f"def renew(self, x):\n    y = x + self.n\n    self.p = {made}\n    return y.sum()\n"
+        "def use(self, x):\n    p = self.p\n"
+        "    held = p.values() if isinstance(p, dict) else vars(p).values() if hasattr(p, 'b') else p\n"
+        "    return [a * x if hasattr(a, 'shape') else a for a in held]\n",
+        names,
+    )
+    models = []
+    for wrap in (lambda function: function, tj.dlaccelerate):
+        model = type("Kind", (), {name: wrap(names[name]) for name in ("renew", "use")})()
+        model.found, model.n = [], 1.0
+        for call in range(6):
+            model.renew(X + call)
+            model.found.append([type(model.p), tj.tree.leaves(model.use(np.array(2.0 + call)))])
+            model.p, model.kept = None, model.p
+        models.append(model)
+    for have, want in zip(models[1].found, models[0].found, strict=True):
+        assert have[0] is want[0]
+        assert [np.asarray(a).tolist() for a in have[1]] == [np.asarray(a).tolist() for a in want[1]]
+    assert models[1].renew.stats.hits == 4
+    assert getattr(models[1].kept, "default_factory", None) is getattr(
+        models[0].kept, "default_factory", None
+    )
+    assert getattr(models[1].kept, "maxlen", None) == getattr(models[0].kept, "maxlen", None)
+
+
 @pytest.mark.parametrize("zeros", [np.zeros, tj.zeros, lambda n: [tj.zeros(n), {"a": np.ones(n)}]])
 def test_constant_arrays_that_are_only_assigned(zeros):
     """Each call assigns new ones, which the code around it may write."""
@@ -364,7 +404,9 @@ def test_what_is_made_of_a_buffer_is_assigned_by_each_call(made, fill, takes):
     assert mine.reset.stats.hits >= 3
 
 
-@pytest.mark.parametrize("made", ["Model()", "{1, 2}", "collections.deque([1])", "np.random.default_rng(0)"])
+@pytest.mark.parametrize(
+    "made", ["Model()", "{1, 2}", "collections.UserList([1])", "np.random.default_rng(0)"]
+)
 def test_a_new_object_is_assigned_by_each_call(made):
     """No replay can make it: the function runs uncompiled. An object that is made once costs a recording."""
     names = {"np": np, "collections": collections, "Model": Model}

@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import math
 import pickle
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import OrderedDict, UserDict, namedtuple
 from functools import partial
 
 import numpy as np
@@ -232,22 +232,9 @@ class TestCalls:
         assert fun.occupancy == 0.0
 
 
-class Unhashable:
-    def __eq__(self, other):
-        return True
-
-    __hash__ = None
-
-
-class Sub(list):
-    pass
-
-
 class TestErrors:
     @pytest.mark.whole("messages")
-    @pytest.mark.parametrize(
-        "value", [{1, 2}, Sub(), defaultdict(int), Unhashable(), bytearray(b"x"), memoryview(bytearray(b"x"))]
-    )
+    @pytest.mark.parametrize("value", [{1, 2}, UserDict(), bytearray(b"x"), memoryview(bytearray(b"x"))])
     @pytest.mark.parametrize(
         ("call", "place"),
         [
