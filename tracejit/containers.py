@@ -363,5 +363,7 @@ def _outline(kind: type, data: Any, length: int) -> Outline:
     """Return the outline of a pickle."""
     way = way_of(kind)
     if way is None:
-        raise TypeError(f"{kind.__name__} is no class of containers in this process; register it.")
+        raise ArgumentError(
+            f"unpickling: {kind.__name__} is no class of containers in this process; call tj.tree.register first."
+        )
     return way.outline(data, length)

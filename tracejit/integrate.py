@@ -22,6 +22,7 @@ from tracejit.functions import joining, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.util.missing import refusal
+from tracejit.util.versions import is_scipy
 
 __all__ = ["cumulative_trapezoid", "romb", "simpson", "trapezoid"]
 
@@ -130,7 +131,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> dlarray:
         return reductions.sum((values[..., 1:] + values[..., :-1]) * widths, -1) * 0.5
     if x is None:
         widths = as_array(np.ones(n - 1, np.zeros((), values.dtype).real.dtype)) * dx
-    else:
+    elif not is_scipy(1, 18):
         widths = in_dtype(widths, np.result_type(widths.dtype, FLOAT64))  # in which SciPy computes
     odd = n - 1 if n % 2 == 0 else n
     first, middle, last = (values[..., k : odd - 2 + k : 2] for k in range(3))

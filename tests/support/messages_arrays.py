@@ -11,6 +11,7 @@ from messages_shared import M, N, V, X, traced
 
 import tracejit as tj
 from tracejit import config
+from tracejit.containers import _outline as outline_of_pickle
 from tracejit.errors import (
     ArgumentError,
     ArgumentValueError,
@@ -18,8 +19,33 @@ from tracejit.errors import (
     DTypeError,
     GradientError,
     TraceError,
+    WriteError,
 )
 from tracejit.ir import Builder, Graph
+
+
+class Span:
+    """A class that is not registered."""
+
+    def tree_flatten(self) -> tuple[tuple[()], None]:
+        return (), None
+
+
+class Odd:
+    """A registered class whose function does not take it apart."""
+
+
+class Fixed:
+    """A registered class."""
+
+    x = 1.0
+
+    def change(self) -> None:
+        self.x = 2.0
+
+
+tj.tree.register(Odd, lambda odd: None, lambda data, children: Odd())
+tj.tree.register(Fixed, lambda fixed: ((fixed.x,), None), lambda data, children: Fixed())
 
 
 def too_many_traces() -> None:
@@ -148,6 +174,38 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "map: tree 2 differs from the first: tree has 2 elements in one and 1 in the other. All trees "
         "must have the same containers and keys.",
+    ),
+    (
+        lambda: tj.tree.register(3),
+        ArgumentError,
+        "register: kind must be a class, not 3.",
+    ),
+    (
+        lambda: tj.tree.register(dict),
+        ArgumentError,
+        "register: instances of dict are containers already; leave the call out.",
+    ),
+    (
+        lambda: tj.tree.register(Span),
+        ArgumentError,
+        "register: Span has no method tree_unflatten; pass unflatten=, or write that method.",
+    ),
+    (
+        lambda: tj.tree.leaves(Odd()),
+        ArgumentError,
+        "register: the flatten function of Odd returned None, expected a tuple (children, data): a tuple of the arrays "
+        "and containers in it, and all else, which is hashable.",
+    ),
+    (
+        lambda: tj.dlfeval(Fixed.change, Fixed()),
+        WriteError,
+        "Fixed.change: the function changes args[0], a Fixed, whose class was registered by tj.tree.register, and "
+        "which the caller would not see changed. Return a new one from the function.",
+    ),
+    (
+        lambda: outline_of_pickle(Span, None, 0),
+        ArgumentError,
+        "unpickling: Span is no class of containers in this process; call tj.tree.register first.",
     ),
     # config
     (

@@ -9,6 +9,7 @@ import operator
 import pickle
 import pkgutil
 import re
+import sys
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -779,6 +780,7 @@ def test_draws_with_a_traced_parameter_say_what_is_recorded(name):
     assert len(tj.dlfeval(instead, x)) >= 3
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="the conversion is recorded there")
 def test_an_array_that_is_converted_beside_a_method_is_not_its_argument():
     with pytest.raises(tj.TraceError, match="would silently drop its derivative"):
         tj.dlfeval(lambda x: (W.dot(W.T), np.asarray.__call__(x)), tj.dlarray([1.0, 2.0]))

@@ -104,7 +104,7 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("functions.numpy_api.scipy_matrices", "scipy"): "its routines, when the first one is needed",
     ("functions.numpy_api.host_filters", "scipy"): "likewise",
     ("functions.numpy_api.host_rules", "scipy"): "quantiles, when the first one is needed",
-    ("linalg.numbers", "scipy"): "its version, when a function asks for it",
+    ("util.versions", "scipy"): "its version, when a function asks for it",
     ("runtime.table", "scipy"): "addresses of BLAS routines, when a program has some",
 }
 LATE = ("numba", "scipy", "llvmlite")

@@ -36,13 +36,6 @@ def narrowed(x: Any) -> Any:
     return in_dtype(array, FLOAT32) if is_small else x
 
 
-def is_scipy(*version: int) -> bool:
-    """Return whether the SciPy that is installed is of a version or later."""
-    import scipy
-
-    return tuple(map(int, scipy.__version__.split(".")[:2])) >= version
-
-
 def in_double(x: dlarray) -> dlarray:
     """Return numbers in double precision, in which some of SciPy's functions compute whatever they get."""
     return in_dtype(x, COMPLEX128 if is_complex(x) else FLOAT64)

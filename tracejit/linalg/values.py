@@ -16,10 +16,11 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import solve_triangular
 from tracejit.functions.refusals import refuse
 from tracejit.linalg.factors import cholesky
-from tracejit.linalg.numbers import adjoint, alike, hermitian, is_scipy, matrix, narrowed
+from tracejit.linalg.numbers import adjoint, alike, hermitian, matrix, narrowed
 from tracejit.record import recorder
 from tracejit.util.arguments import flag, integer, is_real
 from tracejit.util.text import brief
+from tracejit.util.versions import is_scipy
 
 _LINALG: Any = np.linalg  # whose functions return dlarrays of dlarrays
 

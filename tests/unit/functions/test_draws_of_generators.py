@@ -2,6 +2,7 @@
 """Draws from NumPy's and Python's generators in accelerated functions: the plain function's numbers and states."""
 
 import copy
+import functools
 import random
 import threading
 import warnings
@@ -253,6 +254,34 @@ def test_functions_of_the_modules(call: str) -> None:
     want, got = found
     assert same(got, want)
     assert function.stats.hits == 6
+
+
+KEPT = {
+    "gen = (k for k in [i])": "next(gen)",
+    "part = functools.partial(np.asarray, i)": "part()",
+    "method = i.tolist": "np.array(method())",
+    "turns = iter([i, i])": "next(turns)",
+    "held = [i]": "held[0]",
+    "view = memoryview(i)": "np.asarray(view)",
+    "none = 0": "i",
+}
+
+
+@pytest.mark.filterwarnings("ignore::tracejit.NotAcceleratedWarning")
+@pytest.mark.parametrize("keep", KEPT)
+@pytest.mark.parametrize(
+    "shuffle", ["np.random.shuffle(i)", "np.random.shuffle(x=i)", "np.random.shuffle(*[i])", "rng.shuffle(i)"]
+)
+def test_an_array_that_something_holds_is_shuffled(keep: str, shuffle: str) -> None:
+    names: dict[str, Any] = {"np": np, "functools": functools, "rng": np.random.default_rng(0)}
+    exec(
+        f"def function(x):\n    i = np.arange(3)\n    {keep}\n    {shuffle}\n    return x[i], x[{KEPT[keep]}]\n",
+        names,
+    )
+    function = tj.dlaccelerate(names["function"])
+    for n in range(6):
+        one, other = function(X + n)
+        assert one.tolist() == other.tolist()
 
 
 # Where generators are, and what happens to them.

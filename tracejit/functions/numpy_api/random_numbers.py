@@ -92,6 +92,7 @@ _SETTING = ("seed", "set_state")
 _FILLING = frozenset({"random", "standard_exponential", "standard_gamma", "standard_normal"})  # have an out=
 _ARRAYS = (dlarray, np.ndarray)
 _BY_SIZES = ("rand", "randn")  # their arguments are sizes
+_TAKEN = 3 if sys.version_info < (3, 12) else 2  # references that a call np.random.shuffle(x) takes to x
 
 
 def install() -> None:
@@ -314,7 +315,7 @@ def _shuffle(draw: DrawCall, given: Mapping[str, Any]) -> Any:
     places = draw.of("permutation").array(x.shape[axis])
     if type(x) is np.ndarray and recorder.is_array(places) and ndarrays.is_to_replace(x, places):
         # np.random.shuffle is an object, which hands its arguments on; rng.shuffle is a function of Python.
-        through = made_arrays.replaced_in_operation(x, 3 if _is_of_module(sys._getframe(1)) else 0)
+        through = made_arrays.replaced_in_operation(x, _TAKEN if _is_of_module(sys._getframe(1)) else 0)
         x = x if through is None else through
     np.copyto(x, np.take(x, places, axis=axis))
     return None

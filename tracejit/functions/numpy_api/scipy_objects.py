@@ -71,6 +71,7 @@ _OF_TRANSFORMS = ("stft", "stft_detrend", "istft", "spectrogram")
 _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
     "scipy.interpolate": {
         "PPoly": (("__call__",), _spline),
+        "BPoly": (("__call__",), _spline),  # its own since SciPy 1.18
         "BSpline": (("__call__",), _of_b_splines),
         "RegularGridInterpolator": (("__call__",), _on_grid),
         **dict.fromkeys(
