@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Numbers of 16 bits in compiled programs: all casts bit by bit, fused loops, moves, products, derivatives."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,23 @@ def test_casts_of_integers(other: str) -> None:
     whole = np.array([0.0, 1.5, -3.0, 100.0], HALF)
     (have,), _ = replayed(lambda x: x.astype(np.int32), whole)
     np.testing.assert_array_equal(have, whole.astype(np.int32))
+
+
+UNDONE: dict[str, Callable[[Any], Any]] = {
+    "-a": lambda a: -a, "-1 * (-a)": lambda a: -1 * (-a), "a * 1": lambda a: a * 1.0, "a / 1": lambda a: a / 1.0,
+    "a - 0": lambda a: a - 0.0, "a * -1": lambda a: a * -1.0, "b + (-a)": lambda a: a * 3 + (-a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNDONE)
+@pytest.mark.parametrize("source", ["float64", "float32", "int32", "int64", "bool"])
+def test_what_is_cast_and_hardly_changed(source: str, name: str) -> None:
+    """LLVM joined both roundings into one from float64, for which x86 has no instruction."""
+    x = np.array([1.5, 2.5, -1000.37, 7.7e-5, 65519.9, 0.33325195]).astype(source)
+    function = tj.dlaccelerate(lambda x: UNDONE[name](x.astype(np.float16)))
+    for _ in range(3):
+        found = tj.extractdata(function(x))
+        assert found.tobytes() == UNDONE[name](x.astype(np.float16)).tobytes()
 
 
 def test_each_op_of_a_chain_rounds_as_in_numpy() -> None:
