@@ -22,7 +22,7 @@ from tracejit.record.derived import elements, is_derived, otherwise, stands_for_
 from tracejit.record.guards import Decides
 from tracejit.record.monitor import dispatches, is_asked_by_user, is_printing
 from tracejit.record.number import Number
-from tracejit.record.plain_numbers import note, note_list
+from tracejit.record.plain_numbers import PlainNumber, note, note_list
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import DRAWS, advice
@@ -152,17 +152,29 @@ def _converted(array: "dlarray") -> np.ndarray:
     what = "conversion to an ndarray"
     if is_derived(array):
         return elements(array, what)
-    data = recorder.need_value(array, what)
-    if array._value is not None and data.dtype.kind == "f":
-        _refuse_conversion(array, "an ndarray")
-    return data
+    if array._value is None or array.dtype.kind not in "fc":
+        return recorder.need_value(array, what)
+    _check_becomes_plain(array, "an ndarray")
+    return recorder.need_value(array, what).copy()
 
 
-def _refuse_conversion(array: "dlarray", target: str) -> None:
-    """Raise the error for a traced array that is to become `target`."""
+# Functions that call those of the user, whose results they read: most have no counterpart, and take plain numbers.
+_CALLING_BACK = ("scipy.optimize.", "scipy.integrate.")
+
+
+def _check_becomes_plain(array: "dlarray", target: str) -> None:
+    """Note that a solver of SciPy's makes plain numbers of a traced array; anything else is an error.
+
+    Raises:
+        TraceError: if the array would become `target` otherwise.
+    """
     scipy = scipy_call()
     if scipy is not None:
         name, where = scipy
+        if name.startswith(_CALLING_BACK):
+            value: Any = array._value
+            value.owner.plain_numbers.setdefault(value, PlainNumber(name, where))
+            return
         raise TraceError(
             f"{name}: not supported on traced dlarrays, whose derivative it would drop "
             f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
@@ -376,7 +388,7 @@ class dlarray:
             return number  # type: ignore[no-any-return]
         if self._becomes_plain():
             if self._data.dtype.kind == "f" and is_storing() and not is_derived(self):
-                _refuse_conversion(self, "an element of an ndarray")
+                _check_becomes_plain(self, "an element of an ndarray")
             note(self)
         return float(self._single("float()"))
 

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions.numpy_api.lists import is_traced
 from tracejit.record import monitor, patches, recorder
 from tracejit.record.conversion import LISTS
 from tracejit.record.guards import GuardFailed
-from tracejit.tree import TreeNode
 from tracejit.util.compositions import has_counterpart
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -71,8 +71,11 @@ def _install(package: str) -> None:
 
 def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
+    given = _reading_in_c(name, function, args, options)
+    if given is not None:
+        args, options = given
     if not has_traced((*args, *options.values())):
-        return NotImplemented
+        return NotImplemented if given is None else monitor.watched(function, *args, **options)
     _refuse_written(name, function, args, options)
     code = functools.partial(monitor.watched, function, *args, **options)
     ways = ways_without(code, functools.partial(_in_program, name, function, args, options))
@@ -158,9 +161,34 @@ def has_traced(arguments: Any, depth: int = 3) -> bool:
         elif type(given) in LISTS:
             if depth and has_traced(given, depth - 1):
                 return True
-        elif isinstance(given, TreeNode) and has_traced(given._leaves):
+        elif isinstance(given, tree.TreeNode) and has_traced(given._leaves):
             return True
     return False
+
+
+def _reading_in_c(
+    name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments of a solver in C with functions that return ndarrays; None for any other function."""
+    if name not in ("scipy.optimize.minimize", "scipy.optimize.least_squares"):
+        return None
+    named = dict(zip(_parameters(function), args, strict=False)) | options
+    if name == "scipy.optimize.minimize":
+        default = (
+            "SLSQP" if named.get("constraints", ()) else "BFGS" if named.get("bounds") is None else "L-BFGS-B"
+        )
+        if str(named.get("method") or default).upper() not in ("L-BFGS-B", "SLSQP"):
+            return None  # those in Python compute with dlarrays, so that their results have derivatives
+    for key in ("fun", "jac"):
+        if callable(named.get(key)):
+            named[key] = functools.partial(_with_plain_result, named[key])
+    return (), named
+
+
+def _with_plain_result(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return the result of a function of the user's with ndarrays in place of dlarrays."""
+    found = function(*args, **options)
+    return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, dlarray) else leaf, found)
 
 
 def _as_tracejit(name: str, args: Any, options: dict[str, Any]) -> Any:
