@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The cache of an accelerated function: the variants of each key, the call paths, and the latest calls."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Container, Sequence
 
 from tracejit.accelerate.call_paths import CallPath, Served, in_front
@@ -17,6 +17,9 @@ from tracejit.util import logs
 _EVICTED_KEPT = 1000  # hashes of evicted keys, for explain()
 _MANY_OBJECTS = 10  # that were passed as one argument, which is worth a warning
 _HISTORY = 50  # misses kept for view()
+# Keys by whose recordings a place is tried. A number whose value selects a trace has a new key in each call, and each
+# would find the same place.
+_MOST_TRIES = 4
 
 
 class TraceCache(Routes):
@@ -29,6 +32,7 @@ class TraceCache(Routes):
         numbers: which number arguments vary.
         varying: the places of captured numbers that vary.
         tried: the places of ndarrays that vary and that are looked at in one recording before they are inputs.
+        tries: how often they were.
         keeps_all: whether captured numbers and ndarrays are never exchanged.
         takes_arrays: whether captured ndarrays are exchanged; False once the function took ndarrays only.
         takes_numbers: whether these are inputs of traces; False once the function has kept one, in a table of its own.
@@ -41,7 +45,7 @@ class TraceCache(Routes):
 
     __slots__ = (
         "_evicted", "calls", "cleared", "history", "keeps_all", "last_miss", "last_trace", "misses", "numbers",
-        "takes_arrays", "takes_numbers", "tried", "variants", "varying",
+        "takes_arrays", "takes_numbers", "tried", "tries", "variants", "varying",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -50,6 +54,7 @@ class TraceCache(Routes):
         self.numbers = DynamicNumbers()
         self.varying: set[CapturedPlace] = set()
         self.tried: frozenset[CapturedPlace] = frozenset()
+        self.tries: Counter[CapturedPlace] = Counter()
         self.keeps_all = False
         self.takes_numbers = self.takes_arrays = True
         self.calls = self.misses = 0
@@ -87,6 +92,7 @@ class TraceCache(Routes):
         self._evicted.clear()
         self.numbers.clear()
         self.tried = frozenset()
+        self.tries.clear()
         self.varying.clear()
         self.takes_arrays = self.takes_numbers = True
         self.last_trace = self.last_miss = None
@@ -98,10 +104,12 @@ class TraceCache(Routes):
 
     def vary(self, places: Sequence[CapturedPlace]) -> None:
         """Take captured numbers and ndarrays as inputs from now on."""
-        if not self.takes_numbers or self.keeps_all:
+        new = [place for place in places if place not in self.varying and self.tries[place] < _MOST_TRIES]
+        if not new or not self.takes_numbers or self.keeps_all:
             return
-        self.tried |= {place for place in places if place.is_of_array}
-        self.varying.update(place for place in places if not place.is_of_array)
+        self.tries.update(new)
+        self.tried |= {place for place in new if place.is_of_array}
+        self.varying.update(place for place in new if not place.is_of_array)
         self._forget()
 
     def settle_tried(self, given: Container[CapturedPlace]) -> None:

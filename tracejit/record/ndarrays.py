@@ -36,14 +36,24 @@ _MADE = (
 
 
 def is_to_replace(array: np.ndarray, *values: Any) -> bool:
-    """Return whether an ndarray that the function makes is to be replaced where values, or places, are written."""
+    """Return whether an ndarray that the function makes is to be replaced where values, or places, are written.
+
+    For replays it is wherever anything traced is: NumPy would need the value of a number that varies, and its array
+    would be a constant.
+    """
     if made_arrays.stays(array):
         return False
-    if any(
-        recorder.is_number(value) and value._sources is None for value in values
-    ):  # taken out of traced arrays
-        return True
-    return not _is_of_numpy(values)
+    is_replayed = recorder.thread.recorder.accelerating
+    return any(map(_is_traced, values)) if is_replayed else not _is_of_numpy(values)
+
+
+def _is_traced(value: Any) -> bool:
+    """Return whether a value, or a place, is traced, or has something traced in it."""
+    if type(value) is slice:
+        return any(map(_is_traced, (value.start, value.stop, value.step)))
+    if type(value) in (list, tuple):
+        return any(map(_is_traced, value))
+    return value._value is not None if recorder.is_array(value) else recorder.is_number(value)
 
 
 def target(array: np.ndarray, *values: Any) -> Any:

@@ -14,7 +14,7 @@ np.ufunc for isinstance().
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import update_wrapper
 from typing import Any, ClassVar
 
@@ -78,6 +78,7 @@ class ListTaker(Patched):
     is_made_for_users = False
     taken: ClassVar[set[type]] = {*LISTS, np.poly1d}
     written: ClassVar[dict[Any, str]] = {}  # the names of arguments that functions write
+    unasked: ClassVar[set[Any]] = set()  # functions that ask no protocols of some arguments
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is not None:
@@ -85,7 +86,7 @@ class ListTaker(Patched):
                 with monitor.paused():
                     args, kwargs = _with_outputs(self._original, args, kwargs)
             for given in (*args, *kwargs.values()):
-                if type(given) in self.taken:
+                if type(given) in self.taken or self._original in self.unasked:
                     with monitor.paused():
                         args, kwargs = self._instead(self._original, args, kwargs)
                     break
@@ -221,7 +222,7 @@ def replace(name: str, instead: Callable[..., Any]) -> None:
     _put(Patched(np, name, instead), name)
 
 
-def take_lists(number: type, instead: Callable[..., Any]) -> None:
+def take_lists(number: type, instead: Callable[..., Any], unasked: Collection[Any]) -> None:
     """Have NumPy's other functions replaced that ask protocols of arrays, while something is recorded.
 
     Args:

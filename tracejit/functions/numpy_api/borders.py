@@ -73,7 +73,9 @@ def constant(array: Any, pad_width: Any, values: dlarray) -> dlarray:
     values = movement.broadcast_to(movement.relabel(values, None), (x.ndim, 2))
     for axis, widths in enumerate(pairs.tolist()):
         sizes = [(*x.shape[:axis], width, *x.shape[axis + 1 :]) for width in widths]
-        borders = [full(size, in_dtype(values[axis, side], x.dtype)) for side, size in enumerate(sizes)]
+        borders = [
+            full(size, in_dtype(as_array(values[axis, side]), x.dtype)) for side, size in enumerate(sizes)
+        ]
         before, after = [movement.relabel(border, x._format) for border in borders]
         x = joining.concatenate([before, x, after], axis)
     return x

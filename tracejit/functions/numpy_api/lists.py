@@ -157,7 +157,8 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
     """Return the arguments of a function of NumPy with arrays in place of the lists that hold traced ones."""
     if function in _NESTED:
         return args, options
-    args, options = _with_arrays(function, args, options)
+    if function not in _UNASKED:
+        args, options = _with_arrays(function, args, options)
     names = _names(function)
 
     def given(name: str, x: Any) -> Any:
@@ -174,7 +175,32 @@ def arguments(function: Callable[..., Any], args: Any, options: dict[str, Any]) 
         return tuple(parts) if type(x) is tuple or function == np.lexsort else parts
 
     named = {name: given(name, x) for name, x in options.items()}
-    return [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
+    return _with_asked(
+        function, [given(names[i] if i < len(names) else "", x) for i, x in enumerate(args)], named
+    )
+
+
+_UNASKED: dict[Callable[..., Any], str] = {np.pad: "constant_values", np.roll: "shift"}
+"""The arguments of functions that NumPy does not ask for a protocol, because they belong to the array before them."""
+
+
+def _with_asked(
+    function: Callable[..., Any], args: list[Any], options: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a function with a dlarray in place of an ndarray, if others that are traced need it."""
+    name = _UNASKED.get(function)
+    if name is None:
+        return args, options
+    given = dict(zip(_names(function), args, strict=False)) | options
+    first, other = next(iter(_names(function))), given.get(name)
+    array = given.get(first)
+    is_recorded = _is_recorded(other) or (isinstance(other, LISTS) and any(map(_is_recorded, _parts(other))))
+    if not is_recorded or type(array) is not np.ndarray or array.dtype not in SUPPORTED_DTYPES:
+        return args, options
+    if function == np.pad and array.dtype.kind not in "fc" and not recorder.is_number(other):
+        return args, options  # integers of a pair may not fit, which is an error of NumPy's
+    asked = as_array(array)
+    return ([asked, *args[1:]], options) if args else (args, {**options, first: asked})
 
 
 def _with_arrays(
@@ -220,4 +246,4 @@ def _names(function: Callable[..., Any]) -> list[str]:
 def install() -> None:
     """Have lists that hold traced arrays taken for arrays."""
     conversion.register_lists(_operand)
-    patches.take_lists(Number, arguments)
+    patches.take_lists(Number, arguments, _UNASKED)

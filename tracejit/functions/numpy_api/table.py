@@ -230,9 +230,15 @@ def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
 
 def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
     value: Any = kwargs.get("constant_values")
+    x = as_array(x, "np.pad")
+    if recorder.is_number(value):
+        value = value._array if value.fits(x.dtype) else value.needed("an assignment")
+        kwargs["constant_values"] = value
+    if isinstance(value, (int, float, np.generic)):
+        np.empty(1, x.dtype)[:] = np.ravel(value)[0]  # NumPy's error for one that does not fit
     if recorder.is_array(value) and not value._data.ndim and is_option(mode, ("constant",)):
-        inside = padding.pad(np.ones(as_array(x).shape, bool), pad_width, mode)
-        return elementwise.where(inside, padding.pad(x, pad_width, mode), value)
+        inside = padding.pad(np.ones(x.shape, bool), pad_width, mode)
+        return elementwise.where(inside, padding.pad(x, pad_width, mode), elementwise.cast(value, x.dtype))
     if recorder.is_array(value) and is_option(mode, ("constant",)):
         return late_implementations().constant_border(x, pad_width, value)  # type: ignore[no-any-return]
     if kwargs.keys() <= {"constant_values"} and is_option(
