@@ -6,14 +6,19 @@ Note [lengths that vary]
 [captured numbers]). Then it is an input. There is no place that could hold a Number instead, because a list keeps its
 length itself. So the name ``len`` stands for another function while the function is recorded, in the modules whose code
 asks for the length of a list. For threads that record nothing it is Python's.
+
+So it does where code asks for the length of an object whose class says it by a method in Python (``return min(self.n,
+self.capacity)``): Python's len() would insist on a true number, and the length is the number that the method returns.
 """
 
 import os
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit.capture.growth import APPENDING
-from tracejit.capture.slots import LengthSlot
 from tracejit.capture.values import MISSING, static
 from tracejit.record import monitor, recorder
 from tracejit.record.state import CapturedPlace
@@ -46,7 +51,8 @@ class Lengths:
     def __init__(
         self, varying: Collection[CapturedPlace], methods: Callable[[int], Sequence[str] | None]
     ) -> None:
-        self._vary = any(place.kind is LengthSlot for place in varying)
+        # Lengths, or numbers that a method may return as one, also of an object that no path leads to.
+        self._vary = any(not place.is_of_array for place in varying)
         self._methods = methods
         self._known: dict[int, KnownLength] = {}
         self._scopes: list[dict[str, Any]] = []
@@ -55,11 +61,16 @@ class Lengths:
         """Note a length that varies."""
         self._known[id(container)] = KnownLength(container, number, size)
 
-    def asked(self, scope: dict[str, Any]) -> bool:
-        """Return whether ``len`` is Python's in a module; have it give lengths that vary to the code there."""
+    def asked(self, scope: dict[str, Any], is_of_user: bool) -> bool:
+        """Return whether ``len`` is Python's in a module; have it give lengths that vary to the code there.
+
+        Args:
+            scope: the names of the module.
+            is_of_user: whether it is asked for the length of an object that the user's code says.
+        """
         if scope.get("len", len) not in (len, _length):
             return False
-        if self._vary and all(scope is not other for other in self._scopes):
+        if (self._vary or is_of_user) and all(scope is not other for other in self._scopes):
             self._scopes.append(scope)
             _put(scope)
         return True
@@ -78,10 +89,7 @@ class Lengths:
                 return self._of(known)
         method = static(type(x), "__len__")
         if monitor.is_user_class(type(x)) and callable(method):
-            length = type(x).__len__(x)
-            # A Number is that of a list which the object holds.
-            if recorder.is_number(length) or (type(length) is int and length >= 0):
-                return length
+            return _said(type(x).__len__(x))
         return len(x)
 
     def _of(self, known: KnownLength) -> Any:
@@ -95,6 +103,38 @@ class Lengths:
             return number + (len(container) - size)
         number.needed("len() of a list that the function changes", drops=False)
         return len(container)
+
+
+class _Sized:
+    """An object of a length that a method has returned.
+
+    Args:
+        length: what it has returned.
+    """
+
+    def __init__(self, length: Any) -> None:
+        self._length = length
+
+    def __len__(self) -> Any:
+        return self._length
+
+
+def _said(length: Any) -> Any:
+    """Return what len() makes of the length that a method of the user's has returned, or raise its error.
+
+    A number that varies stays one; that it is not negative is a guard.
+    """
+    if type(length) is int and 0 <= length <= sys.maxsize:
+        return length
+    if not recorder.is_number(length):
+        return len(_Sized(length))
+    with monitor.paused():
+        whole: Any = length if length._kind is int else length.item() if length._kind in _INTEGERS else None
+        is_usual = whole is not None and recorder.is_number(whole) and bool(whole >= 0)
+        return whole if is_usual else len(_Sized(length.needed("len()", drops=False)))
+
+
+_INTEGERS = frozenset({np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32})
 
 
 def _length(x: Any, /) -> Any:

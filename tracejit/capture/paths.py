@@ -82,7 +82,8 @@ class PathReader:
         snapshot: the notes.
         started: is told what a function can read that begins to run, if nothing was noted of it before.
         given: is told the frame of each function that begins to run.
-        of_length: is told the global names of code that asks for the length of a list; returns whether that is all.
+        of_length: is told the global names of code that asks for the length of a list, or whether it is that of an
+            object whose class says it by a method; returns whether that is all.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class PathReader:
         snapshot: Snapshot,
         started: Callable[[Sequence[Observed]], None],
         given: Callable[[types.FrameType], None],
-        of_length: Callable[[dict[str, Any]], bool],
+        of_length: Callable[[dict[str, Any], bool], bool],
     ) -> None:
         self._snapshot = snapshot
         self._tell = started
@@ -153,6 +154,9 @@ class PathReader:
                 self._follow_variable(code, use, variables)
             elif is_new:
                 self._follow_root(use, scope)
+        if is_new and "len" in code.co_names:  # of objects, too, that no path leads to
+            snapshot.slot(snapshot.root(scope, "global"), GlobalSlot, "len")
+            self._tell_length(scope, False)
         for attribute in reads.supers:
             self._follow_super(code, attribute, frame)
         for comparison in reads.identities:
@@ -295,7 +299,7 @@ class PathReader:
         if not (is_container or _has_length(value)):
             return False
         snapshot.slot(snapshot.root(self._scope, "global"), GlobalSlot, "len")  # what it meant so far
-        if not self._tell_length(self._scope):
+        if not self._tell_length(self._scope, not is_container):
             return False
         if is_container:
             snapshot.read(snapshot.observe(value), LengthSlot, "")
