@@ -4,11 +4,16 @@
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import INT64
 from tracejit.errors import DimsError
+from tracejit.functions import elementwise
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.movement import apart, ravel, relabel, reshaped, sliced
-from tracejit.util.arguments import as_numbers, integers
+from tracejit.record import recorder
+from tracejit.util.arguments import as_index, as_numbers, integers
 from tracejit.util.text import brief
 
 
@@ -17,7 +22,8 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray, number or list.
-        shift: by how many places, or a tuple with one number for each axis.
+        shift: by how many places, or a tuple with one number for each axis; of numbers that vary, and traced integers,
+            the elements are taken at places that a replay computes.
         axis: the axis by number or label, or a tuple of them; None moves along all elements in C order.
 
     Raises:
@@ -29,23 +35,30 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
         array([3., 1., 2.])
     """
     array = as_array(x, "roll")
-    shifts = integers("roll", "shift", shift)
     axis = as_numbers(axis)
     if axis is None:
-        flat = _rolled(ravel(array), sum(shifts), 0)
-        return apart(reshaped(flat, array._data.shape, array._format), array)
+        flat = ravel(array)
+        varying = _varying(shift)
+        shifts = integers("roll", "shift", shift) if varying is None else varying
+        moved = _rolled(flat, sum(shifts), 0) if varying is None else _taken(flat, {0: varying})
+        return apart(reshaped(moved, array._data.shape, array._format), array)
     if isinstance(axis, (tuple, list)):
         axes = tuple(normalize_axis("roll", array, each) for each in axis)
     else:
         axes = normalize_axes("roll", array, axis)
+    varying = _varying(shift)
+    shifts = integers("roll", "shift", shift) if varying is None else varying
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise DimsError(
             f"roll: shift={brief(shift)} and axis={brief(axis)} have different lengths; give one shift, or "
             "one for each axis."
         )
-    total = dict.fromkeys(axes, 0)
+    of_axis: dict[int, list[Any]] = {each: [] for each in axes}
     for number in range(max(len(shifts), len(axes)) if shifts and axes else 0):
-        total[axes[number % len(axes)]] += shifts[number % len(shifts)]
+        of_axis[axes[number % len(axes)]].append(shifts[number % len(shifts)])
+    if varying is not None:
+        return apart(_taken(array, of_axis), array)
+    total = {each: sum(parts) for each, parts in of_axis.items()}
     moving = {
         each: by % extent for each, by in total.items() if (extent := array._data.shape[each]) and by % extent
     }
@@ -55,6 +68,49 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
     for each, by in left:
         result = _rolled(result, by, each)
     return apart(result, array)
+
+
+_DTYPES = frozenset(
+    map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4"))
+)  # that 64 bits hold with a sign
+
+
+def _varying(shift: Any) -> list[Any] | None:
+    """Return shifts of which one varies from replay to replay, int64 arrays without axes or integers; else None."""
+    if recorder.is_array(shift):
+        if not recorder.steers(shift) or shift.ndim > 1 or shift.dtype not in _DTYPES:
+            return None
+        whole = elementwise.cast(shift, INT64)
+        return [whole] if not whole.ndim else [as_array(whole[place]) for place in range(whole.size)]
+    entries = shift if isinstance(shift, (tuple, list)) else [shift]
+    found = [_entry(entry) for entry in entries]
+    return found if any(map(recorder.is_array, found)) and None not in map(_integer, found) else None
+
+
+def _entry(shift: Any) -> Any:
+    """Return a shift as an array if it varies, and is an integer; anything else as it is."""
+    array = shift._array if recorder.is_number(shift) and shift._kind is not bool else shift
+    is_of_replays = recorder.is_array(array) and recorder.steers(array) and not array.ndim
+    return elementwise.cast(array, INT64) if is_of_replays and array.dtype in _DTYPES else shift
+
+
+def _integer(shift: Any) -> Any:
+    """Return a shift that is an integer, or an array that stands for one; None for any other."""
+    return shift if recorder.is_array(shift) else as_index(shift)
+
+
+def _taken(array: dlarray, of_axis: dict[int, list[Any]]) -> dlarray:
+    """Return an array rolled by shifts that vary: along each axis its elements are taken at computed places."""
+    for axis, shifts in of_axis.items():
+        extent = array._data.shape[axis]
+        if not extent:
+            continue
+        places: Any = as_array(np.arange(extent))
+        for shift in shifts:  # which is large, or the sum is
+            by = apply("mod", shift, extent) if recorder.is_array(shift) else as_index(shift) % extent
+            places = apply("sub", places, by)
+        array = apply("take", array, apply("mod", places, extent), axis=axis)
+    return array
 
 
 _TOGETHER = 3  # axes that are rolled at once, which cuts an array into 8 parts

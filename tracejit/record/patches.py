@@ -230,8 +230,10 @@ def take_lists(number: type, instead: Callable[..., Any], unasked: Collection[An
         instead: is called with NumPy's function, the tuple of its arguments and the dict of those by name, if there is
             a list among them, or such a number and the function is no ufunc, and returns the arguments that NumPy's
             function gets.
+        unasked: functions of NumPy that ask no protocols of some arguments, and are replaced whatever they get.
     """
     ListTaker.taken.add(number)
+    ListTaker.unasked.update(unasked)
     for module in (np, np.linalg, np.fft, np.lib.stride_tricks):
         for name, function in [*vars(module).items()]:
             if type(function) is _PROTOCOL and type(_patched.get(function)) not in (Patched, Asked):

@@ -194,11 +194,17 @@ def _with_asked(
     given = dict(zip(_names(function), args, strict=False)) | options
     first, other = next(iter(_names(function))), given.get(name)
     array = given.get(first)
-    is_recorded = _is_recorded(other) or (isinstance(other, LISTS) and any(map(_is_recorded, _parts(other))))
-    if not is_recorded or type(array) is not np.ndarray or array.dtype not in SUPPORTED_DTYPES:
+    parts = [*_parts(other)] if isinstance(other, LISTS) else [other]
+    if (
+        not any(map(_is_recorded, parts))
+        or type(array) is not np.ndarray
+        or array.dtype not in SUPPORTED_DTYPES
+    ):
         return args, options
     if function == np.pad and array.dtype.kind not in "fc" and not recorder.is_number(other):
         return args, options  # integers of a pair may not fit, which is an error of NumPy's
+    if function == np.roll and any(getattr(part, "_kind", int) in _FLOATS for part in parts):
+        return args, options  # which NumPy takes for integers
     asked = as_array(array)
     return ([asked, *args[1:]], options) if args else (args, {**options, first: asked})
 
