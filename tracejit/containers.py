@@ -7,6 +7,7 @@ one outline for all containers that are alike, so that outlines compare by ident
 """
 
 import enum
+import operator
 import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -87,6 +88,7 @@ class Way:
         self.base = base
         self._outlines: weakref.WeakValueDictionary[Hashable, Outline] = weakref.WeakValueDictionary()
         self._lock = new_lock()
+        self._latest: Outline | None = None
 
     def take(self, container: Any) -> tuple[Outline, Sequence[Any]] | None:
         """Return the outline of a container and its children; None if it has more than they tell."""
@@ -98,6 +100,9 @@ class Way:
 
     def outline(self, data: Any, length: int) -> Outline:
         """Return the outline of containers with the same data and as many children."""
+        latest = self._latest
+        if latest is not None and len(latest.steps) == length and self.is_same(latest.data, data):
+            return latest
         key = (self.key(data), length)
         found = self._outlines.get(key)
         if found is None:
@@ -106,7 +111,12 @@ class Way:
                 if found is None:
                     found = Outline(self, data, self.steps(data, length), self.title(data, length))
                     self._outlines[key] = found
+        self._latest = found
         return found
+
+    def is_same(self, data: Any, other: Any) -> bool:
+        """Return whether data are certainly the same as others; False where it takes long to tell."""
+        return data is other
 
     def key(self, data: Any) -> Hashable:
         """Return what distinguishes data from other data that may be equal to it."""
@@ -152,6 +162,12 @@ class Way:
 
 class _Items(Way):
     """The way of dicts of derived classes. Its data are the keys, the factory of missing items, and `is_own`."""
+
+    def is_same(self, data: Any, other: Any) -> bool:
+        keys, factory, is_own = data
+        others, other_factory, is_other_own = other
+        is_alike = factory is other_factory and is_own is is_other_own and len(keys) == len(others)
+        return is_alike and all(map(operator.is_, keys, others))
 
     def key(self, data: Any) -> Hashable:
         keys, factory, is_own = data
@@ -200,6 +216,9 @@ class _Items(Way):
 class _Elements(Way):
     """The way of lists of derived classes and of deques. Its data is the greatest length."""
 
+    def is_same(self, data: Any, other: Any) -> bool:
+        return bool(data == other)
+
     def key(self, data: Any) -> Hashable:
         return data  # type: ignore[no-any-return]
 
@@ -239,6 +258,9 @@ class _Tuples(Way):
 
 class _Namespaces(Way):
     """The way of namespaces. Its data are the names of the attributes."""
+
+    def is_same(self, data: Any, other: Any) -> bool:
+        return len(data) == len(other) and all(map(operator.is_, data, other))
 
     def key(self, data: Any) -> Hashable:
         return data  # type: ignore[no-any-return]
