@@ -47,7 +47,8 @@ def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarr
 
 def number_of(array: Any, axes: tuple[int, ...], total: Any = None) -> Any:
     """Return the number of elements along axes; that of a selection is an array in the dtype of its total, if given."""
-    if total is not None and selections.of(array) is not None and 0 in axes:
+    part = None if total is None else selections.of(array)
+    if part is not None and 0 in axes and selecting.has_any(part.mask):
         return selecting.count(array, axes, total)
     return math.prod([array._data.shape[axis] for axis in axes])
 

@@ -9,7 +9,7 @@ from typing import Any
 from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
 from tracejit.functions.index_keys import true_places
-from tracejit.functions.selecting import is_traced, may_select, over, select, selection
+from tracejit.functions.selecting import has_any, is_parameter, is_traced, may_select, over, select, selection
 from tracejit.record import selections, views
 from tracejit.record.selections import of
 
@@ -23,8 +23,9 @@ def selects(key: Any) -> bool:
 def getitem(array: dlarray, key: Any) -> dlarray | None:
     """Return ``array[key]`` without the size of a selection; None where that is not possible, or there is none."""
     if not selects(key):
-        is_first = of(array) is not None and type(key) is int and not key and array._data.ndim == 1
-        return views.number(first_of(array)) if is_first else None
+        whole = of(array)
+        is_first = whole is not None and type(key) is int and not key and array._data.ndim == 1
+        return views.number(first_of(array)) if whole and is_first and has_any(whole.mask) else None
     parsed = _key(array, key)
     if parsed is None:
         return None
@@ -39,7 +40,7 @@ def getitem(array: dlarray, key: Any) -> dlarray | None:
         return select(array, place)
     chosen = of(place)
     assert chosen is not None
-    if not may_select(array) or not array._data.ndim:
+    if not may_select(array) or not array._data.ndim or not has_any(chosen.mask):
         return None
     return selection(indexing.getitem(array, chosen.whole), chosen.mask)
 
@@ -122,7 +123,8 @@ def _assign_within(array: dlarray, mask: Any, value: Any) -> bool:
     # Not `both`: the elements that are not selected are still those of the first one, where that is written, too.
     written = given if of_given is None else of_given.whole
     chosen = apply("where", of_mask.whole, written, part.whole)
-    selections.become(array, selection(chosen, part.mask))
+    is_mixed = part.is_mixed or is_parameter(given) or (of_given is not None and of_given.is_mixed)
+    selections.become(array, selection(chosen, part.mask, is_mixed=is_mixed))
     return True
 
 

@@ -19,10 +19,14 @@ _LARGEST = {"f": np.inf, "b": True}
 
 
 def selection(
-    whole: dlarray, mask: SelectionMask, source: dlarray | None = None, axis: int | None = None
+    whole: dlarray,
+    mask: SelectionMask,
+    source: dlarray | None = None,
+    axis: int | None = None,
+    is_mixed: bool = False,
 ) -> dlarray:
     """Return an array that is a selection; the arguments are those of selections.new()."""
-    array: dlarray = selections.new(wrap, whole, mask, source, axis)
+    array: dlarray = selections.new(wrap, whole, mask, source, axis, is_mixed)
     return array
 
 
@@ -85,8 +89,6 @@ def places(mask: dlarray) -> tuple[dlarray, ...] | None:
         return None
     shape = mask._data.shape
     known = _known(current, mask)
-    if known is None:
-        return None
     results = []
     for axis, size in enumerate(shape):
         whole = np.arange(size).reshape(size, *(1,) * (len(shape) - 1 - axis))
@@ -115,8 +117,6 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
     if not ndim or mask._data.shape != array._data.shape[:ndim] or not mask._data.size:
         return None
     known = _known(current, mask)
-    if known is None:
-        return None
     if (
         inner is None
     ):  # what is selected is not written later; by_elements() has to find the whole of a selection
@@ -124,25 +124,31 @@ def select(array: dlarray, mask: dlarray) -> dlarray | None:
         array = wrap(value.data, None, value)
     rest = array._data.shape[ndim:]
     rows = apply("reshape", array, shape=(mask._data.size, *rest))
+    # Which has no derivative: that of an element that is not selected goes nowhere.
     first = apply("stop_gradient", apply("take", rows, known.first, axis=0))
     return selection(apply("where", over(known, rest), array, first), known, array)
 
 
-def _known(current: Any, mask: dlarray) -> SelectionMask | None:
-    """Return a mask that equals one given, with its first place; None if it selects nothing."""
+def _known(current: Any, mask: dlarray) -> SelectionMask:
+    """Return a mask that equals one given, with its first place; any place if it selects nothing."""
     assert mask._value is not None
     for known in current.masks:
         if selections.same(known.array._value, mask._value):
             return known  # type: ignore[no-any-return]
     flat = apply("reshape", mask, shape=(mask._data.size,))
     first = apply("argmax", flat, axis=0, keepdims=False)
-    if not recorder.need_value(
-        apply("take", flat, first, axis=0), "any() of the mask of a selection", Decides.TRUTH
-    ):
-        return None
     known = SelectionMask(wrap(mask._data, None, mask._value), first)
     current.masks.append(known)
     return known
+
+
+def has_any(mask: SelectionMask) -> bool:
+    """Return whether a mask selects anything, which is a guard."""
+    if mask.selects is None:
+        flat = apply("reshape", mask.array, shape=(mask.array._data.size,))
+        is_true = apply("take", flat, mask.first, axis=0)
+        mask.selects = bool(recorder.need_value(is_true, "any() of the mask of a selection", Decides.TRUTH))
+    return mask.selects
 
 
 def over(mask: SelectionMask, rest: tuple[int, ...]) -> dlarray:
@@ -164,6 +170,9 @@ def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
     rest = found[0]._data.ndim - 1
     if any(part.mask is not mask for part in parts) or any(x._data.ndim != rest + 1 for x in found):
         return None
+    is_mixed = any(part.is_mixed for part in parts) or any(map(is_parameter, operands))
+    if is_mixed and op.name not in _SUMS and not has_any(mask):
+        return None
     wholes = []
     for x in operands:
         part = of(x) if type(x) is dlarray else None
@@ -173,8 +182,18 @@ def lift(op: Op, operands: Any, params: dict[str, Any]) -> Any:
         wholes.append(whole)
     results: Any = apply(op.name, *wholes, **params)
     if type(results) is tuple:
-        return tuple(selection(result, mask) for result in results)
-    return selection(results, mask)
+        return tuple(selection(result, mask, is_mixed=is_mixed) for result in results)
+    return selection(results, mask, is_mixed=is_mixed)
+
+
+_SUMS = ("add", "sub")  # whose derivatives are those of no operand's value
+
+
+def is_parameter(x: Any) -> bool:
+    """Return whether an operand beside a selection may have a derivative, which adds up that of all elements."""
+    if recorder.is_number(x):
+        return x._sources is None
+    return type(x) is dlarray and of(x) is None and x._value is not None and x._data.dtype.kind in "fc"
 
 
 def _broadcast(x: Any, rest: int, mask: SelectionMask) -> Any:
@@ -202,9 +221,12 @@ def reduced(op: str, array: dlarray, axes: tuple[int, ...], keepdims: bool) -> d
     ndim = part.mask.array._data.ndim
     behind = tuple(axis + ndim - 1 for axis in axes if axis)
     if 0 not in axes:
-        return selection(apply(op, part.whole, axes=behind, keepdims=keepdims), part.mask)
+        if part.is_mixed and op != "sum" and not has_any(part.mask):
+            return None
+        whole = apply(op, part.whole, axes=behind, keepdims=keepdims)
+        return selection(whole, part.mask, is_mixed=part.is_mixed)
     neutral = _neutral(op, array._data.dtype)
-    if neutral is None:
+    if neutral is None or (op in ("max", "min") and not has_any(part.mask)):
         return None
     whole = apply("where", over(part.mask, part.whole._data.shape[ndim:]), part.whole, neutral)
     result = apply(op, whole, axes=(*range(ndim), *behind), keepdims=keepdims)

@@ -16,7 +16,10 @@ nothing of selections is right.
 The elements that are not selected take part in the functions, where they could be outside of their domains: the
 derivative of a square root at -1 is NaN, which times a cotangent of 0 is NaN, and would reach the array or a parameter.
 So they are replaced first, by the first element that is selected: what the function makes of it is what it makes of
-that one. A mask that selects nothing has none; whether it does is a guard, and then the size is one.
+that one. A mask that selects nothing has none, and any element stands in its place, whose derivative must not reach a
+parameter either: an array that is no selection, whose derivative is a sum over all elements. So where an operation has
+one, and in all but sums and differences after it, and where NumPy's result for no elements is another one (means,
+extrema), whether the mask selects any is a guard, and if not, so is the size.
 
 A derivative may be taken by a selection. What was computed from the whole array does not depend on the gathered
 elements, so it is made to (functions/selecting.py, by_elements()): the whole array is put together of them.
@@ -45,15 +48,23 @@ class Selections:
     met = False
 
 
-class SelectionMask(NamedTuple):
+class SelectionMask:
     """A mask by which a recording selects.
 
-    array   the mask
-    first   the first place where it is true, among all of its elements in C order
+    Args:
+        array: the mask.
+        first: the first place where it is true, among all of its elements in C order.
+
+    Attributes:
+        selects: whether it selects anything, which is a guard; None as long as nothing has asked.
     """
 
-    array: Any
-    first: Any
+    __slots__ = ("array", "first", "selects")
+
+    def __init__(self, array: Any, first: Any) -> None:
+        self.array = array
+        self.first = first
+        self.selects: bool | None = None
 
 
 class SelectionParts(NamedTuple):
@@ -66,6 +77,7 @@ class SelectionParts(NamedTuple):
     axis        of the mask, if the elements are the places where it is true along an axis
     recorder    of the recording
     ident       of its thread
+    is_mixed    whether arrays were added that are no selections, whose derivatives those of all elements add up to
     """
 
     whole: Any
@@ -75,6 +87,7 @@ class SelectionParts(NamedTuple):
     recorder: Any
     ident: int
     axis: int | None = None
+    is_mixed: bool = False
 
 
 class Settled(NamedTuple):
@@ -162,7 +175,12 @@ def of(array: Any) -> SelectionParts | None:
 
 
 def new(
-    wrap: Callable[..., Any], whole: Any, mask: SelectionMask, source: Any = None, axis: int | None = None
+    wrap: Callable[..., Any],
+    whole: Any,
+    mask: SelectionMask,
+    source: Any = None,
+    axis: int | None = None,
+    is_mixed: bool = False,
 ) -> Any:
     """Return an array that is a selection.
 
@@ -172,11 +190,19 @@ def new(
         mask: selects.
         source: what the elements are gathered from, if not from `whole`.
         axis: of the mask, if the elements are its places along it.
+        is_mixed: whether arrays were added that are no selections.
     """
     Selections.met = True
     data = Unsettled(whole._data.dtype, whole._data.ndim - mask.array._data.ndim + 1)
     selected = SelectionParts(
-        whole, mask, whole if source is None else source, data, thread.recorder, threading.get_ident(), axis
+        whole,
+        mask,
+        whole if source is None else source,
+        data,
+        thread.recorder,
+        threading.get_ident(),
+        axis,
+        is_mixed,
     )
     data.value = SelectionValue(selected)
     array = wrap(data, None, data.value)
@@ -192,7 +218,7 @@ def become(array: Any, other: Any) -> None:
 
 def settle(selection: Any) -> None:
     """Gather the elements of a selection, in its recording."""
-    whole, mask, source, data, recorder, ident, axis = selection.data
+    whole, mask, source, data, recorder, ident, axis, _ = selection.data
     selection.__class__ = Value
     del selection.data
     is_open = not recorder.closed and ident == threading.get_ident()

@@ -73,7 +73,7 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
     part = None if value is None else selections.of(array)
     if part is not None:  # whose copy is a variable of its own
         whole = recorder.apply("cast", part.whole, dtype=part.whole._data.dtype)
-        return selections.new(recorder.wrap, whole, part.mask, None, part.axis)
+        return selections.new(recorder.wrap, whole, part.mask, None, part.axis, part.is_mixed)
     if value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy(order)
