@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.growth import APPENDING
+from tracejit.capture.slots import STANDING, LengthSlot
 from tracejit.capture.values import MISSING, static
 from tracejit.record import monitor, recorder
 from tracejit.record.state import CapturedPlace
@@ -51,8 +52,7 @@ class Lengths:
     def __init__(
         self, varying: Collection[CapturedPlace], methods: Callable[[int], Sequence[str] | None]
     ) -> None:
-        # Lengths, or numbers that a method may return as one, also of an object that no path leads to.
-        self._vary = any(not place.is_of_array for place in varying)
+        self._vary = any(place.kind is LengthSlot for place in varying)
         self._methods = methods
         self._known: dict[int, KnownLength] = {}
         self._scopes: list[dict[str, Any]] = []
@@ -153,6 +153,7 @@ def _put(scope: dict[str, Any]) -> None:
     with _lock:
         entry = _exchanged.setdefault(id(scope), [scope, scope.get("len", MISSING), 0])
         entry[-1] += 1
+        STANDING[id(scope), "len"] = _length, entry[1]
         scope["len"] = _length
 
 
@@ -174,6 +175,7 @@ def _restore(entry: list[Any]) -> None:
             del scope["len"]
         else:
             scope["len"] = before
+    STANDING.pop((id(scope), "len"), None)
 
 
 def _in_child() -> None:

@@ -154,9 +154,8 @@ class PathReader:
                 self._follow_variable(code, use, variables)
             elif is_new:
                 self._follow_root(use, scope)
-        if is_new and "len" in code.co_names:  # of objects, too, that no path leads to
-            snapshot.slot(snapshot.root(scope, "global"), GlobalSlot, "len")
-            self._tell_length(scope, False)
+        if is_new and "len" in code.co_names:
+            self._note_lengths(scope)
         for attribute in reads.supers:
             self._follow_super(code, attribute, frame)
         for comparison in reads.identities:
@@ -168,6 +167,13 @@ class PathReader:
         self._tell([*snapshot.objects.values()][known:] if len(snapshot.objects) > known else ())
         if code.co_freevars:
             _ = frame.f_locals  # Python 3.11 puts what it was asked for last back into the cells
+
+    def _note_lengths(self, scope: dict[str, Any]) -> None:
+        """Note that code may ask for the length of an object that no path leads to, if there are such objects."""
+        snapshot = self._snapshot
+        if any(_has_length(observed.value) for observed in snapshot.objects.values()):
+            snapshot.slot(snapshot.root(scope, "global"), GlobalSlot, "len")
+            self._tell_length(scope, True)
 
     def _follow_variable(self, code: types.CodeType, use: Use, variables: dict[str, Any]) -> None:
         value = variables.get(use.path.name, MISSING)

@@ -77,6 +77,10 @@ class ItemSlot(Slot):
         return f"{owner}[{self.name!r}]"
 
 
+STANDING: dict[tuple[int, str], tuple[Any, Any]] = {}
+"""What stands in recordings for a global name of Python's, and what was there, by the id of the dict and the name."""
+
+
 class GlobalSlot(ItemSlot):
     """A global name, in the dict of its module."""
 
@@ -84,7 +88,9 @@ class GlobalSlot(ItemSlot):
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        return patches.original(owner.value.get(name, MISSING))
+        value = patches.original(owner.value.get(name, MISSING))
+        standing = STANDING.get((id(owner.value), name))  # of another thread, too
+        return standing[1] if standing is not None and value is standing[0] else value
 
     def path(self, owner: str) -> str:
         return f"global {self.name}"

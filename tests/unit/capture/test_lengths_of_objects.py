@@ -2,6 +2,7 @@
 """Lengths that a method in Python says, ``len(self.buffer)`` of a replay buffer: numbers that vary."""
 
 import random
+import threading
 import types
 from typing import Any
 
@@ -207,3 +208,34 @@ def test_the_buffer_of_an_agent_runs_compiled_from_the_start() -> None:
         memory.train()
     # Two lengths, their confirmations as inputs, the branch of min(), and audits.
     assert memory.train.stats.uncompiled == 0 and memory.train.stats.hits >= 188
+
+
+def test_threads_that_record_at_once() -> None:
+    """The name stands for another function in the module of all threads, which none of them takes for a change."""
+
+    class Agent:
+        def __init__(self) -> None:
+            self.b, self.w = Counting(), 0.5
+
+        @tj.dlaccelerate
+        def step(self, x: Any) -> Any:
+            self.w += 0.5
+            return x.sum() * len(self.b) + self.w
+
+    found: dict[int, list[float]] = {}
+
+    def work(number: int) -> None:
+        agent, results = Agent(), []
+        for call in range(20):
+            agent.b.push(call)
+            results.append(float(agent.step(np.full(2, 0.5 * number))))
+        found[number] = results
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        assert found[number] == [number * min(n, ROOM) + 0.5 + 0.5 * n for n in range(1, 21)]
+    assert "len" not in globals()
