@@ -153,6 +153,7 @@ def _put(scope: dict[str, Any]) -> None:
     with _lock:
         entry = _exchanged.setdefault(id(scope), [scope, scope.get("len", MISSING), 0])
         entry[-1] += 1
+        # Which stays there: another thread that has just read the name looks for it later.
         STANDING[id(scope), "len"] = _length, entry[1]
         scope["len"] = _length
 
@@ -175,7 +176,6 @@ def _restore(entry: list[Any]) -> None:
             del scope["len"]
         else:
             scope["len"] = before
-    STANDING.pop((id(scope), "len"), None)
 
 
 def _in_child() -> None:

@@ -78,6 +78,8 @@ _NO_NUMBERS = frozenset({
 class PathReader:
     """The reader of what the functions that run can read, which notes it in a snapshot.
 
+    Long because all steps of a path share the frame that it begins in.
+
     Args:
         snapshot: the notes.
         started: is told what a function can read that begins to run, if nothing was noted of it before.

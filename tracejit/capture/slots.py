@@ -78,7 +78,7 @@ class ItemSlot(Slot):
 
 
 STANDING: dict[tuple[int, str], tuple[Any, Any]] = {}
-"""What stands in recordings for a global name of Python's, and what was there, by the id of the dict and the name."""
+"""The functions that stand for global names in recordings, and what was there, by the id of the dict and the name."""
 
 
 class GlobalSlot(ItemSlot):
