@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture.growth import APPENDING
-from tracejit.capture.slots import STANDING, LengthSlot
+from tracejit.capture.slots import STAND_INS, STANDING, LengthSlot
 from tracejit.capture.values import MISSING, static
 from tracejit.record import monitor, recorder
 from tracejit.record.state import CapturedPlace
@@ -143,6 +143,8 @@ def _length(x: Any, /) -> Any:
     lengths = None if current is None else getattr(current.state, "lengths", None)
     return len(x) if lengths is None else lengths.length(x)
 
+
+STAND_INS["len"] = _length
 
 # By the id of a namespace: itself, what it had, and how many recordings have exchanged the name.
 _exchanged: dict[int, list[Any]] = {}

@@ -79,6 +79,8 @@ class ItemSlot(Slot):
 
 STANDING: dict[tuple[int, str], tuple[Any, Any]] = {}
 """The functions that stand for global names in recordings, and what was there, by the id of the dict and the name."""
+STAND_INS: dict[str, Any] = {}
+"""These functions, by the name."""
 
 
 class GlobalSlot(ItemSlot):
@@ -99,6 +101,8 @@ class GlobalSlot(ItemSlot):
         if self.value is not MISSING:
             return None
         here, own = self.presence(owner, source), vars(builtins).get(self.name, MISSING)
+        if self.name in STAND_INS:  # of another thread, which records
+            here = f"({here} and {owner}.get({self.name!r}) is not {source(STAND_INS[self.name])})"
         if self.name in BUILTINS:  # where the name is looked up faster than an item
             return "Python's own", f"{here} or {self.name} is not {source(own)}"
         if own is MISSING:
