@@ -54,7 +54,7 @@ def block_diag(*arrs: Any) -> dlarray:
 def _by_differences(values: dlarray, rows: int, columns: int, step: int) -> dlarray:
     """Return the matrix of the elements values[i + step * j], counted from the lowest of these places."""
     places = np.arange(rows)[:, None] + step * np.arange(columns)
-    return values[places - places.min(initial=0)]  # type: ignore[no-any-return]
+    return values[places - np.min(places, initial=0)]  # type: ignore[no-any-return]
 
 
 def toeplitz(c: Any, r: Any = None) -> dlarray:

@@ -66,7 +66,7 @@ def _check(
 
 
 def _log_sum(*terms: np.ndarray) -> np.ndarray:
-    top = np.maximum.reduce(terms)
+    top = np.stack(terms).max(axis=0)
     top = np.where(top == -np.inf, 0, top)
     result: np.ndarray = top + np.log(sum(np.exp(term - top) for term in terms))
     return result

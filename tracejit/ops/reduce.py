@@ -219,7 +219,8 @@ def _infer_first_place(x: Aval, best: Aval, *, axis: int, keepdims: bool) -> Ava
 def _numpy_first_place(x: np.ndarray, best: np.ndarray, *, axis: int, keepdims: bool) -> np.ndarray:
     shape = tuple([1 if i == axis else extent for i, extent in enumerate(x.shape)])
     hits = (x == best.reshape(shape)) | (x != x)  # noqa: PLR0124 (NaN)
-    return np.asarray(np.argmax(hits, axis=axis, keepdims=keepdims), np.int64)
+    places = np.asarray(np.argmax(hits, axis=axis), np.int64)
+    return np.expand_dims(places, axis) if keepdims else places
 
 
 def _numbers_first_place(

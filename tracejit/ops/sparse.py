@@ -34,7 +34,7 @@ def _elements(name: str, starts: np.ndarray, places: np.ndarray, n: int) -> tupl
     counts = np.maximum(ends - begins, 0)
     rows = np.repeat(np.arange(counts.size), counts)
     numbers = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts) + begins[rows]
-    if numbers.size and (begins.min() < 0 or ends.max() > places.size):
+    if numbers.size and ((begins < 0).any() or (ends > places.size).any()):
         raise BoundsError(f"{name}: rows begin beyond the {places.size} elements.")
     used = places[numbers]
     if used.size and (used.min() < 0 or used.max() >= n):

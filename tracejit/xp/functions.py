@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of the standard that move, search, sort and reduce."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -119,19 +120,27 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     return array(np.take_along_axis(operand(x), operand(indices), axis=axis))
 
 
+def _reduced(function: Callable[..., Any], x: Any, **options: Any) -> Any:
+    """Return what a function of NumPy makes of an array.
+
+    Its overloads take keepdims=True and keepdims=False apart, and none takes a bool.
+    """
+    return array(function(operand(x), **options))
+
+
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return places of largest elements."""
-    return array(np.argmax(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.argmax, x, axis=axis, keepdims=keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return places of smallest elements."""
-    return array(np.argmin(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.argmin, x, axis=axis, keepdims=keepdims)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the numbers of elements that are not 0."""
-    return array(np.count_nonzero(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.count_nonzero, x, axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Any, /) -> Any:
@@ -203,47 +212,47 @@ def cumulative_prod(
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest element along axes."""
-    return array(np.max(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.max, x, axis=axis, keepdims=keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the smallest element along axes."""
-    return array(np.min(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.min, x, axis=axis, keepdims=keepdims)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the mean along axes."""
-    return array(np.mean(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.mean, x, axis=axis, keepdims=keepdims)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the standard deviation along axes."""
-    return array(np.std(operand(x), axis=axis, correction=correction, keepdims=keepdims))
+    return _reduced(np.std, x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Return the variance along axes."""
-    return array(np.var(operand(x), axis=axis, correction=correction, keepdims=keepdims))
+    return _reduced(np.var, x, axis=axis, correction=correction, keepdims=keepdims)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the sum along axes."""
-    return array(np.sum(operand(x), axis=axis, dtype=dtype, keepdims=keepdims))
+    return _reduced(np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Return the product along axes."""
-    return array(np.prod(operand(x), axis=axis, dtype=dtype, keepdims=keepdims))
+    return _reduced(np.prod, x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return whether all elements along axes are true."""
-    return array(np.all(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.all, x, axis=axis, keepdims=keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Return whether some element along axes is true."""
-    return array(np.any(operand(x), axis=axis, keepdims=keepdims))
+    return _reduced(np.any, x, axis=axis, keepdims=keepdims)
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -417,6 +417,6 @@ def _means_of_parts(extent: int, parts: int) -> SumTables:
     """Return the sums that are means of about equal parts of an axis."""
     firsts = np.arange(parts) * extent // parts
     counts = -(-(np.arange(parts) + 1) * extent // parts) - firsts
-    taps = np.arange(counts.max())
+    taps = np.arange(np.max(counts))
     weights = np.where(taps < counts[:, None], 1.0 / counts[:, None], 0.0)
     return SumTables(firsts[:, None] + taps, weights)
