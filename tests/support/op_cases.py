@@ -107,15 +107,42 @@ def exact(op: Op) -> bool:
     return op.name in ROUNDED_RIGHT or "_{T}(" not in op.emit.template
 
 
-def assert_ulps(have: np.ndarray, want: np.ndarray, ulps: int, what: str) -> None:
+def assert_ulps(
+    have: np.ndarray, want: np.ndarray, ulps: int, what: str, operands: Sequence[np.ndarray] = ()
+) -> None:
+    """Check results within units in the last place; the failure shows the first mismatch, with its operands."""
     assert have.dtype == want.dtype, what
     assert have.shape == want.shape, what
     if have.dtype.kind != "f":
-        np.testing.assert_array_equal(have, want, err_msg=what)
+        _assert_all((have == want) | (np.isnan(have) & np.isnan(want)), have, want, what, operands)
         return
     info = np.finfo(have.dtype)
-    # Denormal results are flushed to zero while a program runs.
-    np.testing.assert_allclose(have, want, rtol=ulps * info.eps, atol=info.tiny, err_msg=what)
+    with np.errstate(all="ignore"):
+        # Denormal results are flushed to zero while a program runs.
+        agree = np.isclose(have, want, rtol=ulps * info.eps, atol=info.tiny, equal_nan=True)
+    _assert_all(agree, have, want, what, operands)
+
+
+def assert_computed(op: Op, have: np.ndarray, want: np.ndarray, operands: Sequence[np.ndarray]) -> None:
+    """Check what compiled code makes of an elementwise op, and the signs of its zeros."""
+    assert_ulps(have, want, 0 if exact(op) else 8, op.name, operands)
+    if have.dtype.kind == "f" and op.name not in ("maximum", "minimum"):
+        known = ~np.isnan(want) & ((want == 0) == (have == 0))
+        agree = ~known | (np.signbit(have) == np.signbit(want))
+        _assert_all(agree, have, want, op.name, operands)
+
+
+def _assert_all(
+    agree: np.ndarray, have: np.ndarray, want: np.ndarray, what: str, operands: Sequence[np.ndarray]
+) -> None:
+    if agree.all():
+        return
+    place = tuple(np.argwhere(~agree)[0].tolist())
+    given = ", ".join([str(np.broadcast_to(x, have.shape)[place]) for x in operands])
+    called = f"{what}({given})" if operands else f"{what} at {list(place)}"
+    raise AssertionError(
+        f"{called}: {have[place]}, expected {want[place]} ({np.sum(~agree)} of {agree.size} differ, {have.dtype})"
+    )
 
 
 def known_operands(name: str, x: np.ndarray) -> np.ndarray:

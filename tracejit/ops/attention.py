@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ops import batch
-from tracejit.ops.floats import cast_alike, one_float
+from tracejit.ops.floats import cast_to_one_float, one_float
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 _BLOCK = 64  # numbers of the narrowest room, and queries in a block of most kernels
@@ -77,7 +77,7 @@ def _forward(
     causal: bool,
     masked: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    q, k, v, mask, scale = cast_alike((q, k, v, mask, scale))
+    q, k, v, mask, scale = cast_to_one_float((q, k, v, mask, scale))
     q = q * scale
     out = np.empty((*q.shape[:3], v.shape[3]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
@@ -148,7 +148,7 @@ def _backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: np.ndarray, lse: np.ndarray,
     delta: np.ndarray, ct: np.ndarray, *, causal: bool, masked: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    q, k, v, mask, scale, lse, delta, ct = cast_alike((q, k, v, mask, scale, lse, delta, ct))
+    q, k, v, mask, scale, lse, delta, ct = cast_to_one_float((q, k, v, mask, scale, lse, delta, ct))
     q = q * scale
     key_heads = k.shape[2]
     edges = _edges(*[Aval(x.shape, None, x.dtype) for x in (q, k, v)])

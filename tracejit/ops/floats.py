@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The floating-point dtypes in which ops compute: that of an operand, float64 for integers and bools."""
+"""The floating-point dtypes in which ops compute.
+
+- float_of: that of the only operand, float64 for an integer or a bool.
+- common_float: that in which NumPy's promotion has the operands meet, where integers count: float64 for float32 beside
+  int32. Elementwise ops of several operands that are no ufuncs, convolutions, products with sparse matrices, and
+  equations with triangular matrices take it.
+- one_float: that of the floating-point operands alone, float32 or float64: an int32 mask beside float32 leaves float32.
+  Kernels for networks (recurrence, attention, CTC) take it, and their references cast by cast_to_one_float.
+"""
 
 from collections.abc import Sequence
 
@@ -29,7 +37,7 @@ def as_float(x: np.ndarray) -> np.ndarray:
 
 
 def one_float(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
-    """Return the floating-point dtype that all operands are cast to, once for each."""
+    """Return the dtype of the floating-point operands, to which all are cast, once for each operand."""
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     common = np.result_type(*floats) if floats else np.dtype(np.float64)
     return (common if common == np.float32 else np.dtype(np.float64),) * len(dtypes)
@@ -46,7 +54,7 @@ def promote_common(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
     return (common_float(*dtypes),) * len(dtypes)
 
 
-def cast_alike(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return arrays in the dtype that the ops cast them to."""
+def cast_to_one_float(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the operands of a reference in the one floating-point dtype that one_float says."""
     dtypes = one_float(*[x.dtype for x in arrays])
     return [x.astype(dtype, copy=False) for x, dtype in zip(arrays, dtypes, strict=True)]

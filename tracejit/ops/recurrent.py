@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.ops.floats import cast_alike, one_float
+from tracejit.ops.floats import cast_to_one_float, one_float
 from tracejit.ops.op import KernelCall, Kind, OnlyOnce, Op, RangeCut, Sample
 
 PANEL = 32  # columns
@@ -142,7 +142,7 @@ def _infer_lstm(z: Aval, bias: Aval, h0: Aval, *rest: Aval, **params: bool) -> t
 
 
 def _lstm(*arrays: np.ndarray, reverse: bool, masked: bool) -> tuple[np.ndarray, ...]:
-    z, bias, h0, c0, w, mask = cast_alike(arrays)
+    z, bias, h0, c0, w, mask = cast_to_one_float(arrays)
     batch, steps, width = z.shape
     hidden = width // 4
     weights = _matrix(w, width)
@@ -167,7 +167,7 @@ def _infer_lstm_backward(gates: Aval, cells: Aval, c0: Aval, *rest: Aval, **para
 
 
 def _lstm_backward(*arrays: np.ndarray, reverse: bool, masked: bool) -> tuple[np.ndarray, ...]:
-    gates, cells, c0, w, mask, ct, ct_h, ct_c = cast_alike(arrays)
+    gates, cells, c0, w, mask, ct, ct_h, ct_c = cast_to_one_float(arrays)
     weights = _matrix(w, ct.shape[2])
     dz = np.empty_like(gates)
     dh, dc = ct_h.copy(), ct_c.copy()
@@ -219,7 +219,7 @@ def _gru(*arrays: np.ndarray, reverse: bool, masked: bool, before: bool) -> tupl
 
     What enters is the state times weights, plus inner bias, which the reset gate then multiplies; or, with `before`,
     the state times the reset gate, which weights then multiply."""
-    z, bias, h0, w, wn, inner_bias, mask = cast_alike(arrays)
+    z, bias, h0, w, wn, inner_bias, mask = cast_to_one_float(arrays)
     z = z + bias
     batch, steps, width = z.shape
     hidden = width // 3
@@ -249,7 +249,7 @@ def _infer_gru_backward(gates: Aval, states: Aval, h0: Aval, *rest: Aval, **para
 
 def _gru_backward(*arrays: np.ndarray, reverse: bool, masked: bool, before: bool) -> tuple[np.ndarray, ...]:
     """Return the cotangents of z, of what weights of the candidate give, and of the first state."""
-    gates, states, h0, w, wn, mask, ct, ct_h = cast_alike(arrays)
+    gates, states, h0, w, wn, mask, ct, ct_h = cast_to_one_float(arrays)
     batch, steps, hidden = states.shape
     weights, of_candidate = _matrix(w, hidden), _matrix(wn, hidden)
     dz = np.empty((batch, steps, 3 * hidden), gates.dtype)
@@ -307,7 +307,7 @@ def _infer_rnn(z: Aval, bias: Aval, h0: Aval, *rest: Aval, **params: bool) -> tu
 
 
 def _rnn(*arrays: np.ndarray, reverse: bool, masked: bool, relu: bool) -> tuple[np.ndarray, ...]:
-    z, bias, h0, w, mask = cast_alike(arrays)
+    z, bias, h0, w, mask = cast_to_one_float(arrays)
     weights = _matrix(w, z.shape[2])
     states = np.empty_like(z)
     h = h0.copy()
@@ -324,7 +324,7 @@ def _infer_rnn_backward(states: Aval, w: Aval, mask: Aval, ct: Aval, ct_h: Aval,
 
 
 def _rnn_backward(*arrays: np.ndarray, reverse: bool, masked: bool, relu: bool) -> tuple[np.ndarray, ...]:
-    states, w, mask, ct, ct_h = cast_alike(arrays)
+    states, w, mask, ct, ct_h = cast_to_one_float(arrays)
     weights = _matrix(w, states.shape[2])
     dz = np.empty_like(states)
     dh = ct_h.copy()

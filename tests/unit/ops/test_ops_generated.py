@@ -12,7 +12,7 @@ import effort
 import numpy as np
 import pytest
 from bits import same_bits
-from op_cases import CASES, all_pairs, draw, known_operands, operands_of
+from op_cases import CASES, all_pairs, assert_computed, draw, known_operands, operands_of
 from op_derivatives import (
     DIFFERENTIABLE,
     STEP,
@@ -469,6 +469,16 @@ def test_an_op_of_three_operands_gets_all_triples() -> None:
     assert operands_of(OPS["where"], ["x", "y"]) == ["x", "y", "x"]
 
 
+def test_a_mismatch_is_shown_with_its_operands() -> None:
+    x, y = np.array([2.0, -1.0]), np.array([3.0, 1e308])
+    with pytest.raises(
+        AssertionError, match=r"^mul\(-1.0, 1e\+308\): -0.0, expected -1e\+308 \(1 of 2 differ, float64"
+    ):
+        assert_computed(OPS["mul"], np.array([6.0, -0.0]), x * y, [x, y])
+    with pytest.raises(AssertionError, match=r"^mul\(2.0, 3.0\): 0.0, expected -0.0"):
+        assert_computed(OPS["mul"], np.zeros(2), np.array([-0.0, 0.0]), [x, y])
+
+
 def test_the_ops_of_the_page_on_ops_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[3] / "docs" / "adding_an_op.md").read_text()
     defined: dict[str, Any] = {}
@@ -476,7 +486,7 @@ def test_the_ops_of_the_page_on_ops_pass(monkeypatch: pytest.MonkeyPatch) -> Non
         exec(block, defined)
     known = namespace()
     monkeypatch.setattr(python, "namespace", lambda: {**known, "cumprod": defined["cumprod"]})
-    for op in (defined["log1mexp"], defined["cumulative_product"]):
+    for op in (defined["log1mexp"], defined["softcap"], defined["cumulative_product"]):
         monkeypatch.setitem(OPS, op.name, op)
         for sample in op.samples:
             check_infer(op, sample, "float64")
