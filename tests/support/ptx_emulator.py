@@ -616,7 +616,9 @@ class _Run:
                 exact = np.where(inside >= float(limits.max), limits.max, 0)
                 fits = inside < float(limits.max)
                 x = np.where(fits, np.where(fits, inside, 0).astype(dtype), exact.astype(dtype))
-        self.set(target, x.astype(dtype))
+        result = x.astype(dtype)
+        # A register that is wider than the result takes its sign as well, as that of a load.
+        self.set(target, result.astype(np.int64) if dtype.kind == "i" else result)
 
     def do_mul(self, instruction: Instruction) -> None:
         target, *operands = instruction.operands

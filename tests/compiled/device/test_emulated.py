@@ -119,6 +119,18 @@ def test_quotients_are_those_of_numpy() -> None:
             np.testing.assert_allclose(found, want, rtol=2.0**-23, atol=2.0**-149)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_integers_that_are_narrower_than_registers_keep_their_sign(dtype: str) -> None:
+    x, least = np.array([-1.2, 2.0, -127.6, 0.4], F32), np.zeros((), dtype)
+
+    def function(x: Any, least: Any) -> tuple[Any, ...]:
+        rounded = tj.cast(tj.round(x), dtype)
+        return rounded > least, tj.maximum(rounded, least), rounded
+
+    program, want = program_of(function, [x, least])
+    agree(EmulatedProgram(program)([x, least]), want)
+
+
 def test_a_kernel_that_calls_what_a_device_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracejit.compile.device_target._LIBM", {})
     program, _ = program_of(lambda x: (tj.sin(x),), [np.ones(3, F32)])
