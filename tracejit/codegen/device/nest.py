@@ -11,7 +11,7 @@ from tracejit.codegen.nest import Binding, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.ir import Node
 from tracejit.passes.loops.kept_values import GROUP, WIDE
-from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Nest, Reload, RowFold, Store
+from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate, Line, Load, Nest, Reload, RowFold, Store
 from tracejit.passes.loops.spread import (
     ALONE,
     BLOCKS,
@@ -151,6 +151,7 @@ class DeviceEmitter(NestEmitter):
         self.team = TEAMS[spread.form == BLOCKS]
         self.memory = ThreadMemory(spread, order)
         self.is_row_level = False
+        self.has_loaded_of_rows = False  # since the threads of a team waited for each other
         self.totals: dict[str, Accumulate] = {}  # sums that threads keep in registers (FOLDED), by name
         self.is_wide = _is_wide(spread, order)
         split, depth = order.row_depth, order.depth
@@ -337,7 +338,19 @@ class DeviceEmitter(NestEmitter):
             lines.append(f"{INDENT}{name} = {combine(node, name, other)}")
         return [*lines, f"{INDENT}step = index(step >> 1)"]
 
+    def emit_load(self, line: Load, depth: int, out: list[str], hoisted: Hoisted) -> None:
+        super().emit_load(line, depth, out, hoisted)
+        self.note_load(line)
+
+    def note_load(self, line: Load) -> None:
+        """Note whether all threads of a team load the same element, where one of them may store a result."""
+        if not any(self.memory.read_strides[line.read][self.order.row_depth :]):
+            self.has_loaded_of_rows = True
+
     def emit_store(self, line: Store, out: list[str]) -> None:
+        if self.is_of_rows and self.has_loaded_of_rows:
+            out.append(self.team.wait)
+            self.has_loaded_of_rows = False
         super().emit_store(line, out)
         self.guard(out)
         if self.is_of_rows and any(
