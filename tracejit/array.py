@@ -9,11 +9,11 @@ functions/numpy_api/methods.py. They are declared below for type checkers. Long 
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Never, TypeVar, final
 
 import numpy as np
 
-from tracejit.aval import check_format, describe_shape
+from tracejit.aval import GIVE_DTYPE, check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.ir import Value
 from tracejit.record import conversions, ndarrays, recorder, views
@@ -254,7 +254,11 @@ class dlarray:
     # What the array shares elements with in a recording, or None: see record/memory.py.
     _view: Any
 
-    def __init__(self, data: Any, format: str | None = None) -> None:
+    def __init__(self, data: Any, format: str | None = None, **unknown: Never) -> None:
+        if unknown:
+            name = next(iter(unknown))
+            remedy = GIVE_DTYPE if name == "dtype" else "; arguments are data, format"
+            raise ArgumentError(f"dlarray: unknown argument {name!r}{remedy}.")
         source = recorder.as_array(data, "dlarray", "data")
         recorder.check_open(source)
         recorder.note_dlarray(data, source)
@@ -337,6 +341,7 @@ class dlarray:
         raise ArgumentError(
             f"hash(): {recorder.describe(self)} has none, because its elements can change; "
             + ("x.item() is a number that has one." if self._data.size == 1 else "bytes(x) has one.")
+            + " Let a function under functools.lru_cache take numbers or bytes."
         )
 
     def __repr__(self) -> str:

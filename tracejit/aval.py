@@ -85,14 +85,21 @@ def describe_shape(shape: Sequence[int], format: str | None) -> str:
     return " x ".join(f"{extent}({label})" for extent, label in zip(shape, format, strict=True))
 
 
+GIVE_DTYPE = "; give the dtype to the data, np.asarray(data, np.float32)"
+"""The remedy for a dtype as an argument of dlarray."""
+
+
 def check_format(where: str, format: object, ndim: int, argument: str = "format") -> str | None:
     """Return `format` as a string of upper-case labels, or raise a DimsError in the name of `where` and `argument`."""
     if format is None:
         return None
     if not isinstance(format, str):
+        is_dtype = isinstance(format, np.dtype) or (
+            isinstance(format, type) and issubclass(format, np.generic)
+        )
         raise DimsError(
             f"{where}: {argument} must be a string of the labels {', '.join(LABELS)} or None, "
-            f"not {type(format).__name__}."
+            f"not {type(format).__name__}{GIVE_DTYPE if is_dtype else ''}."
         )
     labels = format.upper()
     if not labels and ndim == 0:
@@ -127,8 +134,8 @@ def check_dtype(where: str, dtype: np.dtype, argument: str = "data") -> np.dtype
     if native is None:
         role = "" if argument == "data" else f" as {argument}"
         raise DTypeError(
-            f"{where}: data of type {dtype} is not supported{role}; use float64, float32, complex128, "
-            "complex64, bool or an integer type (for example data.astype(np.float32))."
+            f"{where}: data of type {dtype} is not supported{role}; use float64, float32, float16, bfloat16 (of "
+            "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32))."
         )
     return native
 

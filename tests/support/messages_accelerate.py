@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of the table of messages (messages.py) of accelerated functions, their options and their arguments."""
 
+import functools
 import itertools
 import queue
 import warnings
@@ -162,6 +163,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "dlaccelerate: expected a function, not a staticmethod; put @staticmethod above @dlaccelerate.",
     ),
     (
+        lambda: tj.dlaccelerate(property(abs)),
+        ArgumentError,
+        "dlaccelerate: expected a function, not a property; put @property above @dlaccelerate.",
+    ),
+    (
+        lambda: tj.dlaccelerate(functools.cached_property(abs)),
+        ArgumentError,
+        "dlaccelerate: expected a function, not a cached_property; put @cached_property above @dlaccelerate.",
+    ),
+    (
         lambda: tj.dlaccelerate(3),
         ArgumentError,
         "dlaccelerate: expected a function, not int.",
@@ -272,6 +283,16 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "dlaccelerate: unknown option 'CheckMode'; the option is check_mode.",
     ),
     (
+        lambda: tj.dlaccelerate(tj.exp, static_argnums=0),
+        ArgumentError,
+        "dlaccelerate: unknown option 'static_argnums'; leave it out: every argument that is not an array is static.",
+    ),
+    (
+        lambda: tj.dlaccelerate(tj.exp, X),  # type: ignore[call-overload]
+        ArgumentError,
+        "dlaccelerate: expected a function alone; call what it returns: dlaccelerate(f)(x).",
+    ),
+    (
         lambda: tj.clear_cache(abs),
         ArgumentError,
         "clear_cache: expected an accelerated function, not builtin_function_or_method.",
@@ -291,8 +312,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: Slotted().step,
         ArgumentError,
-        "Slotted.step: instances of Slotted have no __dict__ to keep the cache of an accelerated method "
-        "in; remove __slots__, or accelerate a function that takes the arrays.",
+        "Slotted.step: instances of Slotted have no __dict__ to keep the cache of an accelerated method in; remove "
+        "__slots__ (slots=True of a dataclass), add '__dict__' to them, or accelerate a function that takes the "
+        "arrays.",
     ),
     # accelerate/options
     (
@@ -358,8 +380,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: square(X, queue.Queue()),
         ArgumentError,
-        "square: y is a Queue of a library, whose changes would go unnoticed. Pass its arrays and numbers instead, "
-        "in a dict, a named tuple or a dataclass.",
+        "square: y is a Queue, an object of a library, and changes in it would go unnoticed. Pass its arrays and "
+        "numbers instead, in a dict, a named tuple or a dataclass.",
     ),
     (
         lambda: square(X, frozenset(map(float, range(20_001)))),
@@ -375,13 +397,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: square(X, [set()]),
         ArgumentError,
-        "square: y[0] is a set, which is neither an array, a container (dict, list, tuple, named tuple, "
-        "dataclass) nor hashable, so it cannot select a trace. Pass its arrays and numbers instead.",
+        "square: y[0] is a set, which is neither an array, a container nor hashable, so it cannot select a trace. "
+        "Pass its arrays and numbers instead, or make its class a container (tj.tree.register).",
     ),
     (
         lambda: square(X, [np.array(["text"])]),
         DTypeError,
-        "square: y[0]: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an "
-        "integer type (for example data.astype(np.float32)).",
+        "square: y[0]: data of type <U4 is not supported; use float64, float32, float16, bfloat16 (of ml_dtypes), "
+        "complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
 )

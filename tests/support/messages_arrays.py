@@ -73,7 +73,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: hash(X),
         ArgumentError,
-        "hash(): 2(B) x 3(C) float64 has none, because its elements can change; bytes(x) has one.",
+        "hash(): 2(B) x 3(C) float64 has none, because its elements can change; bytes(x) has one. Let a function "
+        "under functools.lru_cache take numbers or bytes.",
     ),
     (
         lambda: bool(X),
@@ -152,10 +153,37 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "axis has no meaning).",
     ),
     (
+        lambda: tj.dlarray([1, 2], np.float32),
+        DimsError,
+        "dlarray: format must be a string of the labels S, C, B, T, U or None, not type; give the dtype to the data, "
+        "np.asarray(data, np.float32).",
+    ),
+    (
+        lambda: tj.dlarray([1, 2], dtype=np.float32),
+        ArgumentError,
+        "dlarray: unknown argument 'dtype'; give the dtype to the data, np.asarray(data, np.float32).",
+    ),
+    (
+        lambda: tj.dlarray([1, 2], labels="C"),
+        ArgumentError,
+        "dlarray: unknown argument 'labels'; arguments are data, format.",
+    ),
+    (
+        lambda: X.to("cuda"),
+        AttributeError,
+        "'dlarray' object has no attribute 'to': tj.gpu(x) copies an array to the GPU, tj.gather(x) from it, and "
+        "x.astype(np.float64) has another dtype.",
+    ),
+    (
+        lambda: X.dims,
+        AttributeError,
+        "'dlarray' object has no attribute 'dims': tj.dims(x) are the labels of the axes.",
+    ),
+    (
         lambda: tj.dlarray("text"),
         DTypeError,
-        "dlarray: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an integer "
-        "type (for example data.astype(np.float32)).",
+        "dlarray: data of type <U4 is not supported; use float64, float32, float16, bfloat16 (of ml_dtypes), "
+        "complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: tj.add(X, np.ones(4)),

@@ -148,8 +148,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: Made("text")(1.0),
         tj.DTypeError,
-        "Made.forward: data of type <U4 is not supported as value 1; use float64, float32, complex128, complex64, bool "
-        "or an integer type (for example data.astype(np.float32)).",
+        "Made.forward: data of type <U4 is not supported as value 1; use float64, float32, float16, bfloat16 (of "
+        "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: Made(num_outputs=0),

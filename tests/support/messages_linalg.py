@@ -48,8 +48,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.special.zeta("q"),
         DTypeError,
-        "special.zeta: data of type <U1 is not supported as x; use float64, float32, complex128, complex64, bool or "
-        "an integer type (for example data.astype(np.float32)).",
+        "special.zeta: data of type <U1 is not supported as x; use float64, float32, float16, bfloat16 (of "
+        "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: tj.linalg.toeplitz(ONE),

@@ -275,8 +275,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), "ab"),
         DTypeError,
-        "NeuralODE: data of type <U2 is not supported as tspan; use float64, float32, complex128, complex64, bool or "
-        "an integer type (for example data.astype(np.float32)).",
+        "NeuralODE: data of type <U2 is not supported as tspan; use float64, float32, float16, bfloat16 (of "
+        "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: nn.NeuralODE(tj.dlnetwork([nn.FeatureInput(3), nn.Tanh()]), [0, 1], gradient_mode="fast"),

@@ -142,8 +142,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(lambda x: np.array(x, dtype=object), X),
         DTypeError,
-        "np.array: data of type object is not supported as dtype; use float64, float32, complex128, complex64, bool or "
-        "an integer type (for example data.astype(np.float32)).",
+        "np.array: data of type object is not supported as dtype; use float64, float32, float16, bfloat16 (of "
+        "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     # functions/elementwise
     (

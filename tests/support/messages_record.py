@@ -85,13 +85,29 @@ def dlfeval_of_halves(write: Callable[[Any, Any], object]) -> None:
     tj.dlfeval(function, whole[:2], whole[1:])
 
 
+class Doubled(np.ndarray):
+    """An array whose products are twice as large."""
+
+    def __mul__(self, other: Any) -> Any:
+        return np.asarray(self) * other * 2
+
+
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     # record/recorder
     (
+        lambda: tj.dlarray(np.eye(1).view(np.matrix)),
+        ArgumentError,
+        "dlarray: a matrix has products by * and two axes always, which would be lost; pass np.asarray(data).",
+    ),
+    (
+        lambda: tj.dlarray(np.ones(2).view(Doubled)),
+        ArgumentError,
+        "dlarray: a Doubled has rules of its own (__mul__), which would be lost; pass np.asarray(data).",
+    ),
+    (
         lambda: tj.dlarray(np.ma.array([1.0, 2.0], mask=[0, 1])),
         ArgumentError,
-        "dlarray: a MaskedArray has rules of its own (a mask, products by *), which would be lost; pass "
-        "np.asarray(data), or data.filled(value) of a masked array.",
+        "dlarray: a MaskedArray has a mask, which would be lost; pass np.asarray(data), or data.filled(value).",
     ),
     (
         lambda: tj.dlfeval(kept_inside, V),

@@ -383,9 +383,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: refused(lambda x: (x, object())),
         NotAcceleratedWarning,
-        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: two recordings differ: "
-        "result[1] was <object object at <address>>, is <object object at <address>>. Likely cause: an "
-        "object that is created in each call. Compute it outside and pass it as an argument, or use the "
-        "random functions of tracejit with like=, which are recorded.",
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: two recordings differ: result[1] was "
+        "<object object at <address>>, is <object object at <address>>. Likely cause: an object that is created in "
+        "each call. Return its arrays and numbers, in a tuple, a list or a dict.",
     ),
 )

@@ -139,8 +139,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: queue(["cat", "dog"]).next(),
         DTypeError,
-        "minibatchqueue: data of type <U3 is not supported as result 0; use float64, float32, complex128, complex64, "
-        "bool or an integer type (for example data.astype(np.float32)).",
+        "minibatchqueue: data of type <U3 is not supported as result 0; use float64, float32, float16, bfloat16 (of "
+        "ml_dtypes), complex128, complex64, bool or an integer type (for example data.astype(np.float32)).",
     ),
     (
         lambda: empty().next(),

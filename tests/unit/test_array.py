@@ -668,9 +668,11 @@ class Named(np.ndarray):
     ],
 )
 def test_arrays_with_rules_of_their_own_are_refused(data):
-    with pytest.raises(tj.ArgumentError, match=f"dlarray: a {type(data).__name__} has rules of its own"):
+    with pytest.raises(
+        tj.ArgumentError, match=f"dlarray: a {type(data).__name__} has .* which would be lost"
+    ):
         tj.dlarray(data)
-    with pytest.raises(tj.ArgumentError, match=f"a {type(data).__name__} has rules of its own"):
+    with pytest.raises(tj.ArgumentError, match=f"a {type(data).__name__} has .* which would be lost"):
         tj.dlaccelerate(lambda x: x * 2)(data)
 
 

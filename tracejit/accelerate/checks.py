@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks: that a function can be accelerated, and that its replays agree with the underlying function (check_mode)."""
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +33,7 @@ def check_function(function: Any) -> None:
     Raises:
         ArgumentError: if it cannot.
     """
-    if isinstance(function, (staticmethod, classmethod)):
+    if isinstance(function, (staticmethod, classmethod, property, functools.cached_property)):
         kind = type(function).__name__
         raise ArgumentError(
             f"dlaccelerate: expected a function, not a {kind}; put @{kind} above @dlaccelerate."

@@ -328,7 +328,8 @@ class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metac
         except AttributeError:
             raise ArgumentError(
                 f"{self._name}: instances of {type(instance).__name__} have no __dict__ to keep the cache of an "
-                "accelerated method in; remove __slots__, or accelerate a function that takes the arrays."
+                "accelerated method in; remove __slots__ (slots=True of a dataclass), add '__dict__' to them, or "
+                "accelerate a function that takes the arrays."
             ) from None
         method = methods.get(self._method_name)
         if method is not None:
@@ -353,9 +354,8 @@ class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metac
         if method is None or method._function != function:
             method = methods[key] = AcceleratedFunction(function, **self._as_options())
             method._method_name, method._unbound = self._method_name, self
-            method._dispatcher.reporter.warned = (
-                self._dispatcher.reporter.warned
-            )  # one warning for all instances
+            # One warning for all instances.
+            method._dispatcher.reporter.warned = self._dispatcher.reporter.warned
         return method
 
     # Copies and pickles have the options but not the traces.
@@ -429,15 +429,14 @@ def dlaccelerate(
 ) -> AcceleratedFunction[P, S]: ...  # fmt: skip
 
 
-def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def dlaccelerate(function: Callable[..., Any] | None = None, /, *arguments: Any, **options: Any) -> Any:
     """Return an accelerated version of a function; also a decorator, with and without arguments.
 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
         options: confirm (1), audit (True), max_variants (None), cache_size (50), check_mode ("none"), check_every
-            (100), check_tolerance (1e-4), write_arguments (True), enabled (True), precision
-            ("default"), target ("auto"): see
-            AcceleratedFunction.
+            (100), check_tolerance (1e-4), write_arguments (True), enabled (True), precision ("default"),
+            target ("auto"): see AcceleratedFunction.
 
     Returns:
         An AcceleratedFunction, or, without `function`, a decorator that makes one.
@@ -456,6 +455,10 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
         >>> y.item(), grad.tolist()
         (1.0, [[1.0], [1.0]])
     """
+    if arguments:
+        raise ArgumentError(
+            "dlaccelerate: expected a function alone; call what it returns: dlaccelerate(f)(x)."
+        )
     unknown = options.keys() - set(NAMES)
     if unknown:
         raise ArgumentError(messages.unknown_option(sorted(unknown)[0], NAMES))

@@ -16,7 +16,7 @@ from tracejit.errors import (
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location, user_location
 from tracejit.record.side_effects import SideEffect
-from tracejit.traces.confirm import Difference
+from tracejit.traces.confirm import OF_ONE_DTYPE, Difference
 from tracejit.util.named_tuples import NamedTuple
 
 POLICY = 'set_policy("default") allows recordings.'
@@ -42,7 +42,7 @@ def not_accelerated(name: str, refusal: Refusal) -> PendingWarning:
 
 def trace_replaced(name: str, difference: Difference) -> PendingWarning:
     """Return the warning that an audit has found a trace out of date, or a replay that it does not apply."""
-    seen = "" if difference.remedy else "; replays before this call may have used old values"
+    seen = "" if difference.remedy == OF_ONE_DTYPE else "; replays before this call may have used old values"
     return PendingWarning(
         f"{name}: a trace that was replayed is out of date: {difference.what}"
         f"{at_location(difference.where)}. It has been recorded again{seen}. Likely cause: {difference.cause}. "
@@ -178,6 +178,8 @@ def unknown_option(name: str, options: Sequence[str]) -> str:
     """
     meant = _nearest(name, options)
     advice = f"options are {', '.join(options)}" if meant is None else f"the option is {meant}"
+    if name.startswith("static_arg"):  # those of JAX
+        advice = "leave it out: every argument that is not an array is static"
     return f"dlaccelerate: unknown option {name!r}; {advice}."
 
 

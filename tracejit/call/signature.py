@@ -247,8 +247,7 @@ def _value_part(
             return ValuePart(type(leaf), Same(leaf))  # as below
         raise ArgumentError(
             f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
-            "container (dict, list, tuple, named tuple, dataclass) nor hashable, so it cannot select a trace. "
-            "Pass its arrays and numbers instead."
+            f"container nor hashable, so it cannot select a trace. {_parts_of(type(leaf))}."
         ) from None
     kind = type(leaf)
     if runs_functions(kind):
@@ -262,8 +261,8 @@ def _value_part(
         return ValuePart(kind, Same(leaf))  # what the function reads of it is captured state
     if hashed_by is object.__hash__ and not isinstance(leaf, _KNOWN_BY_IDENTITY) and kind is not object:
         raise ArgumentError(
-            f"{function}: {path_of(number, treedef)} is a {kind.__name__} of a library, whose changes would go "
-            "unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, an object of a library, and changes in it "
+            "would go unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
         )
     is_told_by_value = isinstance(leaf, (*_KNOWN_BY_IDENTITY, np.generic, enum.Enum)) or kind is object
     if is_told_by_value or (isinstance(leaf, np.dtype) and leaf.metadata is None):
@@ -275,6 +274,13 @@ def _value_part(
             "be compared at each call. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
         )
     return ValuePart(kind, detail)
+
+
+def _parts_of(kind: type) -> str:
+    """Return what to pass in place of an object that is no container."""
+    if module_of(kind).startswith("scipy.sparse"):
+        return "Pass A.data, A.indices and A.indptr of it as A.tocsr() instead"
+    return "Pass its arrays and numbers instead, or make its class a container (tj.tree.register)"
 
 
 def runs_functions(kind: type) -> bool:

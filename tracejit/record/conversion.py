@@ -69,9 +69,13 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
             return registered.adopt(x, function, argument)  # type: ignore[no-any-return]
         x = _array_of(x, function, argument, array_class)
     if type(x) is not np.ndarray and _has_rules(type(x)):
+        rules, remedy = f"rules of its own ({_operator(type(x))})", ""
+        if isinstance(x, np.ma.MaskedArray):
+            rules, remedy = "a mask", f", or {argument}.filled(value)"
+        elif isinstance(x, np.matrix):
+            rules = "products by * and two axes always"
         raise ArgumentError(
-            f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
-            f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
+            f"{function}: a {type(x).__name__} has {rules}, which would be lost; pass np.asarray({argument}){remedy}."
         )
     native = check_dtype(function, x.dtype, argument)
     return asarray(x, dtype=native)
@@ -79,7 +83,13 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
 
 def _has_rules(kind: type) -> bool:
     """Return whether a class derived from ndarray computes in another way: masks, units, products by *."""
-    return any(getattr(kind, name) is not getattr(np.ndarray, name) for name in _RULES)
+    return _operator(kind) is not None
+
+
+def _operator(kind: type) -> str | None:
+    """Return a method by which a class derived from ndarray computes in another way."""
+    own = [name for name in _RULES if getattr(kind, name) is not getattr(np.ndarray, name)]
+    return own[0] if own else None
 
 
 def _lies_on_device(x: Any) -> bool:

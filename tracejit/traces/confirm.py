@@ -46,10 +46,11 @@ class Divergence(NamedTuple):
 _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
 _BY_VALUES = "values decide its dtype or its size"
-_OF_ONE_DTYPE = (
+OF_ONE_DTYPE = (
     "Let its dtype and its size be the same for all values (with complex operands, results are complex), or call it "
     "outside"
 )
+_OF_PARTS = "Return its arrays and numbers, in a tuple, a list or a dict"
 
 
 def compare(first: Trace, second: Trace) -> Divergence | Difference | None:
@@ -205,9 +206,10 @@ class _Comparison:
                     return Difference(f"{name} is a different array", None, _CODE)
             elif not _equal(a, b):
                 compares: Any = type(a).__eq__
-                new = type(a) is type(b) and compares is object.__eq__
-                cause = "an object that is created in each call" if new else _cause(a, b)
-                return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
+                what = f"{name} was {shown(a):.80}, is {shown(b):.80}"
+                if type(a) is type(b) and compares is object.__eq__:
+                    return Difference(what, None, "an object that is created in each call", _OF_PARTS)
+                return Difference(what, None, _cause(a, b))
         return None
 
 
@@ -219,7 +221,7 @@ def _other_op(a: Node, b: Node, number: int) -> Difference:
     if was == now:
         return Difference(f"operation {number}, {a.op.name}, was that of another object", b.where, _CODE)
     what = f"operation {number}, {a.op.name}, gave {was}, now gives {now}"
-    return Difference(what, b.where, _BY_VALUES, _OF_ONE_DTYPE)
+    return Difference(what, b.where, _BY_VALUES, OF_ONE_DTYPE)
 
 
 def _params(a: Node, b: Node) -> Difference:
@@ -228,7 +230,7 @@ def _params(a: Node, b: Node) -> Difference:
     if a.params.get("results") != b.params.get("results"):  # of a call of Python, whose replays look at them
         before, after = (" and ".join(map(str, node.params["results"])) for node in (a, b))
         what = f"the result of {name} was {before}, is {after}"
-        return Difference(what, b.where, _BY_VALUES, _OF_ONE_DTYPE)
+        return Difference(what, b.where, _BY_VALUES, OF_ONE_DTYPE)
     names = [key for key in {**a.params, **b.params} if str(a.params.get(key)) != str(b.params.get(key))]
     before, after = (", ".join(f"{key}={_param(node.params.get(key))}" for key in names) for node in (a, b))
     return Difference(f"{name} was called with {before}, then with {after}", b.where, _CODE)

@@ -87,6 +87,7 @@ TENSORS: dict[str, str] = {
     "cuda": "tj.gpu(x) copies an array to the GPU",
     "detach": "tj.stop_gradient(x) cuts the derivative",
     "dim": "x.ndim is the number of axes",
+    "dims": "tj.dims(x) are the labels of the axes",
     "double": "x.astype(np.float64) has this dtype",
     "expand": "np.broadcast_to(x, shape) is such a view",
     "float": "x.astype(np.float32) has this dtype",
@@ -98,6 +99,7 @@ TENSORS: dict[str, str] = {
     "permute": "x.transpose(axes) is such a view",
     "requires_grad": "there are gradients by all arguments; tj.stop_gradient(x) cuts a derivative",
     "t": "x.T is such a view",
+    "to": "tj.gpu(x) copies an array to the GPU, tj.gather(x) from it, and x.astype(np.float64) has another dtype",
     "unsqueeze": "np.expand_dims(x, axis) is such a view",
 }
 """By the name of a method or attribute of a tensor: what works on a dlarray."""

@@ -255,6 +255,14 @@ class TestErrors:
             call(fun, value)
         assert fun.occupancy == fun.hit_rate == 0.0 and fun.stats.calls == 0
 
+    def test_a_sparse_matrix(self):
+        sparse = pytest.importorskip("scipy.sparse")
+        for matrix in (sparse.csr_array(np.eye(2)), sparse.coo_matrix(np.eye(2))):
+            with pytest.raises(
+                ArgumentError, match=r"Pass A\.data, A\.indices and A\.indptr of it as A\.tocsr\(\)"
+            ):
+                dlaccelerate(lambda x: x)(matrix)
+
     @pytest.mark.parametrize(
         "array",
         [

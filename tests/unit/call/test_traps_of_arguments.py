@@ -188,7 +188,7 @@ class TestArguments:
 
     def test_an_object_of_a_library_is_refused(self):
         fun = dlaccelerate(lambda tasks, x: x * 2.0)
-        with pytest.raises(tj.ArgumentError, match="tasks is a Queue of a library"):
+        with pytest.raises(tj.ArgumentError, match="tasks is a Queue, an object of a library"):
             fun(queue.Queue(), X)
 
 

@@ -472,7 +472,7 @@ def test_an_op_of_three_operands_gets_all_triples() -> None:
 def test_a_mismatch_is_shown_with_its_operands() -> None:
     x, y = np.array([2.0, -1.0]), np.array([3.0, 1e308])
     with pytest.raises(
-        AssertionError, match=r"^mul\(-1.0, 1e\+308\): -0.0, expected -1e\+308 \(1 of 2 differ, float64"
+        AssertionError, match=r"^mul\(-1.0, 1e\+308\): -0.0, expected -1e\+308 \(1 of 2 differ"
     ):
         assert_computed(OPS["mul"], np.array([6.0, -0.0]), x * y, [x, y])
     with pytest.raises(AssertionError, match=r"^mul\(2.0, 3.0\): 0.0, expected -0.0"):
