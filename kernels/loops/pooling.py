@@ -10,6 +10,9 @@ is written by two threads, and sums have one order.
 `inner` is the number of channels where they lie last. Where it is 1, loops run along w instead. Windows of 2 x 2 that
 do not overlap and need no padding (`is_pairs` in ops/pooling.py) have kernels of their own, in which LLVM loads and
 stores both columns at once.
+
+Means divide in the dtype of the array: a quotient of integers is one of float64, in which a GPU is slow. A number that
+is stored and loaded again has the dtype of its memory; LLVM leaves out the memory.
 """
 
 from typing import Any
@@ -299,6 +302,8 @@ def avgpool(
         y0 = oy * sh - ph
         za, zb, ya, yb = max(0, -z0), min(kd, d - z0), max(0, -y0), min(kh, h - y0)
         start = row * ow
+        y[start * inner] = 1
+        one = y[start * inner]
         for i in range(ow * inner):
             y[start * inner + i] = 0
         for kz in range(za, zb):
@@ -319,8 +324,11 @@ def avgpool(
         rows = (zb - za) * (yb - ya)
         for ox in range(ow):
             columns = min(kw, w - ox * sw + pw) - max(0, pw - ox * sw)
-            scale = 1.0 / (kd * kh * kw if counted else rows * columns)
             out = (start + ox) * inner
+            total = y[out]
+            y[out] = kd * kh * kw if counted else rows * columns
+            scale = one / y[out]
+            y[out] = total
             for c in range(inner):
                 y[out + c] = y[out + c] * scale
 
@@ -370,6 +378,10 @@ def avgpool_adjoint(
                 z = 0
                 plane += od
         base = row * w * inner
+        out[base] = 1
+        one = out[base]
+        out[base] = kd * kh * kw
+        share = one / out[base]  # where padding counts
         for i in range(w * inner):
             out[base + i] = 0
         for kz in range(kd):
@@ -385,15 +397,17 @@ def avgpool_adjoint(
                     lowest = max(0, -((kx - pw) // sw))
                     highest = min(ow, (w - 1 + pw - kx) // sw + 1)
                     if inner == 1 and counted:
-                        scale = 1.0 / (kd * kh * kw)
                         for ox in range(lowest, highest):
                             at = base + ox * sw - pw + kx
-                            out[at] = out[at] + ct[start + ox] * scale
+                            out[at] = out[at] + ct[start + ox] * share
                         continue
                     for ox in range(lowest, highest):
                         columns = min(kw, w - ox * sw + pw) - max(0, pw - ox * sw)
-                        scale = 1.0 / (kd * kh * kw if counted else rows * columns)
                         at = base + (ox * sw - pw + kx) * inner
+                        total = out[at]
+                        out[at] = rows * columns
+                        scale = share if counted else one / out[at]
+                        out[at] = total
                         source = (start + ox) * inner
                         for c in range(inner):
                             out[at + c] = out[at + c] + ct[source + c] * scale

@@ -64,6 +64,29 @@ def test_golden_programs_have_nothing_costly(name: str) -> None:
     check(build_for_device(golden_cases.graph_of(golden_cases.CASES[name])))
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "pairs": {"pool_size": 2, "stride": 2}, "padded": {"pool_size": 3, "padding": 1},
+    "means of own elements": {"pool_size": (3, 2), "padding": 1, "padding_value": "mean"},
+    "all": {"pool_size": "global"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data_format", ["BCSS", "BSSC"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_pooling_has_no_float64(name: str, data_format: str) -> None:
+    def pooled(x: Any) -> tuple[Any, ...]:
+        mean = tj.avgpool(x, data_format=data_format, **WINDOWS[name])
+        window = {key: value for key, value in WINDOWS[name].items() if key != "padding_value"}
+        largest = tj.maxpool(x, data_format=data_format, **window)
+        return (mean, largest, tj.dlgradient((mean * mean).sum() + (largest * largest).sum(), x))
+
+    program, _ = program_of(pooled, [np.ones((2, 6, 7, 8), F32)])
+    names = {kernel.name.partition("_")[0] for kernel in program.kernels}
+    assert {"avgpool", "maxpool"} <= names
+    for kernel in program.kernels:
+        assert ".f64" not in ptx_of(kernel, CAPABILITIES[0]), kernel.name
+
+
 def counts(kernel: Kernel, capability: Capability) -> tuple[int, int, int, int, int]:
     """Return the loads and stores of four numbers, those of one, and the products of 64 bits in loops.
 
