@@ -194,11 +194,13 @@ def device_stages(
     # Imported here, because few programs run on a device.
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.device_launches import spread_launches
+    from tracejit.passes.loops.few_arguments import in_few_arguments
 
     simplified = _simplified(graph, writes, for_device=True)
     fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)
+    in_few_arguments(simplified, fused)
     selection = select(simplified, fused, writes, _build_body_for_device, for_device=True)
     launches, commits = [
         spread_launches(some, selection.external) for some in (selection.launches, selection.commits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels for more elements than indices of 32 bits can count: they have 64 bits, and mean the same."""
+"""Kernels for more elements than indices of 32 bits can count, which mean the same, and for many arrays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +17,7 @@ from tracejit.codegen.device import sizes
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS
+from tracejit.passes.loops.few_arguments import MOST_WORDS
 from tracejit.pipeline import build_for_device
 from tracejit.program import Program
 
@@ -90,3 +91,38 @@ def test_kernels_whose_indices_have_32_bits_alone_are_refused(monkeypatch: pytes
     arrays = [np.ones(shape, F32) for shape in ((1, 1, 5, 5), (1, 1, 3, 3))]
     with pytest.raises(CodegenError, match=r"a GPU's kernel takes arrays of up to 10 elements\.$"):
         program_of(lambda x, w: (tj.dlconv(x, w, None, data_format="BCSS", weights_format="UCSS"),), arrays)
+
+
+def many_sums(*x: Any) -> tuple[Any, ...]:
+    """Return sums of many arrays over axes that do not lie in memory as one."""
+    return sum(x, 0.0).sum(axis=(0, 2, 4)), *[z.sum(axis=(0, 2, 4)) for z in x]
+
+
+def many_rows(*x: Any) -> tuple[Any, ...]:
+    """Return rows of many arrays whose axes are turned, and products with them."""
+    turned = [z.transpose(3, 0, 4, 2, 1) for z in x]
+    total = sum(turned[1:], turned[0])
+    centred = total - total.mean(axis=(1, 3), keepdims=True)
+    return centred, *[(centred * z).sum(axis=(0, 2)) for z in turned]
+
+
+@pytest.mark.parametrize("function", [many_sums, many_rows])
+def test_loops_over_many_arrays_are_cut(function: Callable[..., tuple[Any, ...]]) -> None:
+    """A kernel takes 4096 bytes of arguments, and the emulator no more."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((3, 2, 4, 3, 2)).astype(F32) for _ in range(90)]
+    program, want = program_of(function, arrays)
+    assert max(len(row.arguments) for row in program.rows) <= MOST_WORDS
+    agree(EmulatedProgram(program)(arrays), want, 1e-5)
+
+
+def test_a_loop_that_would_fit_is_not_cut() -> None:
+    program, _ = program_of(lambda *x: (sum(x, 0.0),), [np.ones((3, 4), F32)] * 90)
+    assert len(program.rows) == 1
+
+
+def test_a_kernel_that_takes_too_many_arguments_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The function runs on the CPU then."""
+    monkeypatch.setattr(sizes, "MOST_WORDS", 5)
+    with pytest.raises(CodegenError, match=r"^tanh: a GPU's kernel takes 5 arguments; this one has 7\.$"):
+        program_of(lambda x: (tj.tanh(x[::2, ::2]),), [np.ones((6, 8), F32)])

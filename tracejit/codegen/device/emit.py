@@ -11,7 +11,7 @@ from tracejit.codegen.device.loops import ends, placed, rows_of_loop
 from tracejit.codegen.device.nest import DeviceEmitter
 from tracejit.codegen.device.order import Written, is_large, needed, touches_of, touches_of_loop
 from tracejit.codegen.device.product import blas_product, emit_product
-from tracejit.codegen.device.sizes import in_64_bits, is_too_large, refuse_if_too_large
+from tracejit.codegen.device.sizes import in_64_bits, is_too_large, refuse_if_too_large, refuse_if_too_many
 from tracejit.codegen.device.work import ALONE_GRID, emit_kernel, is_text
 from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
@@ -135,6 +135,7 @@ class _DeviceEmission:
                 self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments
             ])  # fmt: skip
             name = note or emitted.kernel.name.partition("_")[0]
+            refuse_if_too_many(emitted.kernel.name.rpartition("_")[0], arguments)
             whole = launch.whole if isinstance(launch, KernelLaunch) else None
             product = blas_product(whole, emitted.arguments) if isinstance(whole, Product) else None
             yield Row(emitted.kernel, arguments, name, where, grid=grid, product=product), emitted

@@ -8,10 +8,12 @@ own.
 """
 
 import re
+from collections.abc import Sequence
 
 from tracejit.codegen.names import NAME, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.errors import CodegenError
+from tracejit.passes.loops.few_arguments import MOST_WORDS
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Product
 
@@ -48,3 +50,15 @@ def refuse_if_too_large(name: str, arguments: list[Argument]) -> None:
     """
     if is_too_large(arguments):
         raise CodegenError(f"{name}: a GPU's kernel takes arrays of up to {MOST_ELEMENTS} elements.")
+
+
+def refuse_if_too_many(name: str, arguments: Sequence[object]) -> None:
+    """Raise an error for a launch whose arguments are more than a kernel takes, and which cannot be cut.
+
+    Raises:
+        CodegenError: if they are.
+    """
+    if len(arguments) > MOST_WORDS:
+        raise CodegenError(
+            f"{name}: a GPU's kernel takes {MOST_WORDS} arguments; this one has {len(arguments)}."
+        )

@@ -11,6 +11,7 @@ cut into blocks in this way to find blocks in common.)
 """
 
 import zlib
+from collections.abc import Sequence
 
 from tracejit.ir import Node, Value
 from tracejit.passes.fusion.fuse import Fused, Loop, Step
@@ -25,18 +26,19 @@ def chop(fused: Fused) -> None:
     steps: list[Step] = []
     for step in fused.steps:
         if isinstance(step, Loop) and len(step.nodes) > LARGEST:
-            steps += _pieces(step, fused)
+            steps += pieces(step, cut(step.nodes), fused)
         else:
             steps.append(step)
     fused.steps = steps
 
 
-def _pieces(loop: Loop, fused: Fused) -> list[Loop]:
-    pieces: list[Loop] = []
-    for nodes in cut(loop.nodes):
+def pieces(loop: Loop, parts: Sequence[list[Node]], fused: Fused) -> list[Loop]:
+    """Return a loop for each part of the nodes of a loop, which is cut into them."""
+    result: list[Loop] = []
+    for nodes in parts:
         piece = Loop(loop.domain, loop.depth)
         piece.split = loop.split
-        piece.whole = loop
+        piece.whole = loop.whole or loop
         piece.nodes = nodes
         for node in nodes:
             out = node.output
@@ -46,22 +48,22 @@ def _pieces(loop: Loop, fused: Fused) -> list[Loop]:
             if out in loop.accumulates:
                 piece.accumulates.add(out)
             fused.home[out] = piece
-        pieces.append(piece)
-    return pieces
+        result.append(piece)
+    return result
 
 
 def cut(nodes: list[Node]) -> list[list[Node]]:
     """Return nodes in pieces of SMALLEST to LARGEST (Note [cutting by content])."""
     checksums = _checksums(nodes)
-    pieces: list[list[Node]] = []
+    parts: list[list[Node]] = []
     start = 0
     while len(nodes) - start > LARGEST:
         last = min(start + LARGEST, len(nodes) - SMALLEST)
         end = min(range(start + SMALLEST, last + 1), key=lambda i: (checksums[i], -i))
-        pieces.append(nodes[start:end])
+        parts.append(nodes[start:end])
         start = end
-    pieces.append(nodes[start:])
-    return pieces
+    parts.append(nodes[start:])
+    return parts
 
 
 def _checksums(nodes: list[Node]) -> list[int]:

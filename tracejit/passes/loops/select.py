@@ -93,7 +93,7 @@ class _Selector:
         self._fault: Value | None = None
 
     def run(self) -> Selection:
-        stored = _stored_values(self.graph, self.fused, self.assemblies)
+        stored = stored_values(self.graph, self.fused, self.assemblies)
         copied_outputs = self.place_outputs()
         for step in self.fused.steps:
             if isinstance(step, Loop):
@@ -324,7 +324,7 @@ def _of_whole(access: Access, value: Value) -> Access:
     return access._replace(offset=access.offset // 2, dtype=value.dtype)
 
 
-def _stored_values(graph: Graph, fused: Fused, assemblies: Assemblies) -> dict[Loop, dict[Value, bool]]:
+def stored_values(graph: Graph, fused: Fused, assemblies: Assemblies) -> dict[Loop, dict[Value, bool]]:
     """Return the values of each loop that need memory.
 
     They are True if something reads them there, or if they are outputs, and False if they are only pieces of assembled
