@@ -22,10 +22,12 @@ class Linked(NamedTuple):
     cubin       machine code; None where the linker does not take the PTX
     report      the messages of the linker and its assembler: errors, and with the option "-verbose" the registers and
                 the memory of kernels
+    is_known    whether the linker knows the GPU
     """
 
     cubin: bytes | None
     report: str
+    is_known: bool = True
 
 
 @cache
@@ -76,6 +78,15 @@ def cubin_of(ptx: str, capability: Capability) -> bytes | None:
     return None if found is None else found.cubin  # the driver says why it takes it no more than the linker
 
 
+def refusal(ptx: str, capability: Capability) -> str | None:
+    """Return why the linker does not take PTX for a GPU that it knows; None if it does, or none is installed."""
+    found = linked(ptx, capability)
+    if found is None or found.cubin is not None or not found.is_known:
+        return None
+    lines = [line.strip() for line in found.report.splitlines() if line.strip()] or ["it gives no reason"]
+    return next((line for line in lines if "error" in line), lines[0])
+
+
 def linked(ptx: str, capability: Capability, *options: str) -> Linked | None:
     """Return what the linker makes of PTX for a GPU, given further options; None where no linker is installed."""
     library = _library()
@@ -84,7 +95,7 @@ def linked(ptx: str, capability: Capability, *options: str) -> Linked | None:
     handle = c_void_p()
     texts = (f"-arch=sm_{capability.major}{capability.minor}", *options)
     if library.nvJitLinkCreate(byref(handle), len(texts), (c_char_p * len(texts))(*map(str.encode, texts))):
-        return Linked(None, f"the linker does not know {' '.join(texts)}")
+        return Linked(None, f"the linker does not know {' '.join(texts)}", is_known=False)
     try:
         data = ptx.encode() + b"\0"
         failed = library.nvJitLinkAddData(handle, _PTX, data, len(data), b"kernel")

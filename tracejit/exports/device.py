@@ -72,7 +72,12 @@ def neutral(key: Key) -> Key:
 
 
 def code_of(kernels: Sequence[Kernel], capability: Capability) -> tuple[str, dict[str, bytes]]:
-    """Return the form of the code of kernels, and their code by their names."""
+    """Return the form of the code of kernels, and their code by their names.
+
+    Raises:
+        ExportError: if NVIDIA's linker is installed, and does not take a kernel.
+    """
+    from tracejit.compile import link
     from tracejit.compile.device_code import compiled, stored_code
 
     code = {kernel.name: stored_code(kernel, capability) for kernel in kernels}
@@ -83,6 +88,13 @@ def code_of(kernels: Sequence[Kernel], capability: Capability) -> tuple[str, dic
         )
         code |= {kernel.name: content for kernel, content in made}
     contents = {name: content for name, content in code.items() if content is not None}
+    for name, content in contents.items():
+        reason = None if content.startswith(_ELF) else link.refusal(content.decode(), capability)
+        if reason is not None:
+            raise ExportError(
+                f"export: NVIDIA's linker does not take {name} for GPUs of capability {capability.dotted}, and no "
+                f'driver would: {reason}. Export the function with target="cpu", or as several functions.'
+            )
     is_cubin = all(content.startswith(_ELF) for content in contents.values())
     return _CUBIN if is_cubin and contents else _PTX, contents
 

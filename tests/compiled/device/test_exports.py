@@ -2,6 +2,7 @@
 """Exported folders for GPUs: made with and without one, loaded through the stand-in for NVIDIA's driver."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from fake_driver import FakeLibrary, fake_device
 from llvm_texts import NEEDS_LLVM_22
 
 import tracejit as tj
+from tracejit.compile import link
+from tracejit.compile.capability import Capability
 from tracejit.exports import files
 from tracejit.runtime.cuda import driver as drivers
 
@@ -163,13 +166,31 @@ def test_cubins_run_on_gpus_of_their_major_capability(tmp_path: Path) -> None:
 
 
 def test_the_linker_makes_cubins(tmp_path: Path) -> None:
-    from tracejit.compile import link
-
     if link.linker_version() is None:
         pytest.skip("nvJitLink is not installed")
     tj.export(tj.dlaccelerate(step), tmp_path / "f", args=ARRAYS, target="cuda", capabilities=("8.0", "9.0"))
     names = [path.name for path in (tmp_path / "f" / "code" / "cuda-9.0").iterdir()]
     assert names and all(name.endswith(".cubin") for name in names)
+
+
+def test_what_the_linker_refuses_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def linked(ptx: str, capability: Capability, *options: str) -> link.Linked:
+        return link.Linked(None, f"\nptxas error : too many parameters\nsm_{capability.major}0", is_known)
+
+    is_known = True
+    monkeypatch.setattr(link, "linker_version", lambda: "a linker 1.0")
+    monkeypatch.setattr(link, "linked", linked)
+    export = partial(tj.export, tj.dlaccelerate(step), args=ARRAYS, target="cuda", capabilities="8.0")
+    text = (
+        r"^export: NVIDIA's linker does not take \w+ for GPUs of capability 8\.0, and no driver would: ptxas error : "
+        r'too many parameters\. Export the function with target="cpu", or as several functions\.$'
+    )
+    with pytest.raises(tj.ExportError, match=text):
+        export(path=tmp_path / "f")
+    assert not (tmp_path / "f").exists()
+    is_known = False  # a driver that is newer than the linker may know the GPU
+    export(path=tmp_path / "f")
+    assert all(path.suffix == ".ptx" for path in (tmp_path / "f" / "code" / "cuda-8.0").iterdir())
 
 
 def test_a_folder_says_what_is_in_it(tmp_path: Path) -> None:
