@@ -191,6 +191,13 @@ def is_inexact(dtype: np.dtype) -> bool:
     return dtype.kind in "fc" or is_half(dtype)
 
 
+def wide_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which NumPy sums and multiplies: 64 bits for integers and bools."""
+    if dtype.kind in "fc":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+
+
 def part_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype of the real and the imaginary part of complex numbers; a real dtype itself."""
     if dtype.kind != "c":

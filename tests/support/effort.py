@@ -127,9 +127,8 @@ def leave_sample(metafunc: pytest.Metafunc) -> None:
     mark, whole = definition.get_closest_marker("sampled"), definition.get_closest_marker("whole")
     most = MOST_CASES if whole is None else MOST_WHOLE if EFFORT <= Effort.QUICK else len(calls)
     if calls and (mark is not None or len(calls) > most):
-        names = [f"{definition.nodeid}[{call.id}]" for call in calls]
         options = {"share": SHARE_OF_SHORT} if whole else {} if mark is None else mark.kwargs
-        calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
+        calls[:] = [calls[i] for i in sample_of(_names(metafunc), [call.params for call in calls], **options)]
 
 
 def leave_turn(metafunc: pytest.Metafunc, number: int, turns: int) -> None:
@@ -137,10 +136,14 @@ def leave_turn(metafunc: pytest.Metafunc, number: int, turns: int) -> None:
     definition, calls = metafunc.definition, metafunc._calls
     mark = definition.get_closest_marker("sampled")
     if len(calls) > MOST_CASES and definition.get_closest_marker("whole") is None:
-        names = [f"{definition.nodeid}[{call.id}]" for call in calls]
+        names = _names(metafunc)
         kept = {*sample_of(names, [call.params for call in calls], **({} if mark is None else mark.kwargs))}
         kept |= {i for i, name in enumerate(names) if hashed(name) // SHARE % turns == number}
         calls[:] = [calls[i] for i in sorted(kept)]
+
+
+def _names(metafunc: pytest.Metafunc) -> list[str]:
+    return [f"{metafunc.definition.nodeid}[{call.id}]" for call in metafunc._calls]
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:

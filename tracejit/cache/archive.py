@@ -37,7 +37,7 @@ from tracejit.store.entry import KernelKey, decode
 from tracejit.store.folder import LARGEST, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, check
-from tracejit.util.files import READ, written_whole
+from tracejit.util.files import READ, hash_of, written_whole
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size
 
@@ -139,11 +139,11 @@ def pack(file: str) -> Packed:
                     left_out.append((name.partition(".")[0], str(error)))
                     continue
                 _append(rest, path, content)
-                members.append(Member(path, len(content), _sha256(content), 0))
+                members.append(Member(path, len(content), hash_of(content), 0))
         table = json.dumps(
             {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
         ).encode()
-        _append(stream, f"tracejit-cache-{_sha256(table)}.json", table)
+        _append(stream, f"tracejit-cache-{hash_of(table)}.json", table)
         rest.seek(0)
         shutil.copyfileobj(rest, stream)
         stream.write(_END)
@@ -253,10 +253,6 @@ def _differences(key: KernelKey) -> set[str]:
     return {part for part in mine.keys() | theirs.keys() if mine.get(part) != theirs.get(part)} - {*_OF_ENTRY}
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _header(name: str, size_bytes: int) -> bytes:
     member = tarfile.TarInfo(name)
     member.size, member.mode = size_bytes, 0o600
@@ -329,7 +325,7 @@ def _table(file: str, whole: _Hashed) -> list[Member]:
     if named is None or not 0 <= first.size <= LARGEST or header != _header(first.name, first.size):
         raise _damaged(file, "it does not begin with a table")
     content = whole.read(first.size)
-    if _sha256(content) != named[1] or any(whole.read(_padding(first.size))):
+    if hash_of(content) != named[1] or any(whole.read(_padding(first.size))):
         raise _damaged(file, "its table does not agree with its hash")
     try:
         table = json.loads(content)
@@ -369,6 +365,6 @@ def _content(file: str, stream: "IO[bytes] | _Hashed", member: Member) -> bytes:
     content = stream.read(member.bytes)
     if header != _header(member.name, member.bytes):
         raise _damaged(file, f"the header of {member.name} is damaged")
-    if _sha256(content) != member.sha256 or any(stream.read(_padding(member.bytes))):
+    if hash_of(content) != member.sha256 or any(stream.read(_padding(member.bytes))):
         raise _damaged(file, f"{member.name} does not agree with its hash")
     return content

@@ -37,20 +37,6 @@ _ENTRY = re.compile(r"\.entry \w+\([^)]*\)\n")
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
 
 
-def ptx_of(kernel: Kernel, capability: Capability) -> str:
-    """Return the PTX of a kernel, whose entry has the kernel's name.
-
-    Args:
-        kernel: emitted for a device.
-        capability: of the GPU.
-
-    Raises:
-        CodegenError: if Python or Numba refuses the source, or it calls a function of the C library that has no form
-            for a device.
-    """
-    return ptx_of_lowered(lowered(kernel), kernel, capability)
-
-
 def lowered(kernel: Kernel) -> LlvmFunction:
     """Return a kernel as LLVM IR.
 

@@ -20,7 +20,6 @@ folder in it must belong to this user or the administrator, be writable by nobod
 [folders]). Each file is read once, and the bytes that were hashed are the bytes that are used.
 """
 
-import hashlib
 import io
 import json
 import os
@@ -35,7 +34,7 @@ import numpy as np
 from tracejit.aval import FLOAT16, SUPPORTED_DTYPES
 from tracejit.errors import CacheError, ExportError
 from tracejit.store.folder import Folder, RefusedError
-from tracejit.util.files import WRITE_NEW, rename
+from tracejit.util.files import WRITE_NEW, hash_of, rename
 from tracejit.util.named_tuples import NamedTuple
 
 FORMAT = 1
@@ -60,11 +59,6 @@ class Content(NamedTuple):
     manifest: dict[str, Any]
     sha256: str
     files: dict[str, bytes]
-
-
-def hash_of(content: bytes) -> str:
-    """Return the SHA-256 of bytes in hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def encode_array(array: np.ndarray) -> bytes:

@@ -7,9 +7,9 @@ from typing import Any
 
 from tracejit import kernels
 from tracejit.errors import ArgumentError, ExportError
-from tracejit.exports.files import hash_of
 from tracejit.kernels.executor.state import CPU
 from tracejit.util.arguments import is_option, listed
+from tracejit.util.files import hash_of
 from tracejit.util.text import brief
 
 HOST = "host"

@@ -48,6 +48,7 @@ from tracejit.traces.variants import Variants
 from tracejit.util.arguments import flag, is_option, listed, named
 from tracejit.util.arguments import path as checked_path
 from tracejit.util.devices import on_host
+from tracejit.util.files import hash_of
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, name_of
 
@@ -384,7 +385,7 @@ class _Writer:
 
     def _keep(self, array: np.ndarray) -> str:
         content = files.encode_array(array)
-        name = f"constants/{files.hash_of(content)}.npy"
+        name = f"constants/{hash_of(content)}.npy"
         self.files[name] = content
         return name
 

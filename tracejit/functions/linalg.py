@@ -148,10 +148,11 @@ def _solved_by_parts(a: Any, b: Any, function: str = "solve") -> dlarray:
     found = solve(joining.concatenate(rows, -2), joining.concatenate(sides, -2))
     n = real.shape[-1]
     halves = [movement.sliced(found, {found.ndim - 2: slice(*ends)}) for ends in ((0, n), (n, 2 * n))]
-    return _solution(apply("complex_of", *halves), is_vector)
+    return as_given(apply("complex_of", *halves), is_vector)
 
 
-def _solution(x: dlarray, is_vector: bool) -> dlarray:
+def as_given(x: dlarray, is_vector: bool) -> dlarray:
+    """Return a solution as a vector, if the right sides were one."""
     return movement.reshape(x, x.shape[:-1]) if is_vector else x
 
 
@@ -179,7 +180,7 @@ def solve(a: Any, b: Any) -> dlarray:
         return _solved_by_parts(a, b)
     x, y, is_vector = _system("solve", a, b)
     factors, places = _factored("solve", x)
-    return _solution(apply("lu_solve", x, factors, places, y, transposed=False), is_vector)
+    return as_given(apply("lu_solve", x, factors, places, y, transposed=False), is_vector)
 
 
 def inv(a: Any) -> dlarray:
@@ -371,7 +372,7 @@ def solve_triangular(
     x = _checked_triangle(x, unit)
     if trans not in (0, "N"):
         x, lower = transposed(x), not lower
-    return _solution(apply("solve_triangular", x, y, lower=lower), is_vector)
+    return as_given(apply("solve_triangular", x, y, lower=lower), is_vector)
 
 
 def _checked_triangle(x: dlarray, unit: bool) -> dlarray:

@@ -11,9 +11,10 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import joining, linear, movement
+from tracejit.functions.linalg import as_given
 from tracejit.functions.numpy_api import scipy_matrices
 from tracejit.linalg.factors import cholesky
-from tracejit.linalg.numbers import alike, as_given, hermitian, matrix, routine, rows_of
+from tracejit.linalg.numbers import alike, hermitian, matrix, routine, rows_of
 from tracejit.util.arguments import flag, integers
 from tracejit.util.text import brief
 

@@ -14,7 +14,6 @@ from tracejit.functions.numpy_api import in_python, scipy_matrices
 from tracejit.functions.refusals import refuse
 from tracejit.linalg.numbers import (
     adjoint,
-    as_given,
     hermitian,
     in_double,
     is_complex,
@@ -250,10 +249,10 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: Any = 0) -> dlarray:
 
     if trans == 0:
         first = linalg.solve_triangular(both, moved(right, order), lower=True, unit_diagonal=True)
-        return as_given(linalg.solve_triangular(both, first), is_vector)
+        return linalg.as_given(linalg.solve_triangular(both, first), is_vector)
     first = linalg.solve_triangular(both, right, trans=trans)
     second = linalg.solve_triangular(both, first, trans=trans, lower=True, unit_diagonal=True)
-    return as_given(moved(second, apply("order", order, axis=order.ndim - 1)[0]), is_vector)
+    return linalg.as_given(moved(second, apply("order", order, axis=order.ndim - 1)[0]), is_vector)
 
 
 def qr(a: Any, mode: str = "full") -> tuple[dlarray, ...]:

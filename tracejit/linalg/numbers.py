@@ -75,11 +75,6 @@ def rows_of(function: str, b: Any, n: int) -> tuple[dlarray, bool]:
     return (movement.expand_dims(array, -1) if is_vector else array), is_vector
 
 
-def as_given(x: dlarray, is_vector: bool) -> dlarray:
-    """Return a solution as a vector, if the right sides were one."""
-    return movement.reshape(x, x.shape[:-1]) if is_vector else x
-
-
 def half(x: dlarray, lower: bool) -> dlarray:
     """Return matrices with zeros in the other half."""
     ones = np.ones(x.shape[-2:], bool)

@@ -248,7 +248,6 @@ class _Composition:
         self.b = b
         self.key_heads = k.shape[2]
         self.group = q.shape[2] // self.key_heads
-        self.mask_shape = mask.shape
         self.q, self.k = self.of_queries(q), self.of_keys(k)
         scores = self.product(self.q, self.k)
         if params["masked"]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.ops.matrices import transposed
+
 Given = Sequence[Any]
 
 
@@ -122,15 +124,10 @@ def matmul(b: Any, node: Any, given: Given, count: int) -> Any:
         product = b.matmul(vectors, b.transpose(x, axes=(1, 0)))
         return b.reshape(product, shape=(*own_y.shape[:-2], x.shape[0], 1))
     if own_x is None and x.ndim == 2 and _is_turned(own_y):
-        rows = _turned(b, own_y)
-        product = b.matmul(b.reshape(rows, shape=(prod(rows.shape[:-1]), x.shape[-1])), _turned(b, x))
-        return _turned(b, b.reshape(product, shape=(*rows.shape[:-1], x.shape[0])))
+        rows = transposed(b, own_y)
+        product = b.matmul(b.reshape(rows, shape=(prod(rows.shape[:-1]), x.shape[-1])), transposed(b, x))
+        return transposed(b, b.reshape(product, shape=(*rows.shape[:-1], x.shape[0])))
     return aligned(b, node, given, count)
-
-
-def _turned(b: Any, x: Any) -> Any:
-    """Return matrices with rows and columns exchanged."""
-    return b.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def _is_turned(x: Any) -> bool:

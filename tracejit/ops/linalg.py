@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.aval import INT64, Aval
 from tracejit.ops import batch
 from tracejit.ops.floats import common_float
+from tracejit.ops.matrices import transposed
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -29,11 +30,6 @@ def _lapack(name: str, dtype: np.dtype) -> Callable[..., Any]:
     from scipy.linalg.lapack import get_lapack_funcs
 
     return get_lapack_funcs((name,), dtype=dtype)[0]  # type: ignore[no-any-return]
-
-
-def transposed(b: Any, x: Any) -> Any:
-    """Return `x` with its last two axes exchanged."""
-    return b.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def lower_half(b: Any, x: Any, diagonal: float = 1.0) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from tracejit.aval import UNIQUE_LABELS, Aval, describe_shape, supported
 from tracejit.errors import DimsError, DTypeError
 from tracejit.ops import batch
+from tracejit.ops.matrices import transposed
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -115,14 +116,9 @@ def _reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return result.astype(np.float32) if result.dtype.char == "e" else result
 
 
-def _swap(b: Any, x: Any) -> Any:
-    """Return `x` with its last two axes exchanged."""
-    return b.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
-
-
 def _vjp(b: Any, node: Any, ct: Any) -> Any:
     x, y = node.inputs
-    return (lambda: b.matmul(ct, _swap(b, y)), lambda: b.matmul(_swap(b, x), ct))
+    return (lambda: b.matmul(ct, transposed(b, y)), lambda: b.matmul(transposed(b, x), ct))
 
 
 def _numbers(out: Aval, x: Aval, y: Aval) -> Sequence[int]:
@@ -147,7 +143,7 @@ def _reference_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def _vjp_add(b: Any, node: Any, ct: Any) -> Any:
     x, y, _ = node.inputs
-    return (lambda: b.matmul(ct, _swap(b, y)), lambda: b.matmul(_swap(b, x), ct), ct)
+    return (lambda: b.matmul(ct, transposed(b, y)), lambda: b.matmul(transposed(b, x), ct), ct)
 
 
 def _numbers_add(out: Aval, x: Aval, y: Aval, z: Aval) -> Sequence[int]:

@@ -96,6 +96,12 @@ def contiguous(shape: tuple[int, ...]) -> Layout:
     return Layout(0, shape, tuple(reversed(strides)))
 
 
+def in_parts(layout: Layout) -> Layout:
+    """Return a layout of complex numbers as one of their parts, along one more axis."""
+    strides = tuple([2 * stride for stride in layout.strides])
+    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
+
+
 class Strided(NamedTuple):
     """Emission of a MOVE op that needs no copy: the layout of the result within the operand's memory.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import INT64, Aval, describe_shape
+from tracejit.aval import INT64, Aval, describe_shape, wide_dtype
 from tracejit.errors import DimsError
 from tracejit.ops import batch
 from tracejit.ops.movement import zeros
@@ -164,13 +164,6 @@ def _infer_recurrence(a: Aval, x: Aval, *, axis: int, reverse: bool) -> Aval:
     return Aval(x.shape, x.format, np.result_type(a.dtype, x.dtype))
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which NumPy multiplies: 64 bits for integers and bools."""
-    if dtype.kind in "fc":
-        return dtype
-    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
-
-
 OPS = (
     Op(name="order", doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
        "and the rank of each element; no derivative", kind=Kind.KERNEL,
@@ -205,9 +198,9 @@ OPS = (
        batch=batch.rows, emit=KernelCall("gcd", lambda out, x, y: (x.size,)),
        samples=(Sample(((2, 3), (2, 3)), dtypes=("uint64", "uint64"), integer_high=50),)),
     Op(name="cumprod", doc="running products along an axis; ct times the products of the other factors, which is right "
-       "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, _wide(x.dtype)),
+       "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, wide_dtype(x.dtype)),
        takes_complex=True,
-       numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (_wide(x),), vjp=_vjp_cumprod,
+       numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (wide_dtype(x),), vjp=_vjp_cumprod,
        batch=batch.shifted, emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 3),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),), {"axis": 0}))),
     Op(name="recurrence", doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape
+from tracejit.aval import Aval, describe_shape, wide_dtype
 from tracejit.errors import DimsError
 from tracejit.ops import batch
 from tracejit.ops.op import Fold, KernelCall, Kind, Op, Sample
@@ -39,15 +39,8 @@ def _reduced(x: Aval, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype) ->
     return Aval(reduced_shape(x.shape, axes, keepdims), reduced_format(x.format, axes, keepdims), dtype)
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which NumPy sums: 64 bits for integers and bools."""
-    if dtype.kind in "fc":
-        return dtype
-    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
-
-
 def _infer_wide(x: Aval, *, axes: tuple[int, ...], keepdims: bool) -> Aval:
-    return _reduced(x, axes, keepdims, _wide(x.dtype))
+    return _reduced(x, axes, keepdims, wide_dtype(x.dtype))
 
 
 def _infer_bool(x: Aval, *, axes: tuple[int, ...], keepdims: bool) -> Aval:
@@ -230,7 +223,7 @@ def _numbers_first_place(
 
 
 def _infer_cumsum(x: Aval, *, axis: int, reverse: bool) -> Aval:
-    return Aval(x.shape, x.format, _wide(x.dtype))
+    return Aval(x.shape, x.format, wide_dtype(x.dtype))
 
 
 def _numpy_cumsum(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
@@ -273,7 +266,8 @@ OPS = (
                 Sample(((2, 3, 2), (2, 1, 2)), {"axis": 1, "keepdims": True}, dtypes=("int64", "int64"),
                        integer_high=2))),
     Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
-       takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum,
+       promote=lambda x: (wide_dtype(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
        batch=batch.shifted, emit=KernelCall("cumsum", _numbers_cumsum),
        samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),

@@ -18,7 +18,8 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ops import batch
-from tracejit.ops.linalg import symmetric, transposed
+from tracejit.ops.linalg import symmetric
+from tracejit.ops.matrices import as_column, as_row, transposed
 from tracejit.ops.matrix_ufuncs import matrix_call, matrix_ufunc
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
@@ -64,14 +65,6 @@ def _constant(b: Any, like: Any, value: float) -> Any:
     return b.constant(like.dtype.type(value))
 
 
-def _column(b: Any, w: Any) -> Any:
-    return b.reshape(w, shape=(*w.shape, 1))
-
-
-def _row(b: Any, w: Any) -> Any:
-    return b.reshape(w, shape=(*w.shape[:-1], 1, w.shape[-1]))
-
-
 def _reciprocal(b: Any, x: Any, scale: Any) -> Any:
     """Return 1 / x, or 0 where x is 0 up to rounding of numbers of a scale."""
     eps = _constant(b, x, 16 * float(np.finfo(x.dtype).eps))
@@ -82,7 +75,7 @@ def _reciprocal(b: Any, x: Any, scale: Any) -> Any:
 
 def _largest(b: Any, w: Any) -> Any:
     """Return the largest magnitude of each vector, as matrices of one element; it has no derivative."""
-    return _column(b, b.max(b.abs(w), axes=(w.ndim - 1,), keepdims=True))
+    return as_column(b, b.max(b.abs(w), axes=(w.ndim - 1,), keepdims=True))
 
 
 def _eye(b: Any, w: Any) -> Any:
@@ -96,9 +89,9 @@ def _vjp_eigh(b: Any, node: Any, ct: Any) -> Any:
         return (None,)
     inner = None
     if ct[0] is not None:
-        inner = b.mul(_column(b, ct[0]), _eye(b, w))
+        inner = b.mul(as_column(b, ct[0]), _eye(b, w))
     if ct[1] is not None:
-        factors = _reciprocal(b, b.sub(_row(b, w), _column(b, w)), _largest(b, w))
+        factors = _reciprocal(b, b.sub(as_row(b, w), as_column(b, w)), _largest(b, w))
         turns = b.mul(factors, b.matmul(transposed(b, v), ct[1]))
         inner = turns if inner is None else b.add(inner, turns)
     if inner is None:
@@ -113,7 +106,7 @@ def _skew(b: Any, x: Any) -> Any:
 def _vjp_eigvalsh(b: Any, node: Any, ct: Any) -> Any:
     # V diag(ct) V'.
     _, v = b.eigh_in_order(node.inputs[0])
-    return (symmetric(b, b.matmul(b.mul(v, _row(b, ct)), transposed(b, v))),)
+    return (symmetric(b, b.matmul(b.mul(v, as_row(b, ct)), transposed(b, v))),)
 
 
 def _vjp_svd(b: Any, node: Any, ct: Any) -> Any:
@@ -130,7 +123,7 @@ def _vjp_svd_in_order(b: Any, node: Any, ct: Any) -> Any:
 def _vjp_svdvals(b: Any, node: Any, ct: Any) -> Any:
     # U diag(ct) V'.
     u, _, v = b.svd_in_order(node.inputs[0])
-    return (b.matmul(b.mul(u, _row(b, ct)), v),)
+    return (b.matmul(b.mul(u, as_row(b, ct)), v),)
 
 
 def _svd_adjoint(b: Any, u: Any, s: Any, v: Any, ct: Any) -> Any:
@@ -138,12 +131,12 @@ def _svd_adjoint(b: Any, u: Any, s: Any, v: Any, ct: Any) -> Any:
     # F_ij = 1 / (s_j^2 - s_i^2).
     if not s.aval.size:
         return None
-    row, column, scale = _row(b, s), _column(b, s), _largest(b, s)
+    row, column, scale = as_row(b, s), as_column(b, s), _largest(b, s)
     sums = _reciprocal(b, b.add(row, column), scale)
     factors = b.mul(sums, _reciprocal(b, b.sub(row, column), scale))
     parts = []
     if ct[1] is not None:
-        parts.append(b.mul(_column(b, ct[1]), _eye(b, s)))
+        parts.append(b.mul(as_column(b, ct[1]), _eye(b, s)))
     if ct[0] is not None:
         parts.append(b.mul(b.mul(factors, _skew(b, b.matmul(transposed(b, u), ct[0]))), row))
     if ct[2] is not None:

@@ -8,7 +8,6 @@ that a list of a thousand programs reads a thousand lines; the second line is th
 ``<hash>.uses`` has a line of JSON for each process that used the program: times only.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 from tracejit.errors import CacheError
 from tracejit.store.folder import CacheFile, Folder, RefusedError
+from tracejit.util.files import hash_of
 from tracejit.util.named_tuples import NamedTuple
 
 SCHEMA = 4
@@ -78,8 +78,8 @@ class Programs:
         with suppress(OSError, CacheError, RefusedError):
             program = {"schema": SCHEMA} | program
             head = _json(_head(program))
-            content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
-            name = _hash(content)
+            content = b"%s %s\n%s\n" % (hash_of(head).encode(), head, _json(program))
+            name = hash_of(content)
             if not self._has(name, content):
                 self._make_room()
                 self._folder.write(name + PROGRAM, content)
@@ -139,7 +139,7 @@ class Programs:
             name = file.name.removesuffix(PROGRAM)
             try:
                 content = self._folder.read(file.name, use=False)
-                if content is not None and _hash(content) != name:
+                if content is not None and hash_of(content) != name:
                     raise CacheError("its content does not agree with its hash")
             except CacheError as error:
                 yield name, str(error)
@@ -188,7 +188,7 @@ def check(name: str, content: bytes) -> dict[str, Any]:
     Raises:
         CacheError: if the content is not what belongs there.
     """
-    if _hash(content) != name:
+    if hash_of(content) != name:
         raise CacheError("its content does not agree with its hash")
     try:
         program = json.loads(content.partition(b"\n")[2])
@@ -219,7 +219,7 @@ def _head(program: dict[str, Any]) -> dict[str, Any]:
 
 def _read_head(file: CacheFile, line: bytes, uses: bytes) -> ProgramSummary:
     hashed, _, text = line.partition(b" ")
-    if _hash(text) != hashed.decode():
+    if hash_of(text) != hashed.decode():
         raise ValueError("its content does not agree with its hash")
     head = _decoded(text.decode())
     if head["schema"] != SCHEMA:
@@ -262,10 +262,6 @@ def _use(line: bytes) -> dict[str, Any]:
 
 # json.loads() first guesses how bytes are encoded, which takes as long as reading a short line.
 _decoded = json.JSONDecoder().decode
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _json(value: object) -> bytes:

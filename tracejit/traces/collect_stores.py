@@ -276,8 +276,8 @@ class Collector:
         holder = holder_of(leaf, self._recorder)
         if holder is not None and id(holder) in self._reachable:  # an ndarray, which stays what it is
             number = self._number(OBJECT, holder, self.stores.objects)
-            views = self._views(leaf)
-            return StoredLeaf(MEMORY, number, format, views) if views else StoredLeaf(OBJECT, number)
+            steps = self._views(leaf)
+            return StoredLeaf(MEMORY, number, format, steps) if steps else StoredLeaf(OBJECT, number)
         if id(root) in self._arguments:
             return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, self._views(leaf))
         if id(leaf) in self._reachable:

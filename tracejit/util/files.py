@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Files on different systems: opening them, renaming them while somebody reads them, and writing them whole."""
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -21,6 +22,11 @@ APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN | _NO_WAIT
 """Flags of os.open; those that a system lacks are left out."""
 
 _PATIENCE_S, _LOOK_S = 1.0, 0.01
+
+
+def hash_of(content: bytes) -> str:
+    """Return the SHA-256 of bytes in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def rename(source: str, target: str, replace: bool = False) -> None:

@@ -15,14 +15,13 @@ from device_programs import PROGRAMS, layer
 from effort import sweep
 from graphs import random_case
 from llvm_texts import NEEDS_LLVM_22
-from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of
+from on_device import CAPABILITY, EmulatedProgram, in_any_order, program_of, ptx_of
 from op_cases import draw, dtypes_of_cases, graph_of
 from ptx_emulator import Kernel as PtxKernel
 from ptx_emulator import Memory, PtxError
 
 import tracejit as tj
 from tracejit.compile.capability import Capability
-from tracejit.compile.device_target import ptx_of
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Value, evaluate
 from tracejit.ops import Op

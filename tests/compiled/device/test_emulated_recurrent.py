@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from effort import sweep
 from llvm_texts import NEEDS_LLVM_22
-from on_device import CAPABILITY, EmulatedProgram
+from on_device import CAPABILITY, EmulatedProgram, ptx_of
 
 from tracejit.aval import Aval
-from tracejit.compile.device_target import ptx_of
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.ops.recurrent import PANEL
 from tracejit.pipeline import build_for_device

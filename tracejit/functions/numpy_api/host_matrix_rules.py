@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import part_dtype
-from tracejit.ops.linalg import lower_half, transposed
+from tracejit.ops.linalg import lower_half
+from tracejit.ops.matrices import as_column, as_row, transposed
 
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -67,14 +68,6 @@ def solved(b: Any, x: Any, y: Any) -> Any:
 def eye(b: Any, x: Any) -> Any:
     """Return unit matrices, as many as `x` has and as large."""
     return b.constant(np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape).copy())
-
-
-def _row(b: Any, w: Any) -> Any:
-    return b.reshape(w, shape=(*w.shape[:-1], 1, w.shape[-1]))
-
-
-def _column(b: Any, w: Any) -> Any:
-    return b.reshape(w, shape=(*w.shape, 1))
 
 
 def _matrix(b: Any, x: Any) -> Any:
@@ -143,8 +136,8 @@ def _reciprocal(b: Any, x: Any, scale: Any) -> Any:
 def _turning(b: Any, w: Any, inner: Any) -> Any:
     """Return matrices with the element i, j over w_j - w_i, and 0 where eigenvalues are equal."""
     sizes = b.abs(w)
-    scale = _column(b, b.max(b.stop_gradient(sizes), axes=(w.ndim - 1,), keepdims=True))
-    factors = _reciprocal(b, b.sub(_row(b, w), _column(b, w)), scale)
+    scale = as_column(b, b.max(b.stop_gradient(sizes), axes=(w.ndim - 1,), keepdims=True))
+    factors = _reciprocal(b, b.sub(as_row(b, w), as_column(b, w)), scale)
     return b.mul(factors if factors.dtype == inner.dtype else b.cast(factors, dtype=inner.dtype), inner)
 
 
@@ -181,7 +174,7 @@ def _eig(b: Any, node: Any, ct: Any) -> Any:
 
 
 def _of_eigenvectors(b: Any, a: Any, w: Any, v: Any, by_w: Any, by_v: Any) -> Any:
-    inner = None if by_w is None else b.mul(_column(b, by_w), eye(b, v))
+    inner = None if by_w is None else b.mul(as_column(b, by_w), eye(b, v))
     if by_v is not None:
         sums = _sums(b, by_v, v)
         lost = b.mul(conj(b, v), b.real(sums) if is_complex(sums) else sums)
@@ -198,11 +191,11 @@ def _eigvals(b: Any, node: Any, ct: Any) -> Any:
     if not a.aval.size:
         return (None,)
     values, v = node_of(b, np.linalg.eig, a, [w.aval, a.aval._replace(dtype=w.dtype)])
-    apart = b.abs(b.sub(_column(b, b.stop_gradient(w)), _row(b, b.stop_gradient(values))))
+    apart = b.abs(b.sub(as_column(b, b.stop_gradient(w)), as_row(b, b.stop_gradient(values))))
     nearest = b.argmin(apart, axis=apart.ndim - 1, keepdims=True)
     columns = b.constant(np.arange(w.shape[-1]))
     order = b.cast(b.equal(columns, nearest), dtype=ct.dtype)
-    moved = b.matmul(_row(b, ct), order)
+    moved = b.matmul(as_row(b, ct), order)
     return (_of_eigenvectors(b, a, values, v, b.reshape(moved, shape=ct.shape), None),)
 
 
@@ -212,7 +205,7 @@ def _eigh(b: Any, node: Any, ct: Any) -> Any:
     if not a.aval.size:
         return (None,)
     by_w, by_v = ct
-    inner = None if by_w is None else b.mul(b.cast(_column(b, by_w), dtype=v.dtype), eye(b, v))
+    inner = None if by_w is None else b.mul(b.cast(as_column(b, by_w), dtype=v.dtype), eye(b, v))
     if by_v is not None:
         lower = str(node.params["arguments"].option("UPLO", "L", 1)).upper() == "L"
         place = b.constant(np.int64(0 if lower else v.shape[-2] - 1))
@@ -233,7 +226,7 @@ def _eigvalsh(b: Any, node: Any, ct: Any) -> Any:
         return (None,)
     options = {"UPLO": node.params["arguments"].option("UPLO", "L", 1)}
     _, v = node_of(b, np.linalg.eigh, a, [w.aval, a.aval], options)
-    return (_hermitian(b, v, b.mul(b.cast(_column(b, ct), dtype=v.dtype), eye(b, v))),)
+    return (_hermitian(b, v, b.mul(b.cast(as_column(b, ct), dtype=v.dtype), eye(b, v))),)
 
 
 def _svd(b: Any, node: Any, ct: Any) -> Any:
@@ -267,8 +260,8 @@ def _of_singular_vectors(b: Any, a: Any, factors: Any, ct: Any) -> Any:
         lost = _of_real_element(b, sums, real, _where_row(b, real, b.constant(np.int64(0))))
         by_u, by_v = (b.sub(by_u, lost), by_v) if m < n else (by_u, b.sub(by_v, lost))
     g_u, g_v = conj(b, by_u), conj(b, by_v)
-    row, column = _row(b, s), _column(b, s)
-    scale = _column(b, b.max(b.stop_gradient(s), axes=(s.ndim - 1,), keepdims=True))
+    row, column = as_row(b, s), as_column(b, s)
+    scale = as_column(b, b.max(b.stop_gradient(s), axes=(s.ndim - 1,), keepdims=True))
 
     def cast(x: Any) -> Any:
         return b.cast(x, dtype=a.dtype)
@@ -282,7 +275,7 @@ def _of_singular_vectors(b: Any, a: Any, factors: Any, ct: Any) -> Any:
     turned = b.mul(b.imag(x), over)
     inner = b.add(inner, b.mul(b.complex_of(zeros(b, turned), turned), unit))
     if ct[1] is not None:
-        inner = b.add(inner, b.mul(cast(_column(b, ct[1])), unit))
+        inner = b.add(inner, b.mul(cast(as_column(b, ct[1])), unit))
     found = b.matmul(b.matmul(u, inner), adjoint(b, v))
     if m > n:
         beside = b.sub(g_u, b.matmul(u, x))

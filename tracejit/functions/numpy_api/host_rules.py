@@ -12,7 +12,8 @@ import numpy as np
 from tracejit.functions.numpy_api.host_filters import recursive, recursive_rule
 from tracejit.functions.numpy_api.host_matrix_rules import MATRIX_RULES, Rule, is_complex, part, solved, zeros
 from tracejit.functions.numpy_api.scipy_matrix_rules import SCIPY_RULES
-from tracejit.ops.linalg import lower_half, lu_factors, transposed
+from tracejit.ops.linalg import lower_half, lu_factors
+from tracejit.ops.matrices import transposed
 from tracejit.ops.ufunc_loops import ufunc_of
 
 

@@ -22,7 +22,7 @@ from tracejit.functions.numpy_api.host_matrix_rules import (
     solved,
     zeros,
 )
-from tracejit.ops.linalg import transposed
+from tracejit.ops.matrices import transposed
 
 
 def _of_dtype(b: Any, x: Any, dtype: np.dtype) -> Any:

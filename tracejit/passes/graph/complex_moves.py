@@ -16,7 +16,7 @@ import numpy as np
 
 from tracejit.aval import COMPLEX64, COMPLEX128, Aval, bits_dtype, part_dtype
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.ops.op import Layout
+from tracejit.ops.op import Layout, in_parts
 
 Params = Mapping[str, Any]
 
@@ -29,7 +29,7 @@ def complex_moves(graph: Graph, layouts: Sequence[Layout | None]) -> tuple[Graph
     if not all(_moves(node) for node in graph.nodes if _has_complex(node)):
         return graph, layouts
     own = [
-        layout if layout is None or value.dtype != COMPLEX128 else _of_pairs(layout)
+        layout if layout is None or value.dtype != COMPLEX128 else in_parts(layout)
         for value, layout in zip(graph.inputs, layouts, strict=False)
     ]
     return _moved(graph), own
@@ -48,11 +48,6 @@ def _moves(node: Node) -> bool:
         return node.inputs[0].dtype == node.output.dtype
     dtypes = {value.dtype for value in node.inputs if value.dtype.kind == "c"}
     return node.op.name in _PARAMS and dtypes == {node.output.dtype}
-
-
-def _of_pairs(layout: Layout) -> Layout:
-    strides = tuple([2 * stride for stride in layout.strides])
-    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
 
 
 def _moved(graph: Graph) -> Graph:

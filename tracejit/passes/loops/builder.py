@@ -3,18 +3,12 @@
 
 from tracejit.aval import Aval, part_dtype
 from tracejit.ir import Value
-from tracejit.ops.op import Layout, contiguous
+from tracejit.ops.op import Layout, contiguous, in_parts
 from tracejit.passes.fusion.fuse import Fused
 from tracejit.passes.loops import products
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Single
 from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
-
-
-def _both_parts(layout: Layout) -> Layout:
-    """Return a layout of complex numbers as one of their parts, along one more axis."""
-    strides = tuple([2 * stride for stride in layout.strides])
-    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
 
 
 class LaunchBuilder:
@@ -44,9 +38,7 @@ class LaunchBuilder:
     def copy_whole(self, source: tuple[Value, Layout], target: tuple[Value, Layout]) -> None:
         """Append the copy of an array, of whole numbers where it is complex, to a layout of another array."""
         is_complex = source[0].dtype.kind == "c"
-        self.copy(
-            *[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)]
-        )
+        self.copy(*[(root, in_parts(layout) if is_complex else layout) for root, layout in (source, target)])
 
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""
