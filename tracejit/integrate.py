@@ -81,7 +81,7 @@ def cumulative_trapezoid(
     """Return integrals of samples up to each one, by lines between them.
 
     Args:
-        y, x, dx, axis: as of `trapezoid`.
+        y, x, dx, axis: as in `trapezoid`.
         initial: 0 for a result that begins with 0, as large as `y`; None for one element less.
 
     Returns:
@@ -109,7 +109,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> dlarray:
     """Return integrals of samples by parabolas, as SciPy does for even numbers of samples too.
 
     Args:
-        y, x, dx, axis: as of `trapezoid`.
+        y, x, dx, axis: as in `trapezoid`.
 
     Returns:
         dlarray without the axis, and without labels.
@@ -162,7 +162,7 @@ def romb(y: Any, dx: Any = 1.0, axis: Any = -1) -> dlarray:
     """Return integrals of 2^k + 1 samples by Romberg's method.
 
     Args:
-        y, dx, axis: as of `trapezoid`.
+        y, dx, axis: as in `trapezoid`.
 
     Returns:
         dlarray without the axis, and without labels.

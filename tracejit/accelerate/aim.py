@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The aim of an accelerated function: what compiled code runs its calls by, if there is something.
+"""The call path that compiled code takes directly for a function, if one is set.
 
 Note [direct calls] in kernels/executor/direct.py gives the reason.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts of bound methods, an object and a function, which the class of methods makes a method of again.
+"""Bound methods that can be made again of their parts, an object and a function.
 
 ``weakref.WeakMethod(obj.step)`` keeps weak references to both, and calls the class of the method with them later.
 """
@@ -30,7 +30,7 @@ class OfMethods(type):
 
 
 class BoundMethod:
-    """The parts of a bound method, of which other functions have none."""
+    """The attributes that a bound method has, __self__ and __func__; other functions lack them."""
 
     __slots__ = ()
 

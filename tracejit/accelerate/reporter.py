@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The voice of an accelerated function: warnings, each given once, and lines of the log."""
+"""Warnings and log lines of an accelerated function; each warning is given once."""
 
 import threading
 import warnings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways of the calls of an accelerated function: which call paths they try, and which one directly."""
+"""The choice among call paths: which ones the calls of an accelerated function try, and which one directly."""
 
 import weakref
 

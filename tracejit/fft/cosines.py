@@ -194,7 +194,7 @@ _DOC = """Return the {what} transform of numbers along {axes}.
 
     Raises:
         ArgumentError: for another type or norm.
-        DimsError: for an axis that is none, or without elements.
+        DimsError: if the array has no such axis, or no elements along it.
 
     Examples:
         >>> import numpy as np, tracejit as tj

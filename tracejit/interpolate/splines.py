@@ -33,7 +33,7 @@ class CubicHermiteSpline(PPoly):
         y: values, as many along `axis` as knots.
         dydx: slopes, of the size of `y`.
         axis: the axis of `y` that goes with `x`.
-        extrapolate: as of `PPoly`; None for True.
+        extrapolate: as in `PPoly`; None for True.
 
     Raises:
         DimsError: if the sizes do not fit.
@@ -64,7 +64,7 @@ class PchipInterpolator(PPoly):
         x: knots, increasing.
         y: real values, as many along `axis` as knots.
         axis: the axis of `y` that goes with `x`.
-        extrapolate: as of `PPoly`; None for True.
+        extrapolate: as in `PPoly`; None for True.
 
     Raises:
         DimsError: if the sizes do not fit.
@@ -100,7 +100,7 @@ class Akima1DInterpolator(PPoly):
         y: real values, as many along `axis` as knots.
         axis: the axis of `y` that goes with `x`.
         method: "akima", or "makima", whose slopes stay near 0 where values are equal.
-        extrapolate: as of `PPoly`; None for False: points outside get NaN.
+        extrapolate: as in `PPoly`; None for False: points outside get NaN.
 
     Raises:
         DimsError: if the sizes do not fit.
@@ -142,7 +142,7 @@ class CubicSpline(PPoly):
         bc_type: the conditions at the ends: "not-a-knot" (the first two intervals have one polynomial, and the last
             two), "natural" (second derivatives are 0), "clamped" (first derivatives are 0), "periodic"; or a pair with
             one for each end, where (1, slope) and (2, curvature) give a derivative of the size of `y` without its axis.
-        extrapolate: as of `PPoly`; None for True, and "periodic" for a periodic spline.
+        extrapolate: as in `PPoly`; None for True, and "periodic" for a periodic spline.
 
     Raises:
         DimsError: if the sizes do not fit.

@@ -126,7 +126,7 @@ def cholesky_banded(ab: Any, lower: bool = False) -> dlarray:
     """Return the Cholesky factor of a Hermitian positive definite matrix with a few diagonals, in the form of `ab`.
 
     Args:
-        ab: the diagonals of one half as rows, as of `solveh_banded`.
+        ab: the diagonals of one half as rows, as in `solveh_banded`.
         lower: `ab` and the factor hold the lower half.
 
     Returns:

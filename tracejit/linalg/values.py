@@ -120,7 +120,7 @@ def eigh(
 
     Raises:
         DimsError: if the matrices are not square, or `b` has another size.
-        ArgumentError: for a subset that is none.
+        ArgumentError: if the subset is not a valid range.
         numpy.linalg.LinAlgError: if `b` is not positive definite.
 
     Examples:
@@ -164,14 +164,14 @@ def eigvalsh(
 
     Args:
         a: Hermitian matrices, (..., n, n).
-        b, lower, subset_by_index, subset_by_value: as of `eigh`.
+        b, lower, subset_by_index, subset_by_value: as in `eigh`.
 
     Returns:
         dlarray (..., n).
 
     Raises:
         DimsError: if the matrices are not square, or `b` has another size.
-        ArgumentError: for a subset that is none.
+        ArgumentError: if the subset is not a valid range.
 
     Examples:
         >>> import tracejit as tj
@@ -261,7 +261,7 @@ def pinvh(a: Any, *, rtol: Any = None, lower: bool = True) -> dlarray:
 
     Args:
         a: Hermitian matrices, (..., n, n).
-        rtol: as of `pinv`.
+        rtol: as in `pinv`.
         lower: which half is read.
 
     Returns:
@@ -322,7 +322,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
 
     Args:
         a: dlarray, ndarray or list.
-        ord: the norm, as of NumPy's function.
+        ord: the norm, as in NumPy's function.
         axis: an axis for vectors, two for matrices, None for the whole array.
         keepdims: keep the reduced axes with size 1.
 
@@ -378,7 +378,7 @@ def null_space(A: Any, rcond: Any = None) -> dlarray:  # noqa: N803 (SciPy's nam
 
     Args:
         A: matrix, (m, n).
-        rcond: as of `orth`.
+        rcond: as in `orth`.
 
     Returns:
         dlarray (n, n - rank). The rank is guarded in a trace.

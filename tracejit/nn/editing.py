@@ -81,7 +81,7 @@ class EditedNetwork(tree.TreeNode):
         """Return the network in which an input no longer takes an output.
 
         Args:
-            source: an output, as of connect_layers.
+            source: an output, as in connect_layers.
             destination: an input.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Traced arrays that nobody differentiates: those computed from numbers that vary, ndarrays and integers.
+"""Traced arrays that have no derivative: those computed from numbers that vary, ndarrays and integers.
 
 In the same place, NumPy's code would have an ndarray. So where something needs an ndarray (a function that is not
 supported on dlarrays, a conversion), it gets the elements, and the values that they were computed from become guards:

@@ -11,8 +11,8 @@ Note [numbers of arrays]
 math.sin(x[0]) is a number of Python's, too, but no argument: it is computed from the elements of an array. Its value
 cannot select a trace, so it is a guard where it is needed. And it has a derivative, which a true number lacks. So the
 object stays a Number when its value has been asked for, and becomes a true one only where C code insists on the type
-(crossings.py), or when the recording has ended. Who makes it a true number is noted, as of arrays (Note [plain numbers]
-in plain_numbers.py).
+(crossings.py), or when the recording has ended. Who makes it a true number is noted, as for arrays (Note [plain
+numbers] in plain_numbers.py).
 
 Long because one class has all methods of numbers.
 """

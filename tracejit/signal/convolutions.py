@@ -64,8 +64,8 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> d
     Args:
         in1: dlarray of any format, ndarray or list.
         in2: the other operand, with as many axes.
-        mode: as of `convolve`.
-        method: as of `convolve`.
+        mode: as in `convolve`.
+        method: as in `convolve`.
 
     Returns:
         dlarray in the common dtype, with the labels of `in1`. Element k of a vector is the sum over t of
@@ -90,14 +90,14 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> dla
     Args:
         in1: dlarray of any format, ndarray or list.
         in2: the other operand, with as many axes; along axes that are not convolved sizes are equal or 1.
-        mode: as of `convolve`.
+        mode: as in `convolve`.
         axes: the axes, by number or label; None for all.
 
     Returns:
         dlarray of floating-point numbers, with the labels of `in1`.
 
     Raises:
-        DimsError: for operands whose sizes do not fit, or axes that are none.
+        DimsError: for operands whose sizes do not fit, or if they have no such axes.
         ArgumentError: for another mode.
 
     Examples:
@@ -116,14 +116,14 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> dlar
     Args:
         in1: dlarray of any format, ndarray or list.
         in2: the other operand, with as many axes; along axes that are not convolved sizes are equal or 1.
-        mode: as of `convolve`.
+        mode: as in `convolve`.
         axes: the axes, by number or label; None for all.
 
     Returns:
         dlarray of floating-point numbers, with the labels of `in1`.
 
     Raises:
-        DimsError: for operands whose sizes do not fit, or axes that are none.
+        DimsError: for operands whose sizes do not fit, or if they have no such axes.
         ArgumentError: for another mode.
 
     Examples:

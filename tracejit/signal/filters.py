@@ -258,7 +258,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     Args:
         in1: dlarray of any format, ndarray or list, of two axes.
         in2: the other operand.
-        mode: "full", "same" or "valid", as of `convolve`.
+        mode: "full", "same" or "valid", as in `convolve`.
         boundary: "fill" for a number beyond the ends of `in1`, "wrap" for its other end, "symm" for its mirror image.
         fillvalue: that number.
 
@@ -285,8 +285,8 @@ def correlate2d(
     Args:
         in1: dlarray of any format, ndarray or list, of two axes.
         in2: the other operand.
-        mode: "full", "same" or "valid", as of `correlate`.
-        boundary: as of `convolve2d`.
+        mode: "full", "same" or "valid", as in `correlate`.
+        boundary: as in `convolve2d`.
         fillvalue: the number beyond the ends.
 
     Returns:

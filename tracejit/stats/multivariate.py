@@ -64,7 +64,7 @@ class MultivariateNormal(Freezable):
         """Return random vectors, mean + L z with the Cholesky factor L of `cov`, so that they have derivatives by both.
 
         Args:
-            mean, cov: as of `logpdf`.
+            mean, cov: as in `logpdf`.
             size: how many vectors, an integer or sizes; None for one.
             random_state: a seed, or a `tj.Generator`; None for the numbers that `tj.rng` seeds.
 

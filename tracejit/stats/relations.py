@@ -163,7 +163,7 @@ def ttest_1samp(a: Any, popmean: Any, axis: Any = 0, alternative: str = "two-sid
         A named tuple of dlarrays: statistic and pvalue.
 
     Raises:
-        DimsError: for an axis that is none.
+        DimsError: if the array has no such axis.
 
     Examples:
         >>> import tracejit as tj
@@ -183,7 +183,7 @@ def ttest_rel(a: Any, b: Any, axis: Any = 0, alternative: str = "two-sided") -> 
 
     Args:
         a, b: samples of one size.
-        axis, alternative: as of `ttest_1samp`.
+        axis, alternative: as in `ttest_1samp`.
 
     Returns:
         A named tuple of dlarrays: statistic and pvalue.
@@ -215,7 +215,7 @@ def ttest_ind(
         A named tuple of dlarrays: statistic and pvalue.
 
     Raises:
-        DimsError: for an axis that is none.
+        DimsError: if the array has no such axis.
 
     Examples:
         >>> import tracejit as tj

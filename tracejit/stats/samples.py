@@ -26,7 +26,7 @@ def _samples(
 
     Raises:
         DTypeError: for complex numbers.
-        DimsError: for an axis that is none.
+        DimsError: if the array has no such axis.
         ArgumentError: for another way with NaN than to keep it.
     """
     if not isinstance(nan_policy, str) or nan_policy != "propagate":
@@ -84,7 +84,7 @@ def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: Any = 0, nan_policy: st
     Args:
         scores: dlarray, ndarray or list.
         compare: the other samples.
-        axis, ddof, nan_policy: as of `zscore`, of `compare`.
+        axis, ddof, nan_policy: as in `zscore`, for `compare`.
 
     Returns:
         dlarray, NaN where the samples are equal.
@@ -115,7 +115,7 @@ def sem(
     """Return the standard error of the mean.
 
     Args:
-        a, axis, ddof, nan_policy: as of `zscore`.
+        a, axis, ddof, nan_policy: as in `zscore`.
         keepdims: keep the reduced axes with size 1.
 
     Returns:
@@ -142,7 +142,7 @@ def variation(
     """Return the coefficient of variation, the standard deviation over the mean.
 
     Args:
-        a, axis, nan_policy, ddof: as of `zscore`.
+        a, axis, nan_policy, ddof: as in `zscore`.
         keepdims: keep the reduced axes with size 1.
 
     Returns:
@@ -174,7 +174,7 @@ def moment(
     """Return a central moment of samples, the mean of (a - center) ** order.
 
     Args:
-        a, axis, nan_policy: as of `zscore`.
+        a, axis, nan_policy: as in `zscore`.
         order: an integer of at least 0.
         center: what is subtracted; None for the mean.
         keepdims: keep the reduced axes with size 1.
@@ -204,7 +204,7 @@ def skew(
     """Return the skewness of samples, the third central moment over the standard deviation's cube.
 
     Args:
-        a, axis, nan_policy: as of `zscore`.
+        a, axis, nan_policy: as in `zscore`.
         bias: False to correct what is expected for normal samples; that needs three of them.
         keepdims: keep the reduced axes with size 1.
 
@@ -240,7 +240,7 @@ def kurtosis(
     """Return the kurtosis of samples, the fourth central moment over the variance's square.
 
     Args:
-        a, axis, nan_policy: as of `zscore`.
+        a, axis, nan_policy: as in `zscore`.
         fisher: subtract 3, the kurtosis of the normal distribution.
         bias: False to correct what is expected for normal samples; that needs four of them.
         keepdims: keep the reduced axes with size 1.
@@ -289,7 +289,7 @@ def gmean(
     """Return geometric means, the exponential of the mean logarithm.
 
     Args:
-        a, axis, nan_policy: as of `zscore`.
+        a, axis, nan_policy: as in `zscore`.
         dtype: the dtype that is computed in.
         weights: as large as `a`, or a vector along the axis; None for equal ones.
         keepdims: keep the reduced axes with size 1.
@@ -317,7 +317,7 @@ def hmean(
     """Return harmonic means, the inverse of the mean inverse.
 
     Args:
-        a, axis, dtype, weights, nan_policy, keepdims: as of `gmean`.
+        a, axis, dtype, weights, nan_policy, keepdims: as in `gmean`.
 
     Returns:
         dlarray, NaN where a number is negative.
@@ -340,7 +340,7 @@ def pmean(
     """Return power means, the root of the mean power; of the power 0 geometric means.
 
     Args:
-        a, axis, dtype, weights, nan_policy, keepdims: as of `gmean`.
+        a, axis, dtype, weights, nan_policy, keepdims: as in `gmean`.
         p: the power, a number.
 
     Returns:
@@ -379,7 +379,7 @@ def gstd(
     """Return geometric standard deviations, the exponential of the logarithm's standard deviation.
 
     Args:
-        a, axis, ddof, nan_policy: as of `zscore`.
+        a, axis, ddof, nan_policy: as in `zscore`.
         keepdims: keep the reduced axes with size 1.
 
     Returns:
@@ -413,7 +413,7 @@ def entropy(
         pk: probabilities, or weights, which are divided by their sum.
         qk: those of the other distribution: the result is the sum of pk log(pk / qk).
         base: the base of the logarithm, a number; None for e.
-        axis, nan_policy: as of `zscore`.
+        axis, nan_policy: as in `zscore`.
         keepdims: keep the reduced axes with size 1.
 
     Returns:

@@ -76,7 +76,7 @@ def _spliced(
     )
     partner: dict[Value, Value] = dict(zip(arguments, values_outside, strict=True))
     partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
-    # Arrays that were read besides the arguments are constants of that tape, as of any evaluation.
+    # Arrays that were read besides the arguments are constants of that tape, as in any evaluation.
     for value in read:
         around = recorder.state.of_outer.get(value)
         elements = recorder.state.elements(value) if around is None else None

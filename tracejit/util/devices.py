@@ -13,7 +13,7 @@ import numpy as np
 
 
 class OnDevice:
-    """The data of an array on a device: sizes and layout as of an ndarray, elements by host()."""
+    """The data of an array on a device: sizes and layout as in an ndarray, elements by host()."""
 
     __slots__ = ()
 

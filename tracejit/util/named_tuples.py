@@ -36,7 +36,7 @@ else:
             if others:
                 error = (
                     TypeError if sys.version_info >= (3, 13) else ValueError
-                )  # as of collections.namedtuple
+                )  # as in collections.namedtuple
                 raise error(f"Got unexpected field names: {list(others)!r}")
             return instance
 

@@ -180,7 +180,7 @@ def _parameters(given: Mapping[str, Any], *names: str) -> _Parameters | None:
 
 
 def _is_scale(x: Any) -> bool:
-    """Return whether all of a parameter is no negative number, nor a negative zero, which is a guard."""
+    """Return whether no element has a minus sign (-0.0 counts). The answer is a guard."""
     return bool(np.all(np.logical_or(np.isnan(x), np.logical_not(np.signbit(x)))))
 
 

@@ -250,7 +250,7 @@ class Prelu(BuiltInLayer):
     """x where it is positive, alpha x elsewhere, with an alpha for each channel that is learned.
 
     Args:
-        alpha_initializer: as of FullyConnected; 0.25 by default.
+        alpha_initializer: as in FullyConnected; 0.25 by default.
         alpha: (channels,); None to initialise it.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.

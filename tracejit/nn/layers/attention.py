@@ -82,7 +82,7 @@ class SelfAttention(BuiltInLayer):
         attention_mask: "none" or "causal".
         dropout_probability: of a weight to be 0 in training.
         has_padding_mask_input: whether there is a second input, mask: (batch, steps), 0 for steps that do not count.
-        weights_initializer, bias_initializer: as of FullyConnected.
+        weights_initializer, bias_initializer: as in FullyConnected.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.
 
@@ -172,7 +172,7 @@ class PositionEmbedding(BuiltInLayer):
     Args:
         output_size: length of a vector.
         max_position: number of positions, the greatest length of a sequence.
-        weights_initializer: as of FullyConnected.
+        weights_initializer: as in FullyConnected.
         weights: (max_position, output_size); None to initialise them.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.
@@ -318,7 +318,7 @@ class PatchEmbedding(BuiltInLayer):
     Args:
         patch_size: height and width of a patch, or one number for both; patches do not overlap.
         output_size: length of a vector.
-        weights_initializer, bias_initializer: as of FullyConnected.
+        weights_initializer, bias_initializer: as in FullyConnected.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.
 

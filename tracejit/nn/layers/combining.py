@@ -268,7 +268,7 @@ class Crop2d(BuiltInLayer):
     """Images without elements at their edges.
 
     Args:
-        cropping: what is removed from the spatial axes, as of tj.crop.
+        cropping: what is removed from the spatial axes, as in tj.crop.
         name: of the layer.
 
     Examples:
@@ -312,7 +312,7 @@ class Resize2d(_Resize):
     """Images, resized.
 
     Args:
-        scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.
+        scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as in tj.dlresize.
         name: of the layer.
 
     Examples:
@@ -329,7 +329,7 @@ class Resize3d(_Resize):
     """Images with three spatial axes, resized.
 
     Args:
-        scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as of tj.dlresize.
+        scale, output_size, method, geometric_transform_mode, nearest_rounding_mode: as in tj.dlresize.
         name: of the layer.
 
     Examples:
@@ -347,7 +347,7 @@ class DepthToSpace2d(BuiltInLayer):
 
     Args:
         block_size: height and width of a block, or one number for both.
-        mode: "dcr" or "crd", as of tj.depthtospace.
+        mode: "dcr" or "crd", as in tj.depthtospace.
         name: of the layer.
 
     Examples:
@@ -372,7 +372,7 @@ class SpaceToDepth(DepthToSpace2d):
 
     Args:
         block_size: height and width of a block, or one number for both.
-        mode: "dcr" or "crd", as of tj.spacetodepth.
+        mode: "dcr" or "crd", as in tj.spacetodepth.
         name: of the layer.
 
     Examples:

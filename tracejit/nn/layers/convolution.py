@@ -105,9 +105,9 @@ class Convolution1d(_Convolution):
     Args:
         filter_size: taps.
         num_filters: number of filters, which are the channels of the output.
-        stride, padding, dilation_factor: as of tj.dlconv: padding may be "same" or "causal".
+        stride, padding, dilation_factor: as in tj.dlconv: padding may be "same" or "causal".
         weights: (filters, channels, taps), or labelled 'UCS' in any order; None to initialise them.
-        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as of Convolution2d.
+        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as in Convolution2d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -130,7 +130,7 @@ class Convolution2d(_Convolution):
     Args:
         filter_size: height and width, or one number for both.
         num_filters: number of filters, which are the channels of the output.
-        stride, padding, dilation_factor: as of tj.dlconv: padding may be "same".
+        stride, padding, dilation_factor: as in tj.dlconv: padding may be "same".
         weights_initializer, bias_initializer: "glorot", "he", "orthogonal", "narrow-normal", "zeros", "ones", or a
             function of the size.
         weights: (filters, channels, height, width), or labelled 'UCSS' in any order; None to initialise them.
@@ -159,8 +159,8 @@ class Convolution3d(_Convolution):
     Args:
         filter_size: height, width and depth, or one number for all.
         num_filters: number of filters, which are the channels of the output.
-        stride, padding, dilation_factor: as of tj.dlconv.
-        weights_initializer, bias_initializer, weights, bias, learn_rate_factor, l2_factor, name: as of Convolution2d.
+        stride, padding, dilation_factor: as in tj.dlconv.
+        weights_initializer, bias_initializer, weights, bias, learn_rate_factor, l2_factor, name: as in Convolution2d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -185,7 +185,7 @@ class GroupedConvolution2d(_Convolution):
         num_filters_per_group: number of filters of each group.
         num_groups: number of groups; "channel-wise" for one for each channel.
         options: stride, padding, dilation_factor, weights_initializer, bias_initializer, weights, bias,
-            learn_rate_factor, l2_factor and name, as of Convolution2d.
+            learn_rate_factor, l2_factor and name, as in Convolution2d.
 
     Raises:
         DimsError: if a size is not positive, or the channels cannot be shared.
@@ -237,9 +237,9 @@ class TransposedConv1d(_TransposedConvolution):
     Args:
         filter_size: taps.
         num_filters: number of filters, which are the channels of the output.
-        stride, cropping: as of tj.dltranspconv: cropping may be "same".
+        stride, cropping: as in tj.dltranspconv: cropping may be "same".
         weights: (channels, filters, taps), or labelled; None to initialise them.
-        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as of Convolution2d.
+        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as in Convolution2d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -262,9 +262,9 @@ class TransposedConv2d(_TransposedConvolution):
     Args:
         filter_size: height and width, or one number for both.
         num_filters: number of filters, which are the channels of the output.
-        stride, cropping: as of tj.dltranspconv: cropping may be "same".
+        stride, cropping: as in tj.dltranspconv: cropping may be "same".
         weights: (channels, filters, height, width), or labelled; None to initialise them.
-        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as of Convolution2d.
+        weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as in Convolution2d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -287,7 +287,7 @@ class TransposedConv3d(_TransposedConvolution):
     Args:
         filter_size: height, width and depth, or one number for all.
         num_filters: number of filters, which are the channels of the output.
-        stride, cropping: as of tj.dltranspconv.
+        stride, cropping: as in tj.dltranspconv.
         weights, weights_initializer, bias_initializer, bias, learn_rate_factor, l2_factor, name: as of
             TransposedConv2d.
 

@@ -124,7 +124,7 @@ class Embedding(BuiltInLayer):
     Args:
         dimension: length of a vector.
         num_words: number of vectors.
-        weights_initializer: as of FullyConnected.
+        weights_initializer: as in FullyConnected.
         weights: (num_words, dimension); None to initialise them.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.

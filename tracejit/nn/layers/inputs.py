@@ -158,7 +158,7 @@ class Image3dInput(InputLayer):
 
     Args:
         input_size: height, width, depth and channels.
-        normalization, mean, standard_deviation, min, max, name: as of ImageInput.
+        normalization, mean, standard_deviation, min, max, name: as in ImageInput.
 
     Raises:
         ArgumentError: if the normalisation is unknown, or lacks what it needs.
@@ -186,7 +186,7 @@ class FeatureInput(InputLayer):
 
     Args:
         input_size: number of features.
-        normalization, mean, standard_deviation, min, max, name: as of ImageInput.
+        normalization, mean, standard_deviation, min, max, name: as in ImageInput.
 
     Raises:
         ArgumentError: if the normalisation is unknown, or lacks what it needs.
@@ -215,7 +215,7 @@ class SequenceInput(InputLayer):
     Args:
         input_size: number of features; or height, width and channels of the images of a sequence.
         min_length: shortest sequence that the network can take.
-        normalization, mean, standard_deviation, min, max, name: as of ImageInput.
+        normalization, mean, standard_deviation, min, max, name: as in ImageInput.
 
     Raises:
         ArgumentError: if the normalisation is unknown, or lacks what it needs.

@@ -59,7 +59,7 @@ class BatchNormalization(NormalizationLayer):
     Args:
         epsilon: a number that is added to the variance.
         mean_decay, variance_decay: the weight of a batch in the statistics of the data so far.
-        offset_initializer, scale_initializer: as of FullyConnected.
+        offset_initializer, scale_initializer: as in FullyConnected.
         offset, scale: (channels,); None to initialise them.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.
@@ -115,7 +115,7 @@ class LayerNormalization(NormalizationLayer):
     """Normalisation by the statistics of each observation.
 
     Args:
-        operation_dimension: over which axes, as of tj.layernorm: "auto", "channel-only", "spatial-channel",
+        operation_dimension: over which axes, as in tj.layernorm: "auto", "channel-only", "spatial-channel",
             "batch-excluded".
         epsilon, offset_initializer, scale_initializer, offset, scale, learn_rate_factor, l2_factor, name: as of
             BatchNormalization.
@@ -148,7 +148,7 @@ class RMSNormalization(BuiltInLayer):
 
     Args:
         epsilon: a number that is added to the mean square.
-        scale_initializer: as of FullyConnected.
+        scale_initializer: as in FullyConnected.
         scale: (channels,); None to initialise it.
         learn_rate_factor, l2_factor: a number, or numbers by the names of the learnables.
         name: of the layer.
@@ -245,7 +245,7 @@ class CrossChannelNormalization(BuiltInLayer):
 
     Args:
         window_channel_size: number of channels of a window.
-        alpha, beta, k: as of tj.crosschannelnorm.
+        alpha, beta, k: as in tj.crosschannelnorm.
         name: of the layer.
 
     Examples:

@@ -63,7 +63,7 @@ class MaxPooling1d(_Max):
     Args:
         pool_size: one number.
         stride: how many elements windows move.
-        padding: around the input, as of tj.maxpool; "same" for a window for each stride.
+        padding: around the input, as in tj.maxpool; "same" for a window for each stride.
         name: of the layer.
 
     Raises:
@@ -84,7 +84,7 @@ class MaxPooling2d(_Max):
 
     Args:
         pool_size: height and width, or one number for both.
-        stride, padding, name: as of MaxPooling1d.
+        stride, padding, name: as in MaxPooling1d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -105,7 +105,7 @@ class MaxPooling3d(_Max):
 
     Args:
         pool_size: height, width and depth, or one number for all.
-        stride, padding, name: as of MaxPooling1d.
+        stride, padding, name: as in MaxPooling1d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -126,7 +126,7 @@ class AveragePooling1d(_Average):
     Args:
         pool_size: one number.
         stride: how many elements windows move.
-        padding: around the input, as of tj.avgpool; "same" for a window for each stride.
+        padding: around the input, as in tj.avgpool; "same" for a window for each stride.
         padding_value: what stands in the padding: a number, or "mean" to leave it out.
         name: of the layer.
 
@@ -148,7 +148,7 @@ class AveragePooling2d(_Average):
 
     Args:
         pool_size: height and width, or one number for both.
-        stride, padding, padding_value, name: as of AveragePooling1d.
+        stride, padding, padding_value, name: as in AveragePooling1d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -169,7 +169,7 @@ class AveragePooling3d(_Average):
 
     Args:
         pool_size: height, width and depth, or one number for all.
-        stride, padding, padding_value, name: as of AveragePooling1d.
+        stride, padding, padding_value, name: as in AveragePooling1d.
 
     Raises:
         DimsError: if a size is not positive.
@@ -304,7 +304,7 @@ class MaxPoolingWithIndices2d(_Max):
     Args:
         pool_size: height and width, or one number for both.
         stride: how many elements windows move.
-        padding: around the input, as of tj.maxpool.
+        padding: around the input, as in tj.maxpool.
         name: of the layer, whose outputs are out and indices.
 
     Raises:

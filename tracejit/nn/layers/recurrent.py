@@ -135,7 +135,7 @@ class LSTM(RecurrentLayer):
         num_hidden_units: number of hidden units, which are the channels of the output.
         output_mode: "sequence" for the outputs of all steps, "last" for that of the last one.
         has_mask_input: whether there is a second input, mask: (batch, steps), 0 for steps that do not count.
-        input_weights_initializer, recurrent_weights_initializer, bias_initializer: as of FullyConnected; also
+        input_weights_initializer, recurrent_weights_initializer, bias_initializer: as in FullyConnected; also
             "unit-forget-gate" for the bias, which is 1 at forget gates and 0 elsewhere.
         input_weights: (4 units, channels), recurrent_weights: (4 units, units), bias: (4 units,); gates in the order
             of tj.lstm; None to initialise them.
@@ -180,9 +180,9 @@ class BiLSTM(LSTM):
         num_hidden_units: number of hidden units of a direction; the output has twice as many channels.
         output_mode, has_mask_input, input_weights_initializer, recurrent_weights_initializer, bias_initializer: as of
             LSTM.
-        input_weights, recurrent_weights, bias: as of LSTM, the rows for the reverse direction below those for the
+        input_weights, recurrent_weights, bias: as in LSTM, the rows for the reverse direction below those for the
             forward one; None to initialise them.
-        learn_rate_factor, l2_factor, name: as of LSTM.
+        learn_rate_factor, l2_factor, name: as in LSTM.
 
     Raises:
         DimsError: if a size is not positive.
@@ -212,7 +212,7 @@ class GRU(RecurrentLayer):
             LSTM.
         input_weights: (3 units, channels), recurrent_weights: (3 units, units), bias: (3 units,), or twice as many
             with a recurrent bias; None to initialise them.
-        learn_rate_factor, l2_factor, name: as of LSTM.
+        learn_rate_factor, l2_factor, name: as in LSTM.
 
     Raises:
         DimsError: if a size is not positive.

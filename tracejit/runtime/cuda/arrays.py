@@ -42,7 +42,7 @@ class ArrayKind:
     """The shape, dtype and layout of arrays on the device; equal ones are one object (ArrayKind.of).
 
     Attributes:
-        shape, dtype, strides: as of an ndarray.
+        shape, dtype, strides: as in an ndarray.
         ndim, size, itemsize, nbytes: what follows from them.
         is_contiguous: whether elements lie in C order.
         room: the bytes of the memory that is allocated for them.
@@ -129,7 +129,7 @@ class DeviceArray(OnDevice):
 
     @property
     def flags(self) -> SimpleNamespace:
-        """The flags, as of an ndarray."""
+        """The flags, as in an ndarray."""
         is_contiguous, is_writeable = self.kind.is_contiguous, self.is_writeable
         is_aligned = self.address % self.kind.dtype.alignment == 0
         return SimpleNamespace(
