@@ -379,6 +379,12 @@ def steers(array: Any) -> bool:
     return array._value is not None and array._value.owner.accelerating
 
 
+def is_captured(array: Any) -> bool:
+    """Return whether an untraced array is one from outside that replays read again: an operation makes it traced."""
+    current = thread.recorder
+    return array._value is None and current is not None and current.accelerating and not is_private(array)
+
+
 def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.ndarray:
     """Return the data of `array` for `what` ("bool()", ...), which steers Python code outside the trace.
 

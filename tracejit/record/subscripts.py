@@ -147,8 +147,8 @@ def _reading(name: str, original: Any) -> Callable[..., Any]:
     @wraps(original)
     def method(array: np.ndarray, *args: Any, **options: Any) -> Any:
         if thread.recorder is not None and type(array) is np.ndarray:
-            is_traced = any(map(_is_traced, (*args, *options.values())))
-            if is_traced and _is_user(sys._getframe(1)):
+            given = (*args, *options.values())
+            if any(_is_traced(x) or _is_captured(x) for x in given) and _is_user(sys._getframe(1)):
                 with monitor.paused():
                     result = _answers["reading"](name, array, args, options)
                 if result is not NotImplemented:
@@ -183,6 +183,10 @@ def _is_traced(value: Any) -> bool:
     return recorder.is_number(value)
 
 
+def _is_captured(value: Any) -> bool:
+    return recorder.is_array(value) and recorder.is_captured(value)
+
+
 def _varies(key: Any) -> bool:
     for entry in key if type(key) is tuple else (key,):
         if type(entry) is slice:
@@ -198,12 +202,14 @@ def _varies(key: Any) -> bool:
 
 
 def _is_varying_place(entry: Any) -> bool:
-    """Return whether an index is an integer that varies, a traced array of integers, or a list with one of them."""
+    """Return whether an index is an integer that varies, an array of integers that is traced or captured, or a list."""
     if type(entry) is list:
         return any(map(_is_varying_place, entry))
     if recorder.is_number(entry):
         return True
-    return recorder.is_array(entry) and entry._data.dtype.kind in "iu" and recorder.steers(entry)
+    if not recorder.is_array(entry) or entry._data.dtype.kind not in "iu":
+        return False
+    return recorder.steers(entry) or recorder.is_captured(entry)
 
 
 _READS = ExchangedMethod(np.ndarray, "__getitem__", 1, _getitem)  # mp_subscript
