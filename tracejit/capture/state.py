@@ -42,7 +42,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
-from tracejit.record.state import Exchange, Keeper, OwnChange, State
+from tracejit.record.state import CapturedPlace, Exchange, Keeper, OwnChange, State
 from tracejit.util import generated
 from tracejit.util.frames import place_of, user_place
 from tracejit.util.memory import owner_of
@@ -401,6 +401,9 @@ class CapturedState(State):
         places = places_of_arrays(snapshot) if guards.changed_arrays else {}
         changed = [place for array in guards.changed_arrays for place in places.get(id(array), ())]
         self.changed_places = (*guards.changed_places, *changed)
+        if self.changed_places and all(place in self._exchange.places for place in self.changed_places):
+            # It puts what NumPy computed where an array of the recording was: of an ndarray that may vary, too.
+            self.changed_places += tuple(_read_by_numpy(snapshot))
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
@@ -541,6 +544,17 @@ class CapturedState(State):
             for number, guard in enumerate(self._guards)
             if guard.is_told and (number not in self._contents or self._contents[number].is_compared)
         ]
+
+
+def _read_by_numpy(snapshot: Snapshot) -> list[CapturedPlace]:
+    """Return the places of the ndarrays whose elements plain NumPy can have read."""
+    places = places_of_arrays(snapshot)
+    return [
+        place
+        for observed in snapshot.objects.values()
+        if isinstance(observed, ObservedArray) and observed.content is not None and not observed.is_exchanged
+        for place in places.get(id(observed.value), ())
+    ]
 
 
 def _layout(data: np.ndarray) -> Layout | None:
