@@ -8,8 +8,10 @@ the ways of a function of SciPy's (Note [functions of SciPy] in scipy_functions.
 import functools
 import sys
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
+from tracejit.array import dlarray
 from tracejit.functions.numpy_api.draws import without_constants
 from tracejit.functions.numpy_api.scipy_functions import (
     call_in_program,
@@ -19,7 +21,8 @@ from tracejit.functions.numpy_api.scipy_functions import (
     ways_without,
 )
 from tracejit.functions.refusals import refuse
-from tracejit.record import monitor, patches
+from tracejit.record import monitor, patches, recorder
+from tracejit.record.conversion import LISTS
 from tracejit.util.compositions import has_counterpart
 from tracejit.util.text import module_of
 
@@ -67,6 +70,7 @@ _OF_DISTRIBUTIONS = (
 _OF_VECTORS = ("pdf", "logpdf", "cdf", "logcdf")
 _DISTRIBUTIONS_OF_VECTORS = ("multivariate_normal", "multivariate_t", "dirichlet")
 _OF_TREES = ("query", "query_ball_point")
+_OF_LISTS = frozenset({"query_ball_point"})  # whose results are lists, in each call of other lengths
 _OF_TRANSFORMS = ("stft", "stft_detrend", "istft", "spectrogram")
 _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
     "scipy.interpolate": {
@@ -86,7 +90,7 @@ _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
         "gaussian_kde": (("__call__", "evaluate", "logpdf"), None),
         **{name: (_OF_VECTORS, functools.partial(_named, name)) for name in _DISTRIBUTIONS_OF_VECTORS},
     },
-    "scipy.spatial": {"KDTree": (_OF_TREES, None)},
+    "scipy.spatial": {"KDTree": (_OF_TREES, None), "cKDTree": (_OF_TREES, None)},
     "scipy.spatial.transform": {"Rotation": (("apply",), _rotation), "Slerp": (("__call__",), _between)},
     "scipy.signal": {"ShortTimeFFT": (_OF_TRANSFORMS, None)},
 }  # fmt: skip
@@ -180,12 +184,30 @@ def _answer(
     title = title if title.isidentifier() else type(owner).__name__
     called = f"{package}.{title}" if name == "__call__" else f"{package}.{title}.{name}"
     code = functools.partial(monitor.watched, method, owner, *args, **options)
-    ways = ways_without(
-        code, functools.partial(call_in_program, called, method.__get__(owner), args, options)
-    )
+    in_program = functools.partial(call_in_program, called, MethodType(method, owner), args, options)
+    ways = ways_without(code, in_program)
+    if name in _OF_LISTS and not options.get("return_length"):
+        ways = [functools.partial(_by_value, called, method, owner, args, options)]
     if make is not None and module_of(type(owner)).startswith("scipy."):  # not of a class of the user's
         ways.insert(0, functools.partial(_by_counterpart, package, make, name, owner, args, options))
     return first_of(ways)
+
+
+def _by_value(
+    called: str, method: Callable[..., Any], owner: Any, args: Any, options: dict[str, Any]
+) -> Any:  # fmt: skip
+    """Return what a method gives for the values of its arguments, which are guards: it has no derivative."""
+    values = [_value_of(called, x) for x in args]
+    named = {key: _value_of(called, x) for key, x in options.items()}
+    return monitor.watched(method, owner, *values, **named)
+
+
+def _value_of(called: str, given: Any) -> Any:
+    if type(given) in LISTS:
+        return type(given)([_value_of(called, part) for part in given])
+    if recorder.is_number(given):
+        return given.needed(called, drops=False)
+    return recorder.need_value(given, called) if isinstance(given, dlarray) else given
 
 
 def _by_counterpart(
