@@ -243,6 +243,15 @@ class CapturedState(State):
         if id(data) not in self._taken:
             self._taken[id(data)] = (data, data.tobytes())
 
+    def taken_count(self) -> int:
+        """Return the number of untraced arrays whose elements were read by Python or by NumPy."""
+        return len(self._taken)
+
+    def forget_taken(self, count: int) -> None:
+        """Forget what was read of such arrays after the first `count`."""
+        for ident in [*self._taken][count:]:
+            del self._taken[ident]
+
     def selected(self, code: CodeType, at: int) -> None:
         """Note that plain NumPy selects elements of an ndarray, at an instruction of the user's code."""
         self._selected.add((code, at))

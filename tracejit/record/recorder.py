@@ -209,11 +209,13 @@ class Recorder(RecordingBlock):
     def attempt(self) -> Iterator[None]:
         """Run a block; if it raises an error, forget what it has noted that replays depend on."""
         kept = len(self.guards), self.refusal, dict(self.needed), set(self._guarded)
+        taken = self.state.taken_count()
         try:
             yield
         except BaseException:
             del self.guards[kept[0] :]
             self.refusal, self.needed, self._guarded = kept[1:]
+            self.state.forget_taken(taken)
             raise
 
     def input(self, array: Any) -> Any:

@@ -247,6 +247,13 @@ class State:
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
 
+    def taken_count(self) -> int:
+        """Return the number of untraced arrays whose elements were read so."""
+        return 0
+
+    def forget_taken(self, count: int) -> None:
+        """Forget what was read of such arrays after the first `count`."""
+
     def selected(self, code: CodeType, at: int) -> None:
         """Note that plain NumPy selects elements of an ndarray, at an instruction of the user's code."""
 

@@ -13,6 +13,11 @@ traced arrays among the arguments these try, in this order:
 A way that raises an error leaves no trace but operations that nobody uses, and the next way is tried; the error of the
 last is what the user's code sees. A function that draws random numbers, calls a function of the user's, or writes an
 array that it is given is not called by a program, because it may do something else in each call.
+
+An array that the function captures (``softmax(self.u)``) is traced only once an operation has taken it. So the traced
+array of the same elements is given in its place: otherwise SciPy would compute with its numbers, and a replay would not
+compute again what the function assigns. Where no way takes it, or a function of the user's is called, SciPy's code gets
+what the user's code gave: it computes with the numbers, which are compared at each call.
 """
 
 import functools
@@ -20,7 +25,7 @@ import importlib
 import inspect
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,10 +34,11 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.record import monitor, patches, recorder
+from tracejit.record import monitor, patches, recorder, views
 from tracejit.record.conversion import LISTS
 from tracejit.record.guards import GuardFailed
 from tracejit.util.compositions import has_counterpart
+from tracejit.util.text import module_of
 from tracejit.util.uninterrupted import is_of_handler
 
 _PACKAGES = (
@@ -71,6 +77,16 @@ def _install(package: str) -> None:
 
 def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
+    named = dict(zip(_parameters(function), args, strict=False)) | options
+    answer = functools.partial(_answer_to, name, function, bool(named.get("overwrite_data")))
+    if draws(function) or named.get("overwrite_data"):  # which no way may do in vain
+        return answer(args, options)
+    return with_entered(answer, args, options)
+
+
+def _answer_to(
+    name: str, function: Callable[..., Any], writes: bool, args: Any, options: dict[str, Any]
+) -> Any:  # fmt: skip
     given = _reading_in_c(name, function, args, options)
     if given is not None:
         args, options = given
@@ -78,21 +94,77 @@ def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: A
         return NotImplemented if given is None else monitor.watched(function, *args, **options)
     _refuse_written(name, function, args, options)
     code = functools.partial(monitor.watched, function, *args, **options)
-    ways = ways_without(code, functools.partial(_in_program, name, function, args, options))
+    ways = ways_without(code, functools.partial(_in_program, name, function, args, options), writes)
     is_special = options.get("assume_a") in _SPECIAL
     if has_counterpart(name) and name not in _OTHER_BASIS and not is_special:
         ways.insert(0, functools.partial(_as_tracejit, name, args, options))
     return first_of(ways)
 
 
-def ways_without(code: Callable[[], Any], in_program: Callable[[], Any]) -> list[Callable[[], Any]]:
+def with_entered(answer: Callable[[Any, dict[str, Any]], Any], args: Any, options: dict[str, Any]) -> Any:
+    """Return the answer to a call with traced arrays in the places of captured ones; to the call itself if that fails.
+
+    Args:
+        answer: is called with the arguments, and those by name.
+        args, options: what the user's code gave.
+    """
+    current = recorder.thread.recorder
+    given = (*args, *options.values())
+    if any(map(_calls_back, given)) or not has_captured(given):
+        return answer(args, options)
+    try:
+        with current.attempt():
+            return answer((*map(_entered, args),), {name: _entered(x) for name, x in options.items()})
+    except GuardFailed:
+        raise
+    except Exception as error:
+        if is_of_handler(error):
+            raise
+    return answer(args, options)
+
+
+def has_captured(arguments: Iterable[Any], depth: int = 3) -> bool:
+    """Return whether there is a captured array among arguments, or in lists of them."""
+    for given in arguments:
+        if type(given) is dlarray:
+            if recorder.is_captured(given):
+                return True
+        elif type(given) in LISTS and depth and has_captured(given, depth - 1):
+            return True
+    return False
+
+
+def _entered(given: Any, depth: int = 3) -> Any:
+    """Return an argument with traced arrays in the places of captured ones, also in lists.
+
+    They are views, because code may write its argument.
+    """
+    if type(given) is dlarray:
+        found = views.entered(given)
+        if found is not given and not views.is_scalar(given):
+            views.link(found, given)
+        return found
+    if type(given) in LISTS and depth and has_captured(given, depth):
+        return type(given)([_entered(part, depth - 1) for part in given])
+    return given
+
+
+def _calls_back(given: Any) -> bool:
+    """Return whether an argument is a function of the user's, which no way may call in vain."""
+    return callable(given) and not module_of(type(given)).startswith("scipy.") and type(given) is not np.ufunc
+
+
+def ways_without(
+    code: Callable[[], Any], in_program: Callable[[], Any], writes: bool = False
+) -> list[Callable[[], Any]]:
     """Return the ways without tracejit's own function.
 
     Args:
         code: runs SciPy's code.
         in_program: has the program call it, or returns NotImplemented; then values may decide about the code.
+        writes: whether the code writes its argument, and returns it: then it may take the memory of an ndarray.
     """
-    return [functools.partial(without_guards, code), functools.partial(either, in_program, code)]
+    return [functools.partial(without_guards, code, writes), functools.partial(either, in_program, code)]
 
 
 def first_of(ways: Sequence[Callable[[], Any]]) -> Any:
@@ -125,16 +197,21 @@ def either(way: Callable[[], Any], other: Callable[[], Any]) -> Any:
     return other() if result is NotImplemented else result
 
 
-def without_guards(way: Callable[[], Any]) -> Any:
-    """Return the result of a way.
+def without_guards(way: Callable[[], Any], may_take: bool = False) -> Any:
+    """Return the result of a way; `may_take` if it may read the elements of arrays that are no inputs.
 
     Raises:
         _DecidedError: if values would decide what is recorded.
     """
     current = recorder.thread.recorder
-    before = len(current.guards), len(current.needed), current.refusal
+
+    def noted() -> Any:
+        taken = 0 if may_take else current.state.taken_count()
+        return len(current.guards), len(current.needed), current.refusal, taken
+
+    before = noted()
     result = way()
-    if (len(current.guards), len(current.needed), current.refusal) != before:
+    if noted() != before:
         raise _DecidedError  # so that what it has noted is forgotten
     return result
 

@@ -19,6 +19,7 @@ from tracejit.functions.numpy_api.scipy_functions import (
     first_of,
     has_traced,
     ways_without,
+    with_entered,
 )
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches, recorder
@@ -147,6 +148,10 @@ def _plain(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[list[Any], d
 
 def _made(package: str, name: str, kind: type, /, *args: Any, **options: Any) -> Any:
     """Return an object of tracejit's class that has the name of one of SciPy's; or NotImplemented."""
+    return with_entered(functools.partial(_made_of, package, name, kind), args, options)
+
+
+def _made_of(package: str, name: str, kind: type, args: Any, options: dict[str, Any]) -> Any:
     if not has_traced((*args, *options.values())):
         return NotImplemented
     ours = getattr(counterpart_of(package), name)
@@ -162,14 +167,14 @@ def _attribute(package: str, name: str, attribute: str, theirs: Any) -> Any:
     if not isinstance(vars(ours).get(attribute), classmethod):
         return theirs
 
-    def make(*args: Any, **options: Any) -> Any:
+    def made(args: Any, options: dict[str, Any]) -> Any:
         if not has_traced((*args, *options.values())):
             plain, named = _plain(args, options)
             return theirs(*plain, **named)
         with monitor.paused():
             return getattr(ours, attribute)(*args, **options)
 
-    return make
+    return lambda *args, **options: with_entered(made, args, options)
 
 
 def _answer(
@@ -177,6 +182,13 @@ def _answer(
     *args: Any, **options: Any,
 ) -> Any:  # fmt: skip
     """Return the result of a method of an object of SciPy's."""
+    return with_entered(functools.partial(_answer_to, package, make, name, method, owner), args, options)
+
+
+def _answer_to(
+    package: str, make: _Make | None, name: str, method: Callable[..., Any], owner: Any,
+    args: Any, options: dict[str, Any],
+) -> Any:  # fmt: skip
     if not has_traced((*args, *options.values())):
         plain, named = _plain(args, options)
         return monitor.watched(method, owner, *plain, **named)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.functions import elementwise, movement
-from tracejit.functions.numpy_api.scipy_functions import call_in_program, first_of, has_traced
+from tracejit.functions.numpy_api.scipy_functions import call_in_program, first_of, has_traced, with_entered
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.record.recorder import apply
@@ -65,10 +65,15 @@ def _answer(
     name: str, answer: Callable[[Any, dlarray], Any], method: Callable[..., Any], matrix: Any, other: Any
 ) -> Any:
     """Return a product with a traced array, which may be in a list."""
-    if not has_traced((other,)):
-        return monitor.watched(method, matrix, other)
-    called = functools.partial(call_in_program, f"{_PACKAGE}.{name}", method.__get__(matrix), (other,), {})
-    return first_of([lambda: answer(matrix, other), called])
+
+    def answer_to(args: Any, options: dict[str, Any]) -> Any:
+        (other,) = args
+        if not has_traced(args):
+            return monitor.watched(method, matrix, other)
+        called = functools.partial(call_in_program, f"{_PACKAGE}.{name}", method.__get__(matrix), args, {})
+        return first_of([lambda: answer(matrix, other), called])
+
+    return with_entered(answer_to, (other,), {})
 
 
 def _product(matrix: Any, other: Any) -> Any:

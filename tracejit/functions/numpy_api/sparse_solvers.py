@@ -17,10 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.array import dlarray
 from tracejit.errors import ArgumentValueError, DTypeError
 from tracejit.functions.numpy_api import host_solvers
 from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.functions.numpy_api.scipy_functions import call_in_program, draws, either, first_of, has_traced
+from tracejit.functions.numpy_api.scipy_functions import (
+    call_in_program,
+    draws,
+    either,
+    first_of,
+    has_traced,
+    with_entered,
+)
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches
 from tracejit.record.current import thread
@@ -57,6 +65,10 @@ def _install() -> None:
 
 def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of a matrix, the first argument, and of traced arrays."""
+    return with_entered(functools.partial(_answer_to, name, function), args, options)
+
+
+def _answer_to(name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
     if not args or not has_traced((*args, *options.values())):
         return NotImplemented
     if is_traced(args[0]):
@@ -122,20 +134,30 @@ def _system(
 
 def _multiplied(name: str, method: Callable[..., Any], operator: Any, other: Any) -> Any:
     """Return the product of a linear operator and an array."""
-    if not has_traced((other,)):
-        return monitor.watched(method, operator, other)
-    bound = MethodType(method, operator)
-    return first_of(
-        [functools.partial(call_in_program, f"{_PACKAGE}.LinearOperator.{name}", bound, (other,), {})]
-    )
+
+    def answer_to(args: Any, options: dict[str, Any]) -> Any:
+        if not has_traced(args):
+            return monitor.watched(method, operator, *args)
+        called = f"{_PACKAGE}.LinearOperator.{name}"
+        return first_of([functools.partial(call_in_program, called, MethodType(method, operator), args, {})])
+
+    return with_entered(answer_to, (other,), {})
 
 
 def _solved(method: Callable[..., Any], factors: Any, *args: Any, **options: Any) -> Any:
     """Return what the method of factors returns."""
-    if not has_traced((*args, *options.values())):
-        return method(factors, *args, **options)
-    with monitor.paused():
-        return _factored(factors, *args, **options)
+    return with_entered(functools.partial(_solved_of, MethodType(method, factors), factors), args, options)
+
+
+def _solved_of(method: Callable[..., Any], factors: Any, args: Any, options: dict[str, Any]) -> Any:
+    """Return what the method of factors, which takes ndarrays only, returns of the arguments."""
+    if has_traced((*args, *options.values())):
+        with monitor.paused():
+            return _factored(factors, *args, **options)
+    plain = [np.asarray(x) if isinstance(x, dlarray) else x for x in args]
+    return method(
+        *plain, **{name: np.asarray(x) if isinstance(x, dlarray) else x for name, x in options.items()}
+    )
 
 
 def _factored(factors: Any, rhs: Any, trans: str = "N") -> Any:
@@ -164,10 +186,10 @@ class _HeldSolve(patches.Patched):
         self._original = original
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        if thread.recorder is None or not has_traced((*args, *options.values())):
+        if thread.recorder is None:
             return self._original(*args, **options)
-        with monitor.paused():
-            return _factored(self._original.__self__, *args, **options)
+        answer = functools.partial(_solved_of, self._original, self._original.__self__)
+        return with_entered(answer, args, options)
 
 
 _held_solves: OrderedDict[Any, None] = OrderedDict()
