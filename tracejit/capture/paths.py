@@ -378,7 +378,7 @@ class PathReader:
 
     def _read_elements(self, use: Use, array: ObservedArray) -> None:
         """Note how an ndarray is read."""
-        callee = None if use.callee is None else _at_scope(use.callee, self._scope)
+        callee = None if use.callee is None else _called(use.callee, self._scope, self._variables)
         if any(callee is known for known in _OF_SIZES):
             return
         array.is_whole = True
@@ -425,10 +425,7 @@ def _is_watched(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping
 
 def _called(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
     """Return what a path to a function leads to, without running the user's code; None if it is not known."""
-    if callee.scope == "global":
-        value = scope.get(callee.name)
-    else:
-        value = variables.get(callee.name) if callee.scope == "local" else None
+    value = _root_of(callee, scope, variables)
     owner = None
     for kind, name in callee.steps:
         if kind != "attr":
@@ -438,6 +435,15 @@ def _called(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping[str
     if type(owner) is random.Random and isinstance(value, types.FunctionType):
         return types.MethodType(value, owner)
     return value
+
+
+def _root_of(path: AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
+    """Return what the first name of a path leads to: a global, a variable, a module that the function imports."""
+    if path.scope == "local":
+        return variables.get(path.name)
+    if path.scope == "module":
+        return sys.modules.get(path.name)
+    return scope.get(path.name, getattr(builtins, path.name, None))
 
 
 def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
@@ -462,10 +468,8 @@ def _has_length(value: Any) -> bool:
 
 
 def _at_scope(path: AccessPath, scope: Mapping[str, Any]) -> Any:
-    """Return what a global name, or one of Python's own, and names in modules lead to; None for any other path."""
-    if path.scope != "global":
-        return None
-    value = scope.get(path.name, getattr(builtins, path.name, None))
+    """Return what a global name, one of Python's own, or an imported module, and names in modules lead to, or None."""
+    value = _root_of(path, scope, {})
     for kind, name in path.steps:
         value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
     return value

@@ -68,8 +68,17 @@ def takes_dlarrays(function: Any, arguments: Sequence[Any] = ()) -> bool:
     if owner is not None:
         return owner in _CONTAINERS
     if str(getattr(function, "__module__", "")).partition(".")[0] == "numpy":
-        return kind is type(np.sum) and name not in _OTHERS
-    return function in _OF_ANYTHING
+        return (kind is type(np.sum) and name not in _OTHERS) or _is_answered(kind)
+    return function in _OF_ANYTHING or _is_answered(kind)
+
+
+def _is_answered(kind: type) -> bool:
+    """Return whether code that takes dlarrays runs when an object of a class is called: a spline of SciPy's.
+
+    The methods of such classes are exchanged while something is recorded.
+    """
+    call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+    return type(call) is types.FunctionType and takes_dlarrays(call)
 
 
 def _tells_arrays_alike(kind: Any) -> bool:
