@@ -152,10 +152,11 @@ def _converted(array: "dlarray") -> np.ndarray:
     what = "conversion to an ndarray"
     if is_derived(array):
         return elements(array, what)
-    if array._value is None or array.dtype.kind not in "fc":
-        return recorder.need_value(array, what)
+    data = recorder.need_value(array, what)
+    if array._value is None or data.dtype.kind not in "fc":
+        return data
     _check_becomes_plain(array, "an ndarray")
-    return recorder.need_value(array, what).copy()
+    return data.copy()
 
 
 # Functions that call those of the user, whose results they read: most have no counterpart, and take plain numbers.

@@ -234,7 +234,7 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
     if recorder.is_number(value):
         value = value._array if value.fits(x.dtype) else value.needed("an assignment")
         kwargs["constant_values"] = value
-    if isinstance(value, (int, float, np.generic)):
+    if isinstance(value, (int, float, np.generic)) and x.dtype.kind in "biu":
         np.empty(1, x.dtype)[:] = np.ravel(value)[0]  # NumPy's error for one that does not fit
     if recorder.is_array(value) and not value._data.ndim and is_option(mode, ("constant",)):
         inside = padding.pad(np.ones(x.shape, bool), pad_width, mode)
