@@ -11,8 +11,8 @@ is written by two threads, and sums have one order.
 do not overlap and need no padding (`is_pairs` in ops/pooling.py) have kernels of their own, in which LLVM loads and
 stores both columns at once.
 
-Means divide in the dtype of the array: a quotient of integers is one of float64, in which a GPU is slow. A number that
-is stored and loaded again has the dtype of its memory; LLVM leaves out the memory.
+Numbers have the dtype of the array: a quotient of integers is one of float64, and so is a choice between a float and an
+integer, in which a GPU is slow. What is stored and loaded again has the dtype of its memory, which LLVM leaves out.
 """
 
 from typing import Any
@@ -146,6 +146,7 @@ def maxpool_adjoint(
         base = row * w * inner
         for i in range(w * inner):
             out[base + i] = 0
+        zero = out[base]
         for kz in range(kd):
             for ky in range(kh):
                 tz = z + pd - kz
@@ -160,13 +161,15 @@ def maxpool_adjoint(
                     if inner == 1:
                         for ox in range(lowest, highest):
                             at = base + ox * sw - pw + kx
-                            out[at] = out[at] + (ct[start + ox] if place[start + ox] == code else 0)
+                            out[at] = out[at] + (ct[start + ox] if place[start + ox] == code else zero)
                         continue
                     for ox in range(lowest, highest):
                         at = base + (ox * sw - pw + kx) * inner
                         source = (start + ox) * inner
                         for c in range(inner):
-                            out[at + c] = out[at + c] + (ct[source + c] if place[source + c] == code else 0)
+                            out[at + c] = out[at + c] + (
+                                ct[source + c] if place[source + c] == code else zero
+                            )
 
 
 def maxpool_adjoint_pairs(

@@ -82,7 +82,8 @@ def test_pooling_has_no_float64(name: str, data_format: str) -> None:
 
     program, _ = program_of(pooled, [np.ones((2, 6, 7, 8), F32)])
     names = {kernel.name.partition("_")[0] for kernel in program.kernels}
-    assert {"avgpool", "maxpool"} <= names
+    assert "maxpool" in names
+    assert "avgpool" in names or name == "all"  # the mean of all channels that lie last is a sum
     for kernel in program.kernels:
         assert ".f64" not in ptx_of(kernel, CAPABILITIES[0]), kernel.name
 
