@@ -68,7 +68,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "exports.device.__init__: ": "a forged folder: tests/compiled/device/test_exports.py",
     "exports.device._capability_of: code for": "as above",
     "exports.device.choose_code: . Export the function with capabilities=": "as above",
-    "exports.device.code_of: export: NVIDIA's linker does not take": "a kernel that it refuses: as above",
+    'exports.device.code_of: . Export the function with target="cpu",': "a kernel that the linker refuses: as above",
     'exports.device.choose_code: Or export the function with target="cpu"': "as above",
     "exports.device.functions: load: the driver does not take the code": "as above",
     "exports.writer._program_for_device: it has no program for a GPU:": "an op without a form for devices",

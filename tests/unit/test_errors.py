@@ -126,7 +126,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "nn.__init__.__getattr__: has no attribute": "as above",
     "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
     "codegen.device.sizes.refuse_if_too_large: : a GPU's kernel takes arrays of up to": "memory: tests/compiled/device",
-    "codegen.device.sizes.refuse_if_too_many: : a GPU's kernel takes arguments; this o": "tests/compiled/device",
+    "codegen.device.sizes.refuse_if_too_many: arguments; this one has": "tests/compiled/device",
     "traces.record_on_device.check: ": "as above",
     "record.selections.__getattr__: ": "Python's own text",
     "capture.asked.asked: the arguments of": "the stack of a frame that this Python lays out in another way",
