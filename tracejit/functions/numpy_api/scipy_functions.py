@@ -12,7 +12,8 @@ traced arrays among the arguments these try, in this order:
 
 A way that raises an error leaves no trace but operations that nobody uses, and the next way is tried; the error of the
 last is what the user's code sees. A function that draws random numbers, calls a function of the user's, or writes an
-array that it is given is not called by a program, because it may do something else in each call.
+array that it is given is not called by a program, because it may do something else in each call. The code of one that
+draws or calls back runs once: a second way would draw, and call, again.
 
 An array that the function captures (``softmax(self.u)``) is traced only once an operation has taken it. So the traced
 array of the same elements is given in its place: otherwise SciPy would compute with its numbers, and a replay would not
@@ -94,7 +95,9 @@ def _answer_to(
         return NotImplemented if given is None else monitor.watched(function, *args, **options)
     _refuse_written(name, function, args, options)
     code = functools.partial(monitor.watched, function, *args, **options)
-    ways = ways_without(code, functools.partial(_in_program, name, function, args, options), writes)
+    in_program = functools.partial(_in_program, name, function, args, options)
+    is_once = draws(function) or any(map(_calls_back, (*args, *options.values())))
+    ways = [code] if is_once else ways_without(code, in_program, writes)
     is_special = options.get("assume_a") in _SPECIAL
     if has_counterpart(name) and name not in _OTHER_BASIS and not is_special:
         ways.insert(0, functools.partial(_as_tracejit, name, args, options))

@@ -260,33 +260,38 @@ def test_what_numpy_computes_of_an_array_from_outside(step: str) -> None:
     assert have.step.stats.uncompiled == 0
 
 
-class Counted:
-    """A function that counts its calls."""
+ONCE = {
+    "solve_ivp": "self.u = scipy.integrate.solve_ivp(lambda t, y: self.counted(-y), (0, 0.1), self.u).y[:, -1]",
+    "minimize": "self.u = scipy.optimize.minimize("
+    "lambda x: self.counted((x - 0.5) ** 2).sum(), self.u, method='Nelder-Mead', options={'maxiter': 3}).x + 0.0",
+    "generic_filter": "self.u = 0.9 * scipy.ndimage.generic_filter(self.u, lambda w: self.counted(w).max(), 3)",
+    "bootstrap": "r = scipy.stats.bootstrap((self.u,), np.mean, n_resamples=5, rng=self.rng, vectorized=False)\n"
+    "    self.u = 0.9 * self.u; return r.standard_error",
+}
 
-    def __init__(self) -> None:
-        self.calls = 0
 
-    def __call__(self, x: Any) -> Any:
+class Counting(State):
+    """State with the number of calls of a function."""
+
+    calls = 0
+
+    def counted(self, x: Any) -> Any:
         self.calls += 1
-        return ((x - 1.0) ** 2).sum()
+        return x
 
 
-def test_functions_of_users_are_called_as_often_as_in_scipy() -> None:
-    counts = []
-    for accelerate in (tj.dlaccelerate, lambda f: f):
-        counted = Counted()
-        state = State(np.zeros(2))
-
-        def step(state: Any = state, counted: Any = counted) -> Any:
-            return scipy.optimize.brute(counted, ((0, 2),), Ns=3, finish=None) + state.u.sum()
-
-        step = accelerate(step)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for _ in range(4):
-                step()
-        counts.append(counted.calls)
-    assert counts[0] == counts[1]
+@pytest.mark.parametrize("kind", ["ndarray", "dlarray"])
+@pytest.mark.parametrize("name", ONCE)
+def test_functions_of_users_and_draws_are_made_once(name: str, kind: str) -> None:
+    """What SciPy's code calls, and draws, is not called and drawn again where a way of recording it fails."""
+    kinds = type("Counting", (Counting,), {**vars(program(ONCE[name], NAMES))})
+    have, want = kinds(started(kind)), kinds(started("ndarray"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in range(6):
+            check_same(have, want, call)
+            assert have.calls == want.calls
+            assert state_of(have.rng) == state_of(want.rng)
 
 
 @pytest.mark.parametrize("kind", [scipy.spatial.KDTree, scipy.spatial.cKDTree])
