@@ -248,7 +248,7 @@ class State:
         """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
 
     def taken_count(self) -> int:
-        """Return the number of untraced arrays whose elements were read so."""
+        """Return the number of untraced arrays whose elements were read by Python or by NumPy."""
         return 0
 
     def forget_taken(self, count: int) -> None:

@@ -82,9 +82,8 @@ class _Replacement:
         if target == FLOAT16:
             rounded = b.half_round(x)
             bits: Value = b.cast(b.half_bits(rounded), dtype=_BITS)
-            if (
-                x.dtype == FLOAT64
-            ):  # whose code LLVM joins with that of the next rounding, into a call of a function
+            if x.dtype == FLOAT64:
+                # LLVM would join this rounding and the next one into a call of a function that is not there.
                 rounded = b.half_value(b.cast(bits, dtype=FLOAT32))
         else:  # bfloat16, which is rounded from float32 in eager mode, too
             rounded = b.brain_round(x)
