@@ -88,8 +88,11 @@ class CallPath:
 
     @property
     def handles_errors(self) -> bool:
-        """True if the function may handle an error, which the general way then raises."""
-        return self.served[0].trace.handles_errors
+        """True if the function may handle an error, which the general way then raises.
+
+        A path of several traces leaves such a call to the general way itself.
+        """
+        return not self.is_shared and self.served[0].trace.handles_errors
 
     def serves(self, trace: Trace) -> bool:
         """Return whether a trace is among those that it serves."""
@@ -141,10 +144,11 @@ def are_joined(path: CallPath, paths: Sequence[CallPath]) -> bool:
 
 
 def _most_taken(paths: Sequence[CallPath]) -> list[Served]:
-    """Return the traces of paths that can share one, those that have served the most calls first."""
+    """Return the traces of paths that can share one: those that draw less first, then those that served the most."""
     hits: dict[int, tuple[int, Served]] = {}
     for path in paths:
         for served, times in zip(path.served, path.hits, strict=True):
-            if served.generated.text is not None and not served.trace.handles_errors:
+            if served.generated.text is not None:
                 hits[id(served.trace)] = times, served
-    return [served for _, served in sorted(hits.values(), key=lambda pair: -pair[0])[:_MOST_SHARED]]
+    most = [served for _, served in sorted(hits.values(), key=lambda pair: -pair[0])[:_MOST_SHARED]]
+    return sorted(most, key=lambda served: len(served.trace.state.generator_draws))  # Note [shared draws]

@@ -77,6 +77,7 @@ from tracejit.call.result import MISS, NumberLeaf, ResultArray, ResultLayout, is
 from tracejit.call.signature import ArrayPart, Key, NumberPart, array_part, other_format, packed
 from tracejit.call.tables import Tables
 from tracejit.record.argument_containers import PassedContainer
+from tracejit.record.generator_draws import GeneratorDraws
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util.distinct import keys_of
@@ -294,9 +295,10 @@ class PathGenerator:
     def function(self) -> GeneratedPath:
         """Return the function of all that was emitted."""
         text = None
-        if self.read_lines and not self.state.generator_draws:
-            start, end = self.read_lines.start, self.read_lines.stop
-            text = PathText(self.lines[:start], self.lines[start:end], self.lines[end:], self.names)
+        draws = self.state if isinstance(self.state, GeneratorDraws) else None
+        if self.read_lines and (draws is None or (draws.are_first and not self.is_certain)):
+            start, end = self.read_lines.start, self.read_lines.stop - (draws is not None)
+            text = PathText(self.lines[:start], self.lines[start:end], self.lines[end:], self.names, draws)
         return GeneratedPath(path_function(self.lines, self.names), text)
 
     def fill_new(self, outputs: Sequence[ResultArray], arrays: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+from tracejit.record.generator_draws import GeneratorDraws
 from tracejit.util import generated
 from tracejit.util.named_tuples import NamedTuple
 
@@ -21,12 +22,14 @@ class PathText(NamedTuple):
     reads   those that read captured state and compare it
     after   those after the reads; the names that these bind are used here
     names   the globals
+    draws   the captured state, if the first statement after the reads draws from generators
     """
 
     before: Sequence[str]
     reads: Sequence[str]
     after: Sequence[str]
     names: dict[str, Any]
+    draws: GeneratorDraws | None = None
 
 
 class GeneratedPath(NamedTuple):

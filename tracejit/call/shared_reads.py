@@ -33,9 +33,11 @@ takes 2 us each time, and the program 0.2. So paths that are often taken by turn
             ...
         return MISS
 
-What a path reads gets a name by its text, in which constants have names by their identity. So equal reads of two traces
-get one name. A statement is shared only where, in each trace, all tests that stand before it and are of the same
-variables are shared too: nothing is read from an object before its type is known.
+What a path reads gets a name by its text, in which constants have names by their identity, and sizes by their value. So
+equal reads of two traces get one name. A statement is shared only where, in each trace, all tests that stand before it
+and are of the same variables are shared too: nothing is read from an object before its type is known. Where traces draw
+from generators, the path begins with lists of what a call has drawn (Note [shared draws] in shared_draws.py), and gives
+it back before it returns MISS.
 """
 
 import ast
@@ -45,9 +47,13 @@ from typing import Any
 from tracejit.call.path_text import PathText, path_function
 from tracejit.call.result import MISS
 from tracejit.call.served_counts import ServedCounts
+from tracejit.call.shared_draws import SharedDraws, undo
+from tracejit.call.signature import ArrayPart
+from tracejit.errors import BoundsError
 from tracejit.util.named_tuples import NamedTuple
 
 _INDENT = "    "
+_BEFORE, _MADE = "states_before", "draws_made"  # which no path has
 
 
 class _Statement(NamedTuple):
@@ -80,14 +86,18 @@ def shared(paths: Sequence[PathText], counts: ServedCounts) -> Callable[[Any], A
         paths: of the traces.
         counts: of the calls that it serves.
     """
-    names = _Names({"MISS": MISS, "latest": counts.latest, "limits": counts.limits, "told": counts.told})
+    names = _Names(
+        {"MISS": MISS, "latest": counts.latest, "limits": counts.limits, "told": counts.told,
+         "BoundsError": BoundsError, "undo": undo}
+    )  # fmt: skip
+    draws = SharedDraws()
     try:
-        members = [_Member(path, names) for path in paths]
+        members = [_Member(path, names, draws) for path in paths]
     except _UnknownFormError:
         return None
     common = _common([member.reads for member in members])
     errors = members[0].errors
-    lines = _tried([read.line("return MISS") for read in common], errors, "return MISS")
+    lines: list[str] = []
     alike: dict[tuple[_Statement, ...], list[int]] = {}
     for number, member in enumerate(members):
         alike.setdefault(tuple([read for read in member.reads if read not in common]), []).append(number)
@@ -98,13 +108,21 @@ def shared(paths: Sequence[PathText], counts: ServedCounts) -> Callable[[Any], A
             after = [f"latest[0] = {number}", f"if next({counted}) >= limits[{number}]: told({number})"]
             body += _once(members[number].rest(after))
         lines += _once([*body, "break"]) if own else body
-    return path_function([*lines, "return MISS"], names.values)
+    # Where an index is out of range, the general way finds out whether the function handles the error.
+    lines = [
+        *_tried([read.line("return MISS") for read in common], errors, "return MISS"),
+        *([f"{_BEFORE}, {_MADE} = [], []"] if any(path.draws for path in paths) else []),
+        *_tried(lines, "BoundsError", "pass"),
+        *([f"undo({_BEFORE})"] if any(path.draws for path in paths) else []),
+        "return MISS",
+    ]
+    return path_function(lines, names.values)
 
 
-def _tried(lines: Sequence[str], errors: str, miss: str) -> list[str]:
+def _tried(lines: Sequence[str], errors: str, otherwise: str) -> list[str]:
     if not lines:
         return []
-    return ["try:", *[f"{_INDENT}{line}" for line in lines], f"except {errors}:", f"{_INDENT}{miss}"]
+    return ["try:", *[f"{_INDENT}{line}" for line in lines], f"except {errors}:", f"{_INDENT}{otherwise}"]
 
 
 def _once(lines: Sequence[str]) -> list[str]:
@@ -142,15 +160,16 @@ class _Names:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
-        self._constants: dict[int, str] = {}
+        self._constants: dict[int | ArrayPart, str] = {}
         self._variables: dict[str, str] = {}
 
     def constant(self, name: str, value: Any) -> str:
         """Return the name of an object: that which a path has for it, if it is a word that no other object has."""
-        known = self._constants.get(id(value))
+        key = value if type(value) is ArrayPart else id(value)
+        known = self._constants.get(key)
         if known is None:
             is_free = name.isalpha() and name not in self.values
-            known = self._constants[id(value)] = name if is_free else f"g{len(self._constants)}"
+            known = self._constants[key] = name if is_free else f"g{len(self._constants)}"
             self.values[known] = value
         return known
 
@@ -167,13 +186,24 @@ class _Member(ast.NodeTransformer):
         errors: those that reading may raise where the trace does not apply.
     """
 
-    def __init__(self, path: PathText, names: _Names) -> None:
+    def __init__(self, path: PathText, names: _Names, draws: SharedDraws) -> None:
         self._path = path
+        self._own_names = path.names
         self._names = names
         self._variables: dict[str, str] = {}
         self._after: list[ast.stmt] = []
         self.errors = ""
         before, after = (ast.parse("\n".join(lines)).body for lines in (path.before, path.after))
+        if path.draws is not None:
+            self._own_names = {
+                **path.names,
+                "draw": draws.of(path.draws),
+                "rejected": path.draws.reads.rejected,
+            }
+            assert isinstance(after[0], ast.Assign)
+            assert isinstance(after[0].value, ast.Call)
+            found, _ = after[0].value.args
+            after[0].value.args = [ast.Name(_BEFORE, ast.Load()), ast.Name(_MADE, ast.Load()), found]
         # The inputs that were read come first.
         is_read = (
             bool(after) and isinstance(after[0], ast.Assign) and ast.unparse(after[0].targets[0]) == "more"
@@ -227,14 +257,14 @@ class _Member(ast.NodeTransformer):
         """Give a name the one that it has in the whole."""
         if node.id in self._variables:
             return ast.Name(self._variables[node.id], node.ctx)
-        if node.id in self._path.names and isinstance(node.ctx, ast.Load):
-            return ast.Name(self._names.constant(node.id, self._path.names[node.id]), node.ctx)
+        if node.id in self._own_names and isinstance(node.ctx, ast.Load):
+            return ast.Name(self._names.constant(node.id, self._own_names[node.id]), node.ctx)
         return node
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         """Go on to the next trace in place of a miss, and count a hit."""
         assert node.value is not None
-        if isinstance(node.value, ast.Name) and self._path.names.get(node.value.id) is MISS:
+        if isinstance(node.value, ast.Name) and self._own_names.get(node.value.id) is MISS:
             return [ast.Break()]
         result = ast.Name("result", ast.Load())
         is_named = isinstance(node.value, ast.Name) and node.value.id == "result"

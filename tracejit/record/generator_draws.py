@@ -91,7 +91,7 @@ def undisturbed() -> AbstractContextManager[Any]:
     return _alone if is_alone() else _lock
 
 
-class _RepeatedDraw(NamedTuple):
+class RepeatedDraw(NamedTuple):
     """A call of a method of a generator that a replay makes.
 
     number     of the generator
@@ -110,11 +110,11 @@ class _RepeatedDraw(NamedTuple):
     taking: Taking | None = None
 
 
-def _repeated(draw: GeneratorDraw, number: int, places: Mapping[int, int]) -> _RepeatedDraw:
+def _repeated(draw: GeneratorDraw, number: int, places: Mapping[int, int]) -> RepeatedDraw:
     """Return a draw as replays make it, given the places of pools by their ids."""
     taken = draw.taken
     args, taking = (draw.args, None) if taken is None else ((places[id(taken.pool)],), taken.taking)
-    return _RepeatedDraw(number, draw.method, args, draw.kwargs, bool(draw.values), taking)
+    return RepeatedDraw(number, draw.method, args, draw.kwargs, bool(draw.values), taking)
 
 
 class _LatestDraws(threading.local):
@@ -143,6 +143,11 @@ class GeneratorDraws(State):
         found: the generators of draws, and the pools, that replays find again, behind the objects that they store to.
         fixed: those that are always the same.
         written: the places among the arrays of `reads` of those that the trace writes.
+
+    Attributes:
+        reads: that other state.
+        calls: the draws that are made before the program runs.
+        are_first: whether these are all draws, and none depends on anything but the state of its generator.
     """
 
     fetches = accepts = True
@@ -163,8 +168,9 @@ class GeneratorDraws(State):
         places = {id(one): place for place, one in enumerate((*found, *fixed, *made))}
         numbers = {id(generator): number for number, generator in enumerate(in_order(draws))}
         self._order = [places[ident] for ident in numbers]
-        self._calls = [_repeated(d, numbers[id(d.generator)], places) for d in draws if not d.in_program]
+        self.calls = [_repeated(d, numbers[id(d.generator)], places) for d in draws if not d.in_program]
         self._takes = any(draw.taken is not None for draw in draws)
+        self.are_first = not (self._takes or self._is_in_program)
         self.generator_draws = tuple(map(str, draws))
         inputs = [str(draw) for draw in draws for _ in draw.values]
         self.layouts = (*reads.layouts, *[None] * len(inputs))
@@ -195,9 +201,9 @@ class GeneratorDraws(State):
             written: arrays that the trace writes.
         """
         places = (*found, *self._fixed, *self._made)
-        generators = _thread.generators = [places[place] for place in self._order]
+        generators = _thread.generators = self.generators_of(found)
         arrays: list[np.ndarray] = []
-        for number, method, args, kwargs, is_input, taking in self._calls:
+        for number, method, args, kwargs, is_input, taking in self.calls:
             if taking is not None:
                 columns = taking.columns(method, generators[number], places[args[0]], kwargs, written)
                 if columns is None:
@@ -208,6 +214,11 @@ class GeneratorDraws(State):
             else:
                 method(generators[number], *args, **kwargs)
         return arrays
+
+    def generators_of(self, found: Sequence[Any]) -> list[Any]:
+        """Return the generators in the order of their first draws, given what a replay finds."""
+        places = (*found, *self._fixed, *self._made)
+        return [places[place] for place in self._order]
 
     def _draw_or_none(self, found: Sequence[Any], written: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the draws of a replay that applies unless what a pool gives does not fit."""
@@ -226,7 +237,7 @@ class GeneratorDraws(State):
                 drawn, before = self._drawn(found, written)
                 after = [mark_of(generator) for generator, _ in before]
         if drawn is not None:
-            _thread.pending = [(*one, state) for one, state in zip(before, after, strict=False)]
+            note_pending([(*one, state) for one, state in zip(before, after, strict=False)])
         return drawn
 
     def _drawn(
@@ -348,6 +359,11 @@ def joined(
     located = [*found, *made_of(draws)]
     fixed = [generator for generator in in_order(draws) if all(generator is not other for other in located)]
     return GeneratorDraws(reads, draws, found, fixed, places)
+
+
+def note_pending(drawn: Sequence[tuple[Any, Any, Any]]) -> None:
+    """Note the generators that a replay of this thread has drawn from, with the states before and after."""
+    _thread.pending = drawn
 
 
 def found_generator(number: int) -> Any:
