@@ -20,7 +20,7 @@ FOLDERS = {"docs/decisions": "decisions/index.md", "examples": "examples/index.m
 SIDEBAR = {  # caption: pages; what is not named stands under REST
     "Use": ("getting_started", "from_matlab", "from_jax_torch", "examples/index", "networks", "layers", "random",
             "views_and_writes", "checkpoints", "scipy", "export"),
-    "Know": ("soundness", "cache", "processes", "performance", "inspector", "platforms"),
+    "Know": ("soundness", "cache", "processes", "performance", "inspector", "platforms", "limits"),
     "Look up": ("reference/index", "functions", "errors/index", "glossary", "changelog", "deprecation", "security",
                 "pages"),
     "Work on it": ("contributing", "how_it_works", "adding_an_op", "adding_a_pass", "tests", "benchmarks",
