@@ -26,7 +26,7 @@ from tracejit.record.plain_numbers import PlainNumber, note, note_list
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import DRAWS, advice
-from tracejit.util.frames import called_by, called_method, is_storing, scipy_call
+from tracejit.util.frames import SOLVERS, called_by, called_method, is_storing, scipy_call
 from tracejit.util.text import brief
 
 UFUNCS = {
@@ -159,10 +159,6 @@ def _converted(array: "dlarray") -> np.ndarray:
     return data.copy()
 
 
-# Functions that call those of the user, whose results they read: most have no counterpart, and take plain numbers.
-_CALLING_BACK = ("scipy.optimize.", "scipy.integrate.")
-
-
 def _check_becomes_plain(array: "dlarray", target: str) -> None:
     """Note that a solver of SciPy's makes plain numbers of a traced array; anything else is an error.
 
@@ -172,7 +168,7 @@ def _check_becomes_plain(array: "dlarray", target: str) -> None:
     scipy = scipy_call()
     if scipy is not None:
         name, where = scipy
-        if name.startswith(_CALLING_BACK):
+        if name.startswith(SOLVERS):
             value: Any = array._value
             value.owner.plain_numbers.setdefault(value, PlainNumber(name, where))
             return

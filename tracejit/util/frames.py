@@ -55,6 +55,10 @@ def absolute(file: str) -> str:
         return file
 
 
+SOLVERS = ("scipy.optimize.", "scipy.integrate.")
+"""Packages whose functions call those of the user, and read the results: most have no counterpart, and take numbers."""
+
+
 def called_by(packages: tuple[str, ...]) -> bool:
     """Return whether the function that calls this one is called by a module, by the beginnings of names."""
     return str(sys._getframe(2).f_globals.get("__name__")).startswith(packages)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.array import apply, as_array, dlarray, refused
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, selected_keys, taking
@@ -23,6 +24,7 @@ from tracejit.record.derived import as_number, elements, is_derived, otherwise, 
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
+from tracejit.util.frames import SOLVERS, called_by
 from tracejit.util.other_names import TENSORS
 from tracejit.util.text import brief
 
@@ -47,12 +49,20 @@ def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 
 
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
+    if recorder.thread.recorder is None and called_by(SOLVERS):
+        # Their Python code hands what it got to code in C, which takes ndarrays alone.
+        args, options = tree.map(_plain, (args, options))
+        return function(*args, **options)
     kept = options.copy()
     try:
         result = dispatch.call_function(function, args, options)
         return result if kept.get("out") is not None else as_number(dispatch.in_form(function, result))
     except _UNSUPPORTED as error:
         return otherwise(error, function, *args, **kept)
+
+
+def _plain(given: Any) -> Any:
+    return given._data if type(given) is dlarray else given
 
 
 def round_to(self: dlarray, decimals: int | None = None) -> Any:
