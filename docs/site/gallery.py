@@ -9,6 +9,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tracejit.util.parsing import parsed
+
 ARGUMENTS = {
     "pendulum": ["60"],
     "pinn_burgers": ["200"],
@@ -39,7 +41,7 @@ def pages(root: Path, run: bool = True) -> dict[str, str]:
 
 def about(path: Path) -> tuple[str, str]:
     """Return the first sentence of a file's docstring, and the rest."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(parsed(path.read_text())) or ""
     first, _, rest = text.partition("\n\n")
     return " ".join(first.split()), rest
 

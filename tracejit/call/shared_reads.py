@@ -51,6 +51,7 @@ from tracejit.call.shared_draws import SharedDraws, undo
 from tracejit.call.signature import ArrayPart
 from tracejit.errors import BoundsError
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.parsing import parsed
 
 _INDENT = "    "
 _BEFORE, _MADE = "states_before", "draws_made"  # which no path has
@@ -193,7 +194,7 @@ class _Member(ast.NodeTransformer):
         self._variables: dict[str, str] = {}
         self._after: list[ast.stmt] = []
         self.errors = ""
-        before, after = (ast.parse("\n".join(lines)).body for lines in (path.before, path.after))
+        before, after = (parsed("\n".join(lines)).body for lines in (path.before, path.after))
         if path.draws is not None:
             self._own_names = {
                 **path.names,
@@ -215,7 +216,7 @@ class _Member(ast.NodeTransformer):
         self.reads = list(dict.fromkeys(self._read()))
 
     def _read(self) -> Iterator[_Statement]:
-        for tried in ast.parse("\n".join(self._path.reads)).body:
+        for tried in parsed("\n".join(self._path.reads)).body:
             if not isinstance(tried, ast.Try):
                 raise _UnknownFormError
             (handler,) = tried.handlers
@@ -250,7 +251,7 @@ class _Member(ast.NodeTransformer):
 
     def rest(self, after: Sequence[str]) -> list[str]:
         """Return the statements after the reads, with some more before the result is returned."""
-        self._after = ast.parse("\n".join(after)).body
+        self._after = parsed("\n".join(after)).body
         return ast.unparse(self.visit(self._rest)).splitlines()
 
     def visit_Name(self, node: ast.Name) -> ast.Name:

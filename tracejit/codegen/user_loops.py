@@ -22,6 +22,7 @@ from tracejit.aval import Aval
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES
 from tracejit.errors import ArgumentError
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.parsing import parsed_expression
 
 FUNCTIONS = {
     name: name.replace("fabs", "abs")
@@ -400,7 +401,7 @@ class _Translator(_Expressions):
             self.named_sizes[target.id] = size
 
     def _augassign(self, node: ast.AugAssign, depth: int) -> None:
-        loaded = ast.parse(ast.unparse(node.target), mode="eval").body
+        loaded = parsed_expression(ast.unparse(node.target))
         loaded = ast.copy_location(loaded, node.target)
         both = ast.copy_location(ast.BinOp(loaded, node.op, node.value), node)
         self.store(node.target, self.value(both), depth)

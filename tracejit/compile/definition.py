@@ -5,6 +5,7 @@ import ast
 
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel
+from tracejit.util.parsing import parsed
 
 _ALLOWED = (
     ast.Assign, ast.AugAssign, ast.For, ast.While, ast.If, ast.Expr, ast.Break, ast.Continue, ast.Pass, ast.Return,
@@ -24,7 +25,7 @@ def check_definition(kernel: Kernel) -> None:
         CodegenError: if the source has anything else.
     """
     try:
-        statements = ast.parse(kernel.text).body
+        statements = parsed(kernel.text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CodegenError(f"{kernel.name}: its source is not Python") from error
     definition = statements[0] if len(statements) == 1 else None

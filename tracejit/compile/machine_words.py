@@ -16,6 +16,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import device_entry, direct, entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
 from tracejit.util.definitions import defines
+from tracejit.util.parsing import parsed, parsed_expression
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "run": executor.run, "run_with_python": executor.run_with_python, "enter": entry.enter, "called": direct.called,
@@ -327,7 +328,7 @@ def _checked(function: Any, text: str) -> ast.FunctionDef:
     """Return the definition in a text; check that it is that of the function."""
     found: ast.stmt | None = None
     with suppress(SyntaxError):
-        found = next(iter(ast.parse(text).body), None)
+        found = next(iter(parsed(text).body), None)
     if isinstance(found, ast.FunctionDef) and defines(found, function):
         return found
     raise CodegenError(
@@ -338,4 +339,4 @@ def _checked(function: Any, text: str) -> ast.FunctionDef:
 
 def _loaded(target: ast.expr) -> ast.expr:
     """Return the target of an assignment as an expression that reads it."""
-    return ast.parse(ast.unparse(target), mode="eval").body
+    return parsed_expression(ast.unparse(target))

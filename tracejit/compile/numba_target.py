@@ -73,6 +73,7 @@ from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
 from tracejit.util.definitions import defines
 from tracejit.util.named_tuples import NamedTuple
+from tracejit.util.parsing import parsed
 from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
@@ -341,7 +342,7 @@ def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> 
         CodegenError: if Python or Numba refuses the source.
     """
     try:
-        tree = ast.parse(kernel.text)
+        tree = parsed(kernel.text)
         mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         names = {**namespace(), **{name: _loop(name) for name in mentioned & _loops().keys()}, **further}
         definition = tree.body[0]
@@ -401,7 +402,7 @@ class FunctionSource(NamedTuple):
         names = {**function.__globals__, **dict(zip(function.__code__.co_freevars, cells, strict=True))}
         definition = None
         with suppress(OSError, SyntaxError):
-            definition = next(iter(ast.parse(textwrap.dedent(inspect.getsource(function))).body), None)
+            definition = next(iter(parsed(textwrap.dedent(inspect.getsource(function))).body), None)
         if not isinstance(definition, ast.FunctionDef) or not defines(definition, function):
             return cls(None, names, lambda: function)
         return cls(parted(definition), names, lambda: function)

@@ -19,6 +19,7 @@ from tracejit.record import host
 from tracejit.record import recorder as recorders
 from tracejit.util.arguments import callable_
 from tracejit.util.definitions import defines
+from tracejit.util.parsing import parsed
 from tracejit.util.text import brief, count, name_of
 
 Out = Callable[..., Any]
@@ -150,7 +151,7 @@ def _definition(name: str, function: Any) -> tuple[ast.FunctionDef, str, int]:
     """Return the definition of a function, its file and its first line."""
     try:
         lines, line = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        tree = parsed(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError) as error:
         raise ArgumentError(
             f"kernel: function: the source of {name}, which is compiled, cannot be read ({type(error).__name__}); "

@@ -219,19 +219,18 @@ def _called_by(function: Any) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _expression_of(code: types.CodeType, at: int) -> "tuple[ast.expr | None, bool]":
     """Return the expression of an instruction, None if it is not known, and whether its value only decides."""
-    import ast  # as seldom as this is needed
     import linecache
+
+    from tracejit.util.parsing import parsed, parsed_expression  # with ast, as seldom as this is needed
 
     expression: ast.expr | None
     file, span = place_of(code, at)
     text = source_of(file, span)
     try:
-        expression = ast.parse(f"({text})", mode="eval").body
+        expression = parsed_expression(f"({text})")
     except SyntaxError:
         try:
-            expression = getattr(
-                ast.parse(text).body[0], "iter", None
-            )  # Python 3.11 gives the whole of a loop
+            expression = getattr(parsed(text).body[0], "iter", None)  # Python 3.11 gives the whole of a loop
         except (SyntaxError, IndexError):
             expression = None
     return expression, span in _deciding("".join(linecache.getlines(file)))
@@ -246,8 +245,10 @@ def _deciding(source: str) -> frozenset[tuple[int | None, ...]]:
     """Return the spans of calls whose values are compared, made whole numbers or shown, and have no derivative."""
     import ast
 
+    from tracejit.util.parsing import parsed
+
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except SyntaxError:
         return frozenset()
     above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
