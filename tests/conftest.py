@@ -69,7 +69,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--turn",
         metavar="N/M",
-        help="with --sweep: of many cases of a test the sample, and one of M, the Nth from 0 on",
+        help="with --sweep: of many tests of a file a third, and by turns a quarter of the others; of many cases of a "
+        "test the sample, and one of M, the Nth from 0 on",
     )
     parser.addoption(
         "--few", action="store_true", help="collect all tests, and run a case of a few of each file"
@@ -100,7 +101,8 @@ def pytest_report_header() -> str | None:
     if effort.EFFORT is effort.Effort.SAMPLE:
         return "generated cases: a sample; --sweep runs all"
     if effort.TURN is not None:
-        return f"of many cases of a test: a sample, and turn {effort.TURN[0]} of {effort.TURN[1]}"
+        number, turns = effort.TURN
+        return f"of many tests of a file, and many cases of a test: a sample, and turn {number} of {turns}"
     return None
 
 
@@ -116,9 +118,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests out of the sample."""
+    """Leave slow tests out of the sample, and those out of a turn whose turn it is not."""
     if effort.EFFORT <= effort.Effort.SAMPLE:
         effort.deselect(config, items)
+    elif effort.TURN is not None:
+        effort.deselect_others(config, items, effort.TURN[0])
 
 
 @pytest.hookimpl(tryfirst=True)

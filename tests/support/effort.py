@@ -4,8 +4,9 @@
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
 tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
 case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
-a file, or by name, has all cases of what it names. ``--sweep --turn=0/8`` has all tests, and of many cases the sample
-and an eighth: so eight runs have all cases.
+a file, or by name, has all cases of what it names. ``--sweep --turn=0/8`` has of a file with many tests those of the
+quick answer and a quarter of the others, and of many cases the sample and an eighth: so eight runs have all tests and
+all cases.
 """
 
 import itertools
@@ -23,6 +24,7 @@ SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
 MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
 MOST_WHOLE = 40  # of a test that is marked `whole`; of more the quick answer has a sample
 MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
+TURNS_OF_TESTS = 4  # and by turns one of so many of the others, or of the slow ones
 SHARE_OF_FEW = 20  # one test of so many, and one of each file, is among the few
 UNIT = Path(__file__).resolve().parent.parent / "unit"
 
@@ -142,6 +144,17 @@ def leave_turn(metafunc: pytest.Metafunc, number: int, turns: int) -> None:
         calls[:] = [calls[i] for i in sorted(kept)]
 
 
+def deselect_others(config: pytest.Config, items: list[pytest.Item], number: int) -> None:
+    """Leave, of the slow tests and of those that are not in the quick answer, the ones whose turn it is."""
+    turns = {
+        item
+        for item in items
+        if hashed(item.nodeid.partition("[")[0]) // SHARE % TURNS_OF_TESTS == number % TURNS_OF_TESTS
+    }
+    in_answer = {*_quick([item for item in items if not item.get_closest_marker("slow")])}
+    _deselect(config, items, turns | in_answer)
+
+
 def _names(metafunc: pytest.Metafunc) -> list[str]:
     return [f"{metafunc.definition.nodeid}[{call.id}]" for call in metafunc._calls]
 
@@ -149,15 +162,28 @@ def _names(metafunc: pytest.Metafunc) -> list[str]:
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out, and those of each file that are not in the quick answer, or not among the few."""
     left = [item for item in items if not item.get_closest_marker("slow")]
-    if EFFORT <= Effort.QUICK:
-        tests: dict[Path, dict[str, list[pytest.Item]]] = {}
-        for item in left:
-            tests.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
-        some_of = few if EFFORT is Effort.FEW else quick
-        left = [item for of_file in tests.values() for item in some_of(of_file)]
-    kept = set(left)
+    if EFFORT is Effort.QUICK:
+        left = _quick(left)
+    elif EFFORT is Effort.FEW:
+        left = [item for tests in _by_file(left) for item in few(tests)]
+    _deselect(config, items, {*left})
+
+
+def _quick(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    return [item for tests in _by_file(items) for item in quick(tests)]
+
+
+def _by_file(items: Iterable[pytest.Item]) -> list[dict[str, list[pytest.Item]]]:
+    """Return the cases of each test, by its name, of each file."""
+    tests: dict[Path, dict[str, list[pytest.Item]]] = {}
+    for item in items:
+        tests.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [*tests.values()]
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], kept: set[pytest.Item]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = left
+    items[:] = [item for item in items if item in kept]
 
 
 def few(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
