@@ -122,7 +122,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if effort.EFFORT <= effort.Effort.SAMPLE:
         effort.deselect(config, items)
     elif effort.TURN is not None:
-        effort.deselect_others(config, items, effort.TURN[0])
+        effort.deselect_others(config, items, *effort.TURN)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,8 +4,8 @@
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
 tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
 case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
-a file, or by name, has all cases of what it names. ``--sweep --turn=0/8`` has of a file with many tests those of the
-quick answer and a quarter of the others, and of many cases the sample and an eighth: so eight runs have all tests and
+a file, or by name, has all cases of what it names. ``--sweep --turn=0/16`` has of a file with many tests those of the
+quick answer and a quarter of the others, and of many cases the sample and a sixteenth: so sixteen runs have all tests and
 all cases.
 """
 
@@ -144,15 +144,16 @@ def leave_turn(metafunc: pytest.Metafunc, number: int, turns: int) -> None:
         calls[:] = [calls[i] for i in sorted(kept)]
 
 
-def deselect_others(config: pytest.Config, items: list[pytest.Item], number: int) -> None:
-    """Leave, of the slow tests and of those that are not in the quick answer, the ones whose turn it is."""
-    turns = {
-        item
-        for item in items
-        if hashed(item.nodeid.partition("[")[0]) // SHARE % TURNS_OF_TESTS == number % TURNS_OF_TESTS
-    }
-    in_answer = {*_quick([item for item in items if not item.get_closest_marker("slow")])}
-    _deselect(config, items, turns | in_answer)
+def deselect_others(config: pytest.Config, items: list[pytest.Item], number: int, turns: int) -> None:
+    """Leave, of the slow tests and those that are not in the quick answer, the tests and cases whose turn it is."""
+
+    def has_turn(item: pytest.Item) -> bool:
+        test, _, case = item.nodeid.partition("[")
+        of_test = hashed(test) // SHARE % TURNS_OF_TESTS == number % TURNS_OF_TESTS
+        return of_test or (bool(case) and hashed(item.nodeid) // SHARE % turns == number)
+
+    quickly = _quick([item for item in items if not item.get_closest_marker("slow")])
+    _deselect(config, items, {*quickly, *filter(has_turn, items)})
 
 
 def _names(metafunc: pytest.Metafunc) -> list[str]:
