@@ -2,11 +2,11 @@
 """The effort of a run: a few cases, a quick answer, a sample, all cases (pytest --sweep), or the nightly search.
 
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
-tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has one
-case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A run of
-a file, or by name, has all cases of what it names. ``--sweep --turn=0/16`` has of a file with many tests those of the
-quick answer and a quarter of the others, and of many cases the sample and a sixteenth: so sixteen runs have all tests and
-all cases.
+tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has
+one case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A
+run of a file, or by name, has all cases of what it names. ``--sweep --turn=0/16`` has of a file with many tests those
+of the quick answer and a quarter of the others, and of many cases the sample and a sixteenth: so sixteen runs have
+all tests and all cases.
 """
 
 import itertools
