@@ -88,11 +88,12 @@ class CallPath:
 
     @property
     def handles_errors(self) -> bool:
-        """True if the function may handle an error, which the general way then raises.
+        """True if the function may handle an error that the program raises: the general way then raises it.
 
         A path of several traces leaves such a call to the general way itself.
         """
-        return not self.is_shared and self.served[0].trace.handles_errors
+        trace = self.served[0].trace
+        return not self.is_shared and trace.handles_errors and trace.may_raise
 
     def serves(self, trace: Trace) -> bool:
         """Return whether a trace is among those that it serves."""

@@ -31,7 +31,7 @@ from tracejit.util.distinct import Detail, Same
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import module_of, name_of, shown
 
-_CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
+CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
 _ATOMS = frozenset((int, bool, str, bytes))
 _INEXACT = (float, complex, np.inexact)
 
@@ -189,7 +189,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
         data = leaf._data
         # Without axes, an array is written and a number is not (is_scalar in record/views.py).
         strides: tuple[int, ...] | None = None if data.ndim or data.base is None else ()
-        if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
+        if data.flags.num & CONTIGUOUS_AND_ALIGNED != CONTIGUOUS_AND_ALIGNED:
             strides = _strides(data)
             # What is written into an array on a tape is written into that array, which the tape knows.
             if strides is None and leaf._value is None:
@@ -298,8 +298,7 @@ def object_of(part: Any) -> Any:
 
 def array_part(data: Any) -> ArrayPart:
     """Return the part of a key for an unformatted array, or for the copy that packed() makes of it."""
-    contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
-    strides = None if contiguous else _strides(data)
+    strides = None if is_contiguous(data) else _strides(data)
     return ArrayPart(data.shape, None, data.dtype, strides, _device_of(data))
 
 
@@ -319,9 +318,12 @@ def packed(data: np.ndarray) -> np.ndarray:
 
 def is_packed(data: np.ndarray) -> bool:
     """Return whether an array is aligned and has strides in whole elements, as programs take arrays."""
-    return bool(
-        data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None
-    )
+    return is_contiguous(data) or _strides(data) is not None
+
+
+def is_contiguous(data: Any) -> bool:
+    """Return whether an array is aligned, with its elements one after the other in C order."""
+    return bool(data.flags.num & CONTIGUOUS_AND_ALIGNED == CONTIGUOUS_AND_ALIGNED)
 
 
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:

@@ -138,7 +138,7 @@ class ArrayGuards:
         if any(not entry.is_same for entry in (*inputs, *views)) or len(inputs) > 1:
             self._guards.note_change(name, site.where, value)
         expected = self._guards.constant(signature.array_part(array))
-        self._guards.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
+        self._guards.checks.append(GuardTest(number, self._another_part(data, array, expected)))
         if views or not inputs:  # an executor checks what is an input
             condition = (
                 f"{data}.shape != {array.shape} or {data}.dtype != {self._guards.constant(array.dtype)}"
@@ -246,6 +246,19 @@ class ArrayGuards:
                 self._guards.note_change(site.name, site.where)
             self._fetch_view(number, entry, site.name, array, site.variable)
         self._loose.append(_LooseArray(array, data, site.name, site.where, is_buffer=True))
+
+    def _another_part(self, data: str, array: np.ndarray, expected: str) -> str:
+        """Return the condition under which an array has another size, dtype or layout than one whose part is given."""
+        condition = f"part_of({data}) != {expected}"
+        if not signature.is_contiguous(array):
+            return condition
+        # Faster, and true of most arrays that have the same.
+        plain = signature.CONTIGUOUS_AND_ALIGNED
+        dtype = self._guards.constant(array.dtype)
+        return (
+            f"({data}.shape != {array.shape} or {data}.dtype is not {dtype} or {data}.flags.num & {plain} != {plain}) "
+            f"and {condition}"
+        )
 
     def foreign(self, site: Site, value: Any) -> None:
         """An array of another library, whose memory NumPy can look at."""

@@ -71,12 +71,15 @@ def restore(generator: Any, state: Any) -> None:
 
 def copy_of(generator: Any) -> Any:
     """Return the state of a generator for this process alone, as restore() takes it (Note [states in memory])."""
+    if type(generator) is random.Random and (offset := _offset_of_python()):
+        address = id(generator) + offset[0]
+        return _Memory(((address, ctypes.string_at(address, _BYTES)),), generator.gauss_next)  # type: ignore[attr-defined]
     addresses = _addresses(generator)
     if not addresses:
         return state_of(generator)
     with _locked(generator):
         parts = tuple([(address, ctypes.string_at(address, size)) for address, size in addresses])
-    return _Memory(parts, getattr(generator, "gauss_next", None))
+    return _Memory(parts)
 
 
 def mark_of(generator: Any) -> Any:
@@ -97,12 +100,9 @@ def _locked(generator: Any) -> Any:
 
 
 def _addresses(generator: Any) -> list[tuple[int, int]]:
-    """Return where the state of a generator lies in memory: addresses and numbers of bytes; [] where it is unknown."""
-    kind = type(generator)
-    if kind is random.Random:
-        return [(id(generator) + offset, _BYTES) for offset in _offset_of_python()]
+    """Return where the state of a RandomState lies: addresses, and numbers of bytes; [] where that is unknown."""
     module = sys.modules.get("numpy.random")
-    if module is None or kind is not module.RandomState:
+    if module is None or type(generator) is not module.RandomState:
         return []
     bits = generator._bit_generator
     if type(bits) is not module.MT19937:

@@ -166,6 +166,12 @@ class Replayable:
         self.stores.commit(outputs, call, objects, containers)
         return result
 
+    @property
+    def may_raise(self) -> bool:
+        """True if the program may raise an error: for an index, or in code of Python that it calls."""
+        program = self.replay.program
+        return bool(program.checked or program.calls_python)
+
     def call_path(self) -> GeneratedPath | None:
         """Return the generated call path, or None where there can be none."""
         if not self._is_generated:
