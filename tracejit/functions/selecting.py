@@ -193,7 +193,12 @@ def is_parameter(x: Any) -> bool:
     """Return whether an operand beside a selection may have a derivative, which adds up that of all elements."""
     if recorder.is_number(x):
         return x._sources is None
-    return type(x) is dlarray and of(x) is None and x._value is not None and x._data.dtype.kind in "fc"
+    if type(x) is not dlarray or of(x) is not None or x._data.dtype.kind not in "fc":
+        return False
+    if x._value is not None:
+        return True
+    current = recorder.recorder()  # one of self, or of another object; by an ndarray no derivative is taken
+    return current is not None and recorder.is_captured(x) and not current.is_ndarray(x._data)
 
 
 def _broadcast(x: Any, rest: int, mask: SelectionMask) -> Any:

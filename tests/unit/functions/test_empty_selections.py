@@ -140,3 +140,29 @@ def test_gradients_of_what_is_not_selected_are_zero(name: str) -> None:
             for have, want in zip(fast(x, w), tj.dlfeval(names["function"], x, w), strict=True):
                 np.testing.assert_allclose(tj.extractdata(have), tj.extractdata(want), rtol=1e-12)
     assert fast.stats.hits and not fast.stats.uncompiled
+
+
+class Parameters:
+    def __init__(self) -> None:
+        self.scale, self.matrix = tj.dlarray(2.0), tj.dlarray(np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize("name", ["scale", "matrix"])
+@pytest.mark.filterwarnings("error")
+def test_parameters_of_self_have_no_part_of_what_is_not_selected(name: str) -> None:
+    """Where a mask selects nothing, functions of all elements may be NaN, and 0 times NaN is NaN."""
+    own = Parameters()
+
+    @tj.dlaccelerate
+    def gradient(x: Any) -> Any:
+        found = np.log(x[x[:, 0] > 0])
+        return tj.dlgradient(
+            (found * own.scale if name == "scale" else found @ own.matrix).sum(), getattr(own, name)
+        )
+
+    for x in draws()[:6]:
+        for sign in (1, -1):
+            with np.errstate(all="ignore"):
+                want = tj.dlfeval(gradient.function, sign * x)
+            assert not np.isnan(want).any()
+            np.testing.assert_allclose(gradient(sign * x), want, rtol=1e-12)
