@@ -14,6 +14,7 @@ from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture.arrays import Inputs, SeenArray
 from tracejit.capture.captured_places import places_of_arrays
+from tracejit.capture.differentiated import Differentiated
 from tracejit.capture.guards import CONTENTS_OF, UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
@@ -108,7 +109,8 @@ class ArrayGuards:
         self._given = given
         self._loose: list[_LooseArray] = []
         self._ndarrays: list[tuple[np.ndarray, Site]] = []  # with their variables
-        self._names: dict[int, tuple[str, str]] = {}  # the first variables and names of inputs
+        # By the ids of inputs: these, and the first variables of their elements, with names in words.
+        self._fetched: dict[int, tuple[SeenArray, Site]] = {}
         self.compared: tuple[str, int, Where] | None = None
         self.inputs = Inputs(seen, taken)
 
@@ -151,10 +153,10 @@ class ArrayGuards:
                 condition += f" or {data}.strides != {array.strides}"
             self._guards.tests.append(GuardTest(number, condition))
         for entry in inputs:
-            first, of_first = self._names.setdefault(id(entry), (data, name))
-            if first != data:  # a dlarray around the memory of another
-                shown = f"an array over the memory of {of_first or 'the function'}"
-                self._guards.add(site._replace(before=""), shown, f"{data} is not {first}")
+            first = self._fetched.setdefault(id(entry), (entry, site._replace(variable=data)))[1]
+            if first.variable != data:  # a dlarray around the memory of another
+                shown = f"an array over the memory of {first.name or 'the function'}"
+                self._guards.add(site._replace(before=""), shown, f"{data} is not {first.variable}")
             self._fetch(number, entry, name, data, variable if is_dlarray else None)
         for entry in views:
             self._fetch_view(number, entry, name, array, data)
@@ -331,6 +333,10 @@ class ArrayGuards:
 
     def _is_held(self, entry: SeenArray) -> bool:
         return self.inputs.is_held(entry) or self.inputs.shares_memory(entry)
+
+    def differentiated(self, derivatives: Differentiated) -> None:
+        """Compare that arrays by which derivatives are taken are still arrays of their own."""
+        derivatives.compare(self._fetched.values(), self._guards)
 
     def related(self) -> None:
         """Compare where arrays lie that share memory with one that the trace writes, which takes them for its parts."""

@@ -26,6 +26,7 @@ from tracejit.capture.captured_functions import CapturedFunctions
 from tracejit.capture.captured_numbers import CapturedNumbers
 from tracejit.capture.captured_places import places_of_arrays
 from tracejit.capture.changes import Assignment, changes
+from tracejit.capture.differentiated import Differentiated
 from tracejit.capture.exchanges import Exchanges
 from tracejit.capture.generators import Generators
 from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
@@ -93,6 +94,7 @@ class CapturedState(State):
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._selected: set[tuple[CodeType, int]] = set()
         self._writes = TraceWrites()
+        self._derivatives = Differentiated()
         self._exchanges: Exchanges | None = None
         self._observed, self._known = Spans(), 0  # ndarrays, of how many objects
         self._exchange = exchange
@@ -167,6 +169,14 @@ class CapturedState(State):
             self.of_outer[value] = array
             self._seen.append(SeenArray(data, value, data, array))
         return value
+
+    def differentiates(self, target: Value) -> None:
+        """Note that a derivative of a value is taken."""
+        self._derivatives.targets.add(target)
+
+    def differentiates_by(self, value: Value) -> None:
+        """Note that a derivative is taken by the captured array that an input stands for."""
+        self._derivatives.variables.add(value)
 
     def elements(self, value: Value) -> np.ndarray | None:
         """Return the elements of the captured array that an input of the graph stands for."""
@@ -393,6 +403,7 @@ class CapturedState(State):
         )
         writer = GuardWriter(snapshot, guards, arrays, self.located, self._acts)
         writer.write()
+        arrays.differentiated(self._derivatives)
         self._locate(guards, writer)
         for entry in self._seen:
             if not entry.is_input and self._builder is not None:
@@ -484,6 +495,7 @@ class CapturedState(State):
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._given = []
         self._writes = TraceWrites()
+        self._derivatives = Differentiated()
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 

@@ -6,6 +6,8 @@ The note stands in record/selections.py.
 
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import apply, dlarray
 from tracejit.functions import indexing
 from tracejit.functions.index_keys import true_places
@@ -26,9 +28,9 @@ def getitem(array: dlarray, key: Any) -> dlarray | None:
         whole = of(array)
         is_first = whole is not None and type(key) is int and not key and array._data.ndim == 1
         return views.number(first_of(array)) if whole and is_first and has_any(whole.mask) else None
-    parsed = _key(array, key)
+    parsed = _key(array, key, (int, slice, type(None)))
     if parsed is None:
-        return None
+        return _one_of_each_row(array, key)
     place, others = parsed
     part = of(array)
     if part is not None:
@@ -45,10 +47,38 @@ def getitem(array: dlarray, key: Any) -> dlarray | None:
     return selection(indexing.getitem(array, chosen.whole), chosen.mask)
 
 
-def _key(array: dlarray, key: Any) -> tuple[dlarray, tuple[Any, ...]] | None:
+def _one_of_each_row(array: dlarray, key: Any) -> dlarray | None:
+    """Return ``array[mask, places]``, where the mask selects the places, too; None for any other key.
+
+    So code takes the logarithms of the probabilities of classes, ``logp[mask, classes[mask]]``.
+    """
+    mask, place = key if type(key) is tuple and len(key) == 2 else (None, None)
+    if type(mask) is not dlarray or type(place) is not dlarray or mask._data.dtype != bool:
+        return None
+    part, value = of(place), mask._value
+    if part is None or value is None or of(array) is not None or not may_select(array) or not is_traced(mask):
+        return None
+    if mask._data.ndim != 1 or array._data.ndim < 2 or mask._data.shape != array._data.shape[:1]:
+        return None
+    if place._data.dtype.kind not in "iu" or place._data.ndim != 1 or part.axis is not None:
+        return None
+    # Places that are not selected need be none of the array, and are replaced where others are selected.
+    if not selections.same(part.mask.array._value, value) or not has_any(part.mask):
+        return None
+    return select(indexing.getitem(array, (np.arange(mask._data.size), part.whole)), mask)
+
+
+def _key(
+    array: dlarray, key: Any, kinds: tuple[type, ...] = (int, slice)
+) -> tuple[dlarray, tuple[Any, ...]] | None:
     """Return a mask or places, and the entries of a key behind; None for a key that is not followed.
 
     Places that are those of a mask itself, of an array that has its axes, are that mask.
+
+    Args:
+        array: to which the key belongs.
+        key: whose first entry is a mask, or places.
+        kinds: of the entries behind, beside an ellipsis.
     """
     entries = key if type(key) is tuple else (key,)
     first = entries[0]
@@ -61,7 +91,7 @@ def _key(array: dlarray, key: Any) -> tuple[dlarray, tuple[Any, ...]] | None:
         if axes == [*range(ndim)] and array._data.shape[:ndim] == part.mask.array._data.shape:
             count, place = ndim, part.mask.array
     others = entries[count:]
-    if not all(type(entry) in (int, slice) or entry is Ellipsis for entry in others):
+    if not all(type(entry) in kinds or entry is Ellipsis for entry in others):
         return None
     return place, others
 
@@ -136,7 +166,8 @@ def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
         return None
     ndim = part.mask.array._data.ndim
     rest = array._data.shape[ndim:]
-    if part.whole._data.shape[ndim:] != rest:
+    given = part.whole._data.shape[ndim:]
+    if len(given) != len(rest) or any(size not in (1, all_) for size, all_ in zip(given, rest, strict=True)):
         return None
     whole = part.whole
     if whole._data.dtype != array._data.dtype:

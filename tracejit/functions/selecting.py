@@ -4,6 +4,7 @@
 The note stands in record/selections.py.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tracejit.record import recorder, selections
 from tracejit.record.guards import Decides
 from tracejit.record.selections import SelectionMask, of
 
+_MOST_OF_PRODUCT = 1 << 22  # multiplications of all rows, 0.1 ms; a recording for another size takes longer
 _LARGEST = {"f": np.inf, "b": True}
 
 
@@ -193,7 +195,12 @@ def is_parameter(x: Any) -> bool:
     """Return whether an operand beside a selection may have a derivative, which adds up that of all elements."""
     if recorder.is_number(x):
         return x._sources is None
-    return type(x) is dlarray and of(x) is None and x._value is not None and x._data.dtype.kind in "fc"
+    if type(x) is not dlarray or of(x) is not None or x._data.dtype.kind not in "fc":
+        return False
+    if x._value is not None:
+        return True
+    current = recorder.recorder()  # one of self, or of another object; by an ndarray no derivative is taken
+    return current is not None and recorder.is_captured(x) and not current.is_ndarray(x._data)
 
 
 def _broadcast(x: Any, rest: int, mask: SelectionMask) -> Any:
@@ -234,19 +241,38 @@ def reduced(op: str, array: dlarray, axes: tuple[int, ...], keepdims: bool) -> d
 
 
 def product(x: dlarray, y: dlarray) -> dlarray | None:
-    """Return the dot product of two selections by one mask, without their size; None for other operands."""
+    """Return the matrix product where `x` is a selection, without its size; None where that is not possible.
+
+    Both are selections by one mask, and vectors; or `x` has rows, and `y` is a matrix or a vector for all of them.
+    """
     first, second = of(x), of(y)
-    if (
-        first is None
-        or second is None
-        or first.mask is not second.mask
-        or x._data.ndim != 1
-        or y._data.ndim != 1
-    ):
+    if first is None or (second is not None and second.mask is not first.mask):
+        return None
+    if second is None:
+        return _product_of_rows(x, y)
+    if x._data.ndim != 1 or y._data.ndim != 1:
         return None
     if x._data.dtype.kind not in "fc" or y._data.dtype.kind not in "fc":
         return None
     return reduced("sum", apply("mul", x, y), (0,), keepdims=False)
+
+
+def _product_of_rows(x: dlarray, y: dlarray) -> dlarray | None:
+    part, ndim = of(x), y._data.ndim
+    assert part is not None
+    whole, shape = part.whole, part.mask.array._data.shape
+    if x._data.ndim != 2 or ndim not in (1, 2) or y._format is not None or is_half(y._data.dtype):
+        return None
+    columns = whole._data.shape[-1]
+    if y._data.shape[0] != columns or whole._data.size * math.prod(y._data.shape[1:]) > _MOST_OF_PRODUCT:
+        return None
+    is_mixed = part.is_mixed or is_parameter(y)
+    if is_mixed and not has_any(part.mask):  # 0 times NaN in the derivative by the matrix
+        return None
+    rows = apply("reshape", whole, shape=(part.mask.array._data.size, columns)) if len(shape) > 1 else whole
+    found = apply("matmul", rows, y if ndim == 2 else apply("reshape", y, shape=(columns, 1)))
+    found = apply("reshape", found, shape=(*shape, *y._data.shape[1:]))
+    return selection(found, part.mask, is_mixed=is_mixed)
 
 
 def _neutral(op: str, dtype: np.dtype) -> Any:

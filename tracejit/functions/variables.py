@@ -94,6 +94,7 @@ def target(
             f"in the function that computes {name}."
         )
     checked: Value = value
+    recorder.state.differentiates(checked)
     return checked
 
 
@@ -240,6 +241,7 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
             "gradient. So has what is computed of traced arrays: 0 * x in place of zeros_like(x)."
         )
     value = recorder.value(x)
+    recorder.state.differentiates_by(value)
     if id(x._data) in recorder.rewritten:
         raise GradientError(
             f"{function}: the elements of {place(number)} were changed by NumPy in the function, after it had been "

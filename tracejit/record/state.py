@@ -190,6 +190,12 @@ class State:
         """Return the graph input that stands for an array of the evaluation around the recording, or None."""
         return None
 
+    def differentiates(self, target: Value) -> None:
+        """Note that a derivative of a value is taken."""
+
+    def differentiates_by(self, value: Value) -> None:
+        """Note that a derivative is taken by the captured array that an input stands for."""
+
     def elements(self, value: Value) -> np.ndarray | None:
         """Return the elements of the captured array that an input of the graph stands for."""
         return None

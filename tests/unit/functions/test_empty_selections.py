@@ -21,10 +21,12 @@ y[b[:, 0]] += 1 | y[b[:, 0], 1] = x[b[:, 0], 2] | np.putmask(y, b, x) | y[np.whe
 y = x[b].sum() | y = x[b].prod() | y = (x[b] > 1).any() | y = (x[b] > 1).all() | y = x[b] @ x[b] | y = np.sqrt(x[b]).sum()
 y = x[b[:, 0]].sum(axis=0) | y = x[b].sum() / (1 + b.sum()) | y = x[np.where(b)].sum() | y = (x[b] > 1).sum() + np.log(x[b]).sum()
 y = x[b] + x[0, 0]; y = y.sum() | v = x[b]; y = v[v > 0.95].sum() | y[b] = x[b] - x[0, 0] | y[b] = x.astype(np.float32)[b]
+y[b[:, 0]] = x[b[:, 0]] @ np.ones((3, 3)) | y[b[:, 0]] = x[b[:, 0], 1, None] | y = (np.log(x[b[:, 0]]) @ np.ones(3)).sum()
 """  # noqa: E501
 OWN_TRACE = """
 y = x[b].mean() | y = x[b].std() | y = x[b].var() | y[b] *= x[0, 0] | y[b] = np.hypot(x[b], x[0, 0]) | y[b] = (x[b] + x[0, 0]) ** 2
 y = x[b[:, 0]].mean(axis=0) | y[b] = x[b] - x[b].mean() | y = np.sqrt(x[b] + x[0, 0]).sum() | y = np.linalg.norm(x[b] / x[0, 0])
+y[b[:, 0]] = x[b[:, 0]] @ x[:3] | k = np.where(b[:, 0], 1, 7); y = x[b[:, 0], k[b[:, 0]]].sum() | y = (x[b[:, 0]] @ x[0]).mean()
 """  # noqa: E501
 ERRORS = ["y = x[b].max()", "y = x[b].min()", "y = x[b][0]", "y = np.ptp(x[b])"]
 
@@ -140,3 +142,29 @@ def test_gradients_of_what_is_not_selected_are_zero(name: str) -> None:
             for have, want in zip(fast(x, w), tj.dlfeval(names["function"], x, w), strict=True):
                 np.testing.assert_allclose(tj.extractdata(have), tj.extractdata(want), rtol=1e-12)
     assert fast.stats.hits and not fast.stats.uncompiled
+
+
+class Parameters:
+    def __init__(self) -> None:
+        self.scale, self.matrix = tj.dlarray(2.0), tj.dlarray(np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize("name", ["scale", "matrix"])
+@pytest.mark.filterwarnings("error")
+def test_parameters_of_self_have_no_part_of_what_is_not_selected(name: str) -> None:
+    """Where a mask selects nothing, functions of all elements may be NaN, and 0 times NaN is NaN."""
+    own = Parameters()
+
+    @tj.dlaccelerate
+    def gradient(x: Any) -> Any:
+        found = np.log(x[x[:, 0] > 0])
+        return tj.dlgradient(
+            (found * own.scale if name == "scale" else found @ own.matrix).sum(), getattr(own, name)
+        )
+
+    for x in draws()[:6]:
+        for sign in (1, -1):
+            with np.errstate(all="ignore"):
+                want = tj.dlfeval(gradient.function, sign * x)
+            assert not np.isnan(want).any()
+            np.testing.assert_allclose(gradient(sign * x), want, rtol=1e-12)

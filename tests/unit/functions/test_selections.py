@@ -60,6 +60,11 @@ y = x.reshape(3, 3); i, j = np.where(y > 0); y[i, j].sum() | y = x.reshape(3, 3)
 y = np.where(x > 1, np.nan, x); y[np.isnan(y)] = y[~np.isnan(y)].mean(); y
 np.linalg.norm(x[x > 0]) | np.linalg.norm(x[x > 0], 1) | np.extract(x > 0, x).mean() | np.compress(x > 0, x).sum() | y = x.reshape(3, 3); np.compress(y[:, 0] > 0, y, axis=0).sum(axis=0)
 y = x.reshape(3, 3); np.linalg.norm(y[y[:, 0] > 0], axis=1).sum() | np.nanmedian(np.where(x > 0, x, np.nan))
+y = x.reshape(3, 3); (y[y[:, 0] > 0] @ y).sum(axis=0) | y = x.reshape(3, 3); (y[y[:, 0] > 0] @ y[0]).mean() | y = x.reshape(3, 3); np.dot(y[y[:, 0] > 0], np.ones((3, 2))).max(axis=1).sum()
+y = x.reshape(3, 3); m = y[:, 0] > 0; r = y[m] @ y[0] - x[:3][m]; (r**2).mean() | y = x.reshape(3, 3); m = y[:, 0] > 0; out = np.zeros((3, 2)); out[m] = np.maximum(y[m] @ y[:, :2], 0) @ y[:2, :2]; out
+y = x[:8].reshape(2, 2, 2); (y[y[:, :, 0] > 0] @ y[0]).sum(axis=0) | y = x[:8].reshape(2, 2, 2); y[y[:, :, 0] > 0] = y[y[:, :, 0] > 0] @ y[0]; y | y = x.reshape(3, 3); (y[y[:, 0] > 0] @ np.arange(3)).sum()
+y = x.reshape(3, 3); m = y[:, 0] > 0; (y[m] * y[m, 1, None]).sum(axis=0) | y = x.reshape(3, 3); y[y[:, 0] > 0, None].max(axis=2).sum() | y = x.reshape(3, 3); (y[y[:, 0] > 0, None, 1:] * y[0, 1]).sum(axis=0)
+y = x.reshape(3, 3); m = y[:, 0] > 0; k = y.argmax(axis=1); y[m, k[m]].mean() | y = x.reshape(3, 3); m = y[:, 0] > 0; k = np.where(m, 1, 99); -y[m, k[m]].sum()
 """  # noqa: E501
 OF_SIZES = """
 (x + 1j * x)[x > 0].std() | i = np.nonzero(x > 0)[0]; np.arange(20.0)[i + 2].sum() + x.sum()
@@ -216,3 +221,64 @@ def test_generated_programs(seed: int) -> None:
             equal(function(tj.dlarray(x.copy()), a), plain(x.copy(), a))
             arguments = [tj.dlarray(x), tj.dlarray(a)]
             equal(gradient(*arguments), tj.dlfeval(gradients, *arguments))
+
+
+def _experts(x: Any, weights: Any) -> Any:
+    """Each row goes through the matrix of its largest element, as in a mixture of experts."""
+    expert, out = (x @ weights["gate"]).argmax(axis=1), np.zeros((len(x), 2))
+    share = tj.softmax(x @ weights["gate"], axis=1)
+    for number in range(3):
+        mine = expert == number
+        out[mine] = np.tanh(x[mine] @ weights[f"w{number}"]) * share[mine, number, None]
+    return ((out - 0.5) ** 2).mean()
+
+
+def _classes(x: Any, weights: Any) -> Any:
+    """The cross-entropy of the rows that have a class."""
+    classes = np.where(x[:, 0] > 0, 1, -9)
+    logp = np.log(tj.softmax(x @ weights["gate"], axis=1))
+    known = classes >= 0
+    return -logp[known, classes[known]].mean()
+
+
+def _regression(x: Any, weights: Any) -> Any:
+    train = x[:, 1] > -0.5
+    return ((x[train] @ weights["w0"][:, 0] - x[:, 2][train]) ** 2).mean()
+
+
+def _outside_of_the_domain(x: Any, weights: Any) -> Any:
+    """The functions of what is not selected are NaN, and so are their derivatives."""
+    known, place = x[:, 0] > 0.1, np.where(x[:, 0] > 0.1, 0, -1)
+    return np.sqrt(x[known, place[known]]).sum() + np.sqrt(x[known] @ np.array([1.0, 0, 0])).mean()
+
+
+@pytest.mark.parametrize("loss", [_experts, _classes, _regression, _outside_of_the_domain])
+def test_gradients_of_products_of_rows_have_one_trace(loss: Any) -> None:
+    rng = np.random.default_rng(3)
+    weights = {
+        "gate": rng.standard_normal((3, 3)),
+        **{f"w{n}": rng.standard_normal((3, 2)) for n in range(3)},
+    }
+
+    def step(weights: Any, x: Any) -> Any:
+        value = loss(x, weights)
+        return value, tj.dlgradient(value, {"x": x, **weights})
+
+    function = dlaccelerate(step)
+    for _ in range(8):
+        x = rng.standard_normal((30, 3))
+        (value, gradients), (want, slopes) = function(weights, x), tj.dlfeval(step, weights, x)
+        equal(value, want)
+        for name, gradient in gradients.items():
+            equal(gradient, slopes[name])
+    assert (function.stats.hits, function.stats.uncompiled) == (7, 0)
+
+
+def test_a_large_product_is_one_of_the_selected_rows() -> None:
+    function = dlaccelerate(lambda x, w: (x[x[:, 0] > 0] @ w).sum(axis=0), max_variants=20)
+    rng = np.random.default_rng(4)
+    x, w = rng.standard_normal((300, 120)), rng.standard_normal((120, 120))
+    for count in (10, 10, 10, 20, 20, 20):
+        x[:, 0] = np.arange(300) < count
+        equal(function(x, w), (x[:count] @ w).sum(axis=0))
+    assert len(function.variants()[0].traces) == 2
