@@ -6,11 +6,17 @@ The note stands in record/selections.py.
 
 from typing import Any
 
-from tracejit.array import apply, dlarray
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.errors import TraceJitError
 from tracejit.functions import indexing
 from tracejit.functions.index_keys import true_places
 from tracejit.functions.selecting import has_any, is_parameter, is_traced, may_select, over, select, selection
-from tracejit.record import selections, views
+from tracejit.record import ndarrays, recorder, selections, subscripts, views
+from tracejit.record.arithmetic import sources_of
+from tracejit.record.number import Number
 from tracejit.record.selections import of
 
 
@@ -43,6 +49,23 @@ def getitem(array: dlarray, key: Any) -> dlarray | None:
     if not may_select(array) or not array._data.ndim or not has_any(chosen.mask):
         return None
     return selection(indexing.getitem(array, chosen.whole), chosen.mask)
+
+
+def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
+    """Return ``array[key]`` of an ndarray by a key that varies, or of one that is written, if it can be recorded."""
+    if array.dtype not in SUPPORTED_DTYPES:
+        return NotImplemented
+    captured = ndarrays.part_of_captured(array) if is_written else None
+    try:
+        known = as_array(array, "getitem") if captured is None else captured
+        selection = getitem(known, key)
+        result = indexing.getitem(known, key) if selection is None else selection
+    except TraceJitError:  # NumPy may do it with the numbers, or raises an error of its own
+        return NotImplemented
+    numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
+    if result._data.ndim or not numbers or array.dtype.kind == "b":
+        return result
+    return Number(result._data[()], result, sources_of(numbers))
 
 
 def _key(array: dlarray, key: Any) -> tuple[dlarray, tuple[Any, ...]] | None:
@@ -145,3 +168,6 @@ def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
 
 
 selections.gather_with(indexing.getitem, true_places)
+subscripts.answer(
+    _getitem_of_ndarray, indexing.setitem_of_ndarray, indexing.written_otherwise, indexing.read_otherwise
+)
