@@ -385,7 +385,7 @@ class dlarray:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        number = None if self._value is None else conversions.shown(self, float, sys._getframe(1))
+        number = conversions.shown(self, float, sys._getframe(1)) if conversions.varies(self) else None
         if number is not None:
             return number  # type: ignore[no-any-return]
         if self._becomes_plain():
@@ -395,7 +395,7 @@ class dlarray:
         return float(self._single("float()"))
 
     def __int__(self) -> int:
-        number = None if self._value is None else conversions.shown(self, int, sys._getframe(1))
+        number = conversions.shown(self, int, sys._getframe(1)) if conversions.varies(self) else None
         if number is not None:
             return number  # type: ignore[no-any-return]
         return int(self._single("int()", Decides.WHOLE if self._data.dtype.kind == "f" else Decides.VALUE))
@@ -422,7 +422,7 @@ class dlarray:
         """
         if index:
             places = integers("item", "index", index[0] if len(index) == 1 else index)
-            if recorder.steers(self) or self._becomes_plain():
+            if recorder.steers(self) or recorder.is_captured(self) or self._becomes_plain():
                 flat = len(places) == 1 and self._data.ndim > 1
                 return (self.ravel() if flat else self)[places].item()
             try:
@@ -432,7 +432,7 @@ class dlarray:
                     f"item: {brief(places)} is no place of x ({recorder.describe(self)}); give an element's number "
                     "in C order, or one index for each axis."
                 ) from None
-        number = None if self._value is None else conversions.element(self)
+        number = conversions.element(self) if conversions.varies(self) else None
         if number is not None:
             return number
         if self._becomes_plain():
@@ -441,7 +441,7 @@ class dlarray:
 
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""
-        listed = None if self._value is None else conversions.elements(self)
+        listed = conversions.elements(self) if conversions.varies(self) else None
         if listed is not None:
             return listed
         if self._becomes_plain():

@@ -111,7 +111,8 @@ def dtypes_of(operands: Sequence[Any], function: str) -> list[Any]:
         if type(x) in (int, float, complex):
             dtypes.append(type(x))
         elif recorder.is_number(x):
-            dtypes.append(x._kind)
+            kind = x._kind  # a number of NumPy has a dtype of its own
+            dtypes.append(kind if kind in (int, float, complex) else np.dtype(kind))
         else:
             dtypes.append(as_array(x, function).dtype)
     return dtypes

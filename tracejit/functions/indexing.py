@@ -17,7 +17,6 @@ from tracejit.errors import (
     DimsError,
     DTypeError,
     RangeError,
-    TraceJitError,
 )
 from tracejit.functions import windows
 from tracejit.functions.index_keys import (
@@ -30,10 +29,8 @@ from tracejit.functions.index_keys import (
 )
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped, slice_of
 from tracejit.ops.movement import index_of
-from tracejit.record import made_arrays, ndarrays, recorder, subscripts, views
-from tracejit.record.arithmetic import sources_of
+from tracejit.record import made_arrays, ndarrays, recorder, views
 from tracejit.record.conversion import too_large
-from tracejit.record.number import Number
 from tracejit.record.references import UNKNOWN
 from tracejit.util.devices import is_same_memory
 from tracejit.util.text import brief
@@ -86,22 +83,7 @@ def getitem(x: Any, key: Any) -> dlarray:
     return views.without_axes(result) if views.is_scalar(result) else result
 
 
-def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
-    """Return ``array[key]`` of an ndarray by a key that varies, or of one that is written, if it can be recorded."""
-    if array.dtype not in SUPPORTED_DTYPES:
-        return NotImplemented
-    captured = ndarrays.part_of_captured(array) if is_written else None
-    try:
-        result = getitem(as_array(array, "getitem") if captured is None else captured, key)
-    except TraceJitError:  # NumPy may do it with the numbers, or raises an error of its own
-        return NotImplemented
-    numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
-    if result._data.ndim or not numbers or array.dtype.kind == "b":
-        return result
-    return Number(result._data[()], result, sources_of(numbers))
-
-
-def _setitem_of_ndarray(array: np.ndarray, key: Any, value: Any, references: int) -> bool:
+def setitem_of_ndarray(array: np.ndarray, key: Any, value: Any, references: int) -> bool:
     """Write into an ndarray by the recording, if it can; return whether it did.
 
     Args:
@@ -136,12 +118,12 @@ def _set_fields(array: np.ndarray, key: Any, value: Any) -> bool:
     """
     names = array.dtype.names or ()
     if type(key) is str:
-        return key in names and _setitem_of_ndarray(array[key], ..., value, UNKNOWN)
+        return key in names and setitem_of_ndarray(array[key], ..., value, UNKNOWN)
     is_row = type(key) is int or recorder.is_number(key)
     if not is_row or array.ndim != 1 or type(value) is not tuple or len(value) != len(names):
         return False
     for name, part in zip(names, value, strict=True):
-        if not _setitem_of_ndarray(array[name], key, part, UNKNOWN):
+        if not setitem_of_ndarray(array[name], key, part, UNKNOWN):
             array[name][key] = part
     return True
 
@@ -160,7 +142,7 @@ def _is_part(array: np.ndarray, key: Any, part: np.ndarray) -> bool:
     return is_same_memory(np.asarray(array).view()[key], part)
 
 
-def _written_otherwise(way: str, array: np.ndarray, arguments: Any, references: int) -> bool:
+def written_otherwise(way: str, array: np.ndarray, arguments: Any, references: int) -> bool:
     """Write traced values into an ndarray by the recording, by ``array.flat[key] = value`` or by a method.
 
     Args:
@@ -187,14 +169,11 @@ def _written_otherwise(way: str, array: np.ndarray, arguments: Any, references: 
     return True
 
 
-def _read_otherwise(method: str, array: np.ndarray, args: Any, options: Any) -> Any:
+def read_otherwise(method: str, array: np.ndarray, args: Any, options: Any) -> Any:
     """Return the result of a method of an ndarray with traced arguments."""
     if array.dtype not in SUPPORTED_DTYPES:
         return NotImplemented
     return getattr(as_array(array, method), method)(*args, **options)
-
-
-subscripts.answer(_getitem_of_ndarray, _setitem_of_ndarray, _written_otherwise, _read_otherwise)
 
 
 def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, dlarray
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.errors import TraceJitError
 from tracejit.functions import indexing
 from tracejit.functions.index_keys import true_places
 from tracejit.functions.selecting import has_any, is_parameter, is_traced, may_select, over, select, selection
-from tracejit.record import selections, views
+from tracejit.record import ndarrays, recorder, selections, subscripts, views
+from tracejit.record.arithmetic import sources_of
+from tracejit.record.number import Number
 from tracejit.record.selections import of
 
 
@@ -66,6 +70,23 @@ def _one_of_each_row(array: dlarray, key: Any) -> dlarray | None:
     if not selections.same(part.mask.array._value, value) or not has_any(part.mask):
         return None
     return select(indexing.getitem(array, (np.arange(mask._data.size), part.whole)), mask)
+
+
+def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
+    """Return ``array[key]`` of an ndarray by a key that varies, or of one that is written, if it can be recorded."""
+    if array.dtype not in SUPPORTED_DTYPES:
+        return NotImplemented
+    captured = ndarrays.part_of_captured(array) if is_written else None
+    try:
+        known = as_array(array, "getitem") if captured is None else captured
+        selection = getitem(known, key)
+        result = indexing.getitem(known, key) if selection is None else selection
+    except TraceJitError:  # NumPy may do it with the numbers, or raises an error of its own
+        return NotImplemented
+    numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
+    if result._data.ndim or not numbers or array.dtype.kind == "b":
+        return result
+    return Number(result._data[()], result, sources_of(numbers))
 
 
 def _key(
@@ -176,3 +197,6 @@ def _assigned(array: dlarray, mask: dlarray, value: dlarray) -> dlarray | None:
 
 
 selections.gather_with(indexing.getitem, true_places)
+subscripts.answer(
+    _getitem_of_ndarray, indexing.setitem_of_ndarray, indexing.written_otherwise, indexing.read_otherwise
+)

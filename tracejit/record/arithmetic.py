@@ -4,13 +4,14 @@
 Note [numbers that vary]
 Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
 a divisor is not 0, the base of a power is positive or its exponent is whole, a power is finite, integers are so small
-that the result fits 64 bits. An operation without such conditions (int ** int, a power that is complex) needs the
-numbers. NumPy's numbers are promoted, overflow and divide by zero as its arrays do. The graph does the same, so they
-need no guards.
+that the result fits 64 bits. An operation without such conditions (a power of two integers that both vary, one that is
+complex) needs the numbers. NumPy's numbers are promoted, overflow and divide by zero as its arrays do. The graph does
+the same, so they need no guards.
 Complex numbers are computed from numbers that vary (1j * k), and never vary themselves.
 """
 
 import errno
+import operator
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -189,9 +190,30 @@ def _agrees(name: str, operation: _Operation, x: Any, y: Any) -> bool:
             return bool(y >= 0 or _is_met(recorder.apply("not_equal", x._array, 0), "a power", by_zero))
         return holds(recorder.apply("greater", x._array, 0), "a power")
     if name == "pow":
-        return False
+        return _is_followed_power(x, y)
     bound = {"mul": PRODUCT, "div": EXACT}.get(name, SUM)
     return _below(x, bound) and _below(y, bound)
+
+
+def _is_followed_power(x: Any, y: Any) -> bool:
+    """Return whether the graph computes a power of two integers as Python does, for all that the guards admit.
+
+    It is an integer that has to fit 64 bits, as n**2 does for small n, or a float where the exponent is below 0.
+    """
+    if is_number(x) and is_number(y):
+        return False
+    if y < 0:
+        if not is_number(x):
+            return bool(0 < abs(x) < EXACT)
+        by_zero: Callable[[], None] = partial(operator.pow, 0, y)
+        return _is_met(recorder.apply("not_equal", x._array, 0), "a power", by_zero)
+    if is_number(x):
+        return bool(x.below(SUM if y < 2 else 1 << _SUM_BITS // y))
+    base = abs(x)
+    return bool(base < 2 or y.below(_SUM_BITS // (base - 1).bit_length() + 1))
+
+
+_SUM_BITS = SUM.bit_length() - 1
 
 
 def _has_rule(name: str, x: Any, y: Any, result: Any) -> bool:
@@ -199,7 +221,7 @@ def _has_rule(name: str, x: Any, y: Any, result: Any) -> bool:
 
     It does for a negative power of integers, and for a Python integer that does not fit a type of few bits.
     """
-    if name == "pow" and result.dtype.kind in "iu":
+    if name == "pow" and result.dtype.kind in "iu" and (is_number(y) or y < 0):
         return False
     varying = [x._kind for x in (x, y) if is_number(x)]
     return int not in varying or result.dtype.kind in "fc" or result.dtype == INT
@@ -286,7 +308,7 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
     if type(result) is np.bool_:
         holds(array, f"np.{ufunc.__name__}")
         return result
-    if ufunc == np.power and result.dtype.kind in "iu":
+    if ufunc == np.power and result.dtype.kind in "iu" and is_number(inputs[1]):
         return None
     return _result_number(result, array, *inputs) if type(result) in NUMPY_SCALARS else None
 

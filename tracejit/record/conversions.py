@@ -48,8 +48,21 @@ class Lent(NamedTuple):
     shape: bytes
 
 
+def varies(x: Any) -> bool:
+    """Return whether the elements of an array may be others in a replay: it is traced, or one from outside."""
+    return x._value is not None or recorder.is_captured(x)
+
+
+def _traced(x: Any) -> Any:
+    """Return an array from outside as the input of the trace that an operation would make of it."""
+    if x._value is not None or not recorder.is_captured(x):
+        return x
+    value = recorder.thread.recorder.value(x)
+    return recorder.wrap(value.data, x._format, value)
+
+
 def element(x: Any, kind: type | None = None) -> Any:
-    """Return the only element of a traced array as a number that varies; None if it has to be a guard.
+    """Return the only element of an array that varies as a number that varies; None if it has to be a guard.
 
     Args:
         x: the array.
@@ -60,9 +73,12 @@ def element(x: Any, kind: type | None = None) -> Any:
 
 
 def elements(x: Any) -> Any:
-    """Return the elements of a traced array as (nested lists of) numbers that vary; None if they have to be guards."""
+    """Return the elements of an array that varies as numbers that vary, in lists; None if they have to be guards."""
     data, kind = x._data, _KINDS.get(x._data.dtype.kind)
-    if kind is None or not _is_possible(x, kind) or not 0 < data.size <= _MOST_LISTED or not _is_for_user():
+    if kind is None or not 0 < data.size <= _MOST_LISTED or not _is_for_user():
+        return None
+    x = _traced(x)
+    if not _is_possible(x, kind):
         return None
     x = x if x._format is None else recorder.wrap(data, None, x._value)
     return _listed(x, kind)
@@ -96,7 +112,7 @@ def shown(x: Any, kind: type, frame: types.FrameType) -> Any:
     """Return what kind(x) gives: a number that varies, in the shape of a true one; None if it has to be a guard.
 
     Args:
-        x: a traced array, or a Number.
+        x: an array that varies, or a Number.
         kind: int or float; complex(x) copies what x.__complex__() returns.
         frame: that asks.
     """
@@ -152,9 +168,12 @@ def _give_back(owner: Any, is_needed: bool) -> None:
 
 
 def _of_array(x: Any, kind: type, op: str = "trunc") -> Any:
-    data = x._data
-    if data.size != 1 or not _is_possible(x, kind):
+    if x._data.size != 1:
         return None
+    x = _traced(x)
+    if not _is_possible(x, kind):
+        return None
+    data = x._data
     array = recorder.apply("reshape", x, shape=()) if data.ndim else x
     array = array if array._format is None else recorder.wrap(array._data, None, array._value)
     return _number(array, kind, None, op)

@@ -221,8 +221,8 @@ class Number:
             return _OF_SCALARS[name]
         if name in ("real", "imag", "conjugate") and issubclass(self._kind, (float, complex, np.inexact)):
             return self._conjugate if name == "conjugate" else self._part(name)
-        if self._kind in NUMPY_SCALARS and name == "item":
-            return self._item
+        if self._kind in NUMPY_SCALARS and name in ("item", "astype"):
+            return self._item if name == "item" else self._astype
         return getattr(self.needed(name), name)
 
     def _part(self, name: str) -> Any:
@@ -248,6 +248,18 @@ class Number:
             array if array._data.dtype == dtype else recorder.apply("cast", array, dtype=dtype),
             self._sources,
         )
+
+    def _astype(self, dtype: Any, **options: Any) -> Any:
+        """Return a number of NumPy in another dtype, by the cast of arrays; truths and complex numbers do not vary."""
+        wanted = np.dtype(dtype)
+        if options or wanted.kind not in "fiu" or wanted.type not in NUMPY_SCALARS or self.is_complex:
+            return self.needed("astype").astype(dtype, **options)
+        array = (
+            self._array
+            if self._array._data.dtype == wanted
+            else recorder.apply("cast", self._array, dtype=wanted)
+        )
+        return Number(on_host(array._data)[()], array, self._sources)
 
     def __copy__(self) -> "Number":
         return self

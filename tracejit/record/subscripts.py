@@ -4,9 +4,9 @@
 Note [subscripts]
 A function reads ``X[i : i + 32]`` of a captured ndarray X, where i varies from call to call. NumPy takes the true
 number i, so its result would be a constant of the trace. Therefore, while a function is recorded for replays,
-``ndarray[key]`` asks here first, and a key with numbers that vary, or with traced integers, is recorded. So is what is
-read of an ndarray that the recording writes. ``ndarray[key] = value`` asks here in every evaluation, and a traced value
-is written by the recording (Note [writes into ndarrays] in ndarrays.py).
+``ndarray[key]`` asks here first, and a key with numbers that vary, or with traced integers or masks, is recorded. So is
+what is read of an ndarray that the recording writes. ``ndarray[key] = value`` asks here in every evaluation, and a
+traced value is written by the recording (Note [writes into ndarrays] in ndarrays.py).
 
 ``array.flat[key] = value``, ``array.fill(value)``, ``array.put(places, values)`` and ``array.dot(x)`` ask in the same
 way.
@@ -202,12 +202,12 @@ def _varies(key: Any) -> bool:
 
 
 def _is_varying_place(entry: Any) -> bool:
-    """Return whether an index is an integer that varies, an array of integers that is traced or captured, or a list."""
+    """Return whether an index is an integer that varies, a traced or captured array of places or truths, or a list."""
     if type(entry) is list:
         return any(map(_is_varying_place, entry))
     if recorder.is_number(entry):
         return True
-    if not recorder.is_array(entry) or entry._data.dtype.kind not in "iu":
+    if not recorder.is_array(entry) or entry._data.dtype.kind not in "iub":
         return False
     return recorder.steers(entry) or recorder.is_captured(entry)
 

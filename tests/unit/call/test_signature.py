@@ -3,6 +3,8 @@
 
 import dataclasses
 import enum
+import inspect
+import itertools
 import math
 import pickle
 from collections import OrderedDict, UserDict, namedtuple
@@ -16,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 import tracejit as tj
 from tracejit import ArgumentError, DTypeError, TraceJitError, dlaccelerate, dlarray
-from tracejit.call.signature import ArrayPart, key_call, layouts
+from tracejit.call.signature import ArrayPart, bind_arguments, key_call, layouts
 
 
 def key(*args, **kwargs):
@@ -302,3 +304,31 @@ def test_functions_classes_and_modules_are_values(function):
     for _ in range(3):
         same_(function, tj.dlarray([1.0]))
     assert same_.stats.hits == 1
+
+
+FUNCTIONS = [
+    lambda x, y=1, *, z=2, w=3: None,
+    lambda x, y, *, z: None,
+    lambda x=1, /, y=2, z=3: None,
+    lambda x, /, y: None,
+    lambda *args, y=2: None,
+    lambda x=1, **options: None,
+    lambda: None,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_arguments_are_bound_as_inspect_binds_them(function):
+    signature = inspect.signature(function)
+    for count in range(4):
+        for names in itertools.chain.from_iterable(itertools.permutations("xyzwu", n) for n in range(4)):
+            args, kwargs = tuple(range(count)), {name: name.upper() for name in names}
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                with pytest.raises(TypeError) as found:
+                    bind_arguments("f", signature, args, kwargs)
+                assert str(found.value).endswith(str(error))
+                continue
+            found_args, found_kwargs = bind_arguments("f", signature, args, kwargs)
+            assert (found_args, [*found_kwargs.items()]) == (bound.args, [*bound.kwargs.items()])

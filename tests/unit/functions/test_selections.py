@@ -177,6 +177,59 @@ def test_a_selection_that_is_kept() -> None:
         equal(kept[-1] + 1, x[x > 0] + 1)
 
 
+W = np.random.default_rng(1).standard_normal((9, 9))
+OF_NDARRAYS = {
+    "W[x > 0].sum(axis=0)": 1,
+    "W[x > 0, 1].mean()": 1,
+    "W[0][~(x > 0)].std()": 1,
+    "y = x.copy(); m = x > 0; y[m] = y[m] ** 2 + W[0][m]; y": 1,
+    "W[:, x > 0].sum(axis=1)": None,  # a mask that is not the first entry settles
+    "W[x > 0].shape": None,
+    "W.astype(np.int64)[x > 0].sum()": 1,
+    "(W > 0)[x > 0].any(axis=0)": 1,
+}
+
+
+@pytest.mark.parametrize("text", OF_NDARRAYS)
+def test_ndarrays_that_a_traced_mask_selects_from(text: str) -> None:
+    plain = of(text)
+    plain.__globals__["W"] = W
+    accelerated = dlaccelerate(plain, max_variants=20, audit=False)
+    for x in draws(10):
+        equal(accelerated(x.copy()), plain(x.copy()))
+    assert not accelerated.stats.uncompiled
+    assert OF_NDARRAYS[text] in (None, accelerated.stats.traces)
+
+
+def test_the_ndarray_may_change_and_has_its_derivative() -> None:
+    class Net:
+        def __init__(self) -> None:
+            self.w, self.table = np.ones(9), np.arange(9.0)
+
+        def step(self, x: Any) -> Any:
+            fired = x > 0
+            self.w[fired] += 0.5 * self.table[fired]
+            self.table *= 1.5
+            return self.w[fired].sum()
+
+    mine, theirs = Net(), Net()
+    accelerated = dlaccelerate(mine.step)
+    for x in draws(12):
+        equal(accelerated(x), theirs.step(x))
+        equal((mine.w, mine.table), (theirs.w, theirs.table))
+    assert accelerated.stats.hits >= 6 and not accelerated.stats.uncompiled
+    slope = dlaccelerate(lambda x: tj.dlgradient((W[0][x > 0] * x[x > 0]).sum(), x))
+    for x in draws(4):
+        equal(slope(tj.dlarray(x)), np.where(x > 0, W[0], 0.0))
+
+
+def test_a_mask_of_another_size_is_numpys_error() -> None:
+    accelerated = dlaccelerate(lambda x: W[x > 0])
+    for _ in range(3):
+        with pytest.raises(IndexError, match="boolean index did not match"):
+            accelerated(np.ones(4))
+
+
 def test_a_selection_in_another_function() -> None:
     inner = dlaccelerate(lambda y: (y * y).sum(), max_variants=20)
     outer = dlaccelerate(lambda x: inner(x[x > 0]) + (x[x > 0] ** 2).sum(), max_variants=20)

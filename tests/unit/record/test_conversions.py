@@ -9,6 +9,7 @@ import queue
 import statistics
 import sys
 import threading
+import types
 import warnings
 
 import numpy as np
@@ -550,3 +551,55 @@ def test_nested_evaluations():
     for n in range(6):
         assert function(np.full(1, float(n))).item() == 2.0 * n * n
     assert function.stats.hits == 4
+
+
+class Annealed:
+    """State in arrays without axes, and of a few elements, that a step reads as plain numbers."""
+
+    def __init__(self):
+        self.energy, self.angles, self.count = np.array(4.0), np.array([0.5, 0.25]), np.array(3)
+
+    def step(self, x):
+        temperature = float(self.energy) * 0.5
+        first, second = self.angles.tolist()
+        self.angles = np.array([first + temperature, second - first * self.angles.item(1)]) * 0.25
+        self.energy = np.array(self.energy.item() * 0.5 + x.sum())
+        self.count = np.array(int(self.count) + 2)
+        return x * temperature + math.sin(second)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, tj.dlarray])
+def test_state_in_dlarrays(wrap):
+    """Such state was a constant of each trace, and the function ran uncompiled."""
+    mine, theirs = Annealed(), Annealed()
+    for name, value in vars(theirs).items():
+        setattr(mine, name, wrap(value))
+    accelerated = dlaccelerate(mine.step)
+    for n in range(14):
+        x = np.array([0.5, -0.25]) * (n % 4)
+        np.testing.assert_allclose(accelerated(x), theirs.step(x), rtol=1e-12)
+        for name, value in vars(theirs).items():
+            np.testing.assert_allclose(np.asarray(getattr(mine, name)), value, rtol=1e-12)
+    assert accelerated.stats.hits >= 6 and not accelerated.stats.uncompiled
+
+
+def test_state_whose_value_is_needed_is_compared():
+    state = types.SimpleNamespace(k=tj.dlarray(2), rate=tj.dlarray(0.5))
+
+    @dlaccelerate
+    def program(x):
+        for _ in range(int(state.k)):
+            x = x * float(state.rate)
+        return x
+
+    for k, rate in ((2, 0.5), (2, 0.5), (2, 0.25), (2, 3.0), (3, 3.0), (3, 0.5), (2, 1.5)):
+        state.k, state.rate = tj.dlarray(k), tj.dlarray(rate)
+        assert program(np.ones(1)).tolist() == [rate**k]
+
+
+def test_a_derivative_by_state_that_is_read_as_a_number():
+    state = types.SimpleNamespace(rate=tj.dlarray(3.0))
+    slope = dlaccelerate(lambda x: tj.dlgradient((float(state.rate) * x**2).sum(), x))
+    for rate in (3.0, 3.0, 0.5, 2.0):
+        state.rate = tj.dlarray(rate)
+        assert slope(tj.dlarray([1.0, 2.0])).tolist() == [2 * rate, 4 * rate]

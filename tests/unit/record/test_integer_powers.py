@@ -143,3 +143,69 @@ def test_loops_over_exponents():
         assert outcome(accelerated, np.arange(3), np.array(k)) == outcome(
             each, np.power, np.arange(3), np.array(k)
         )
+
+
+COUNTED: dict[str, Callable[[int], Any]] = {
+    "squares": lambda n: 3 * n**2 - 3 * n + 2,
+    "other exponents": lambda n: (n**0, n**1, n**5, n**True),
+    "of two": lambda n: (2**n, (-2) ** n, 1**n, 0 ** abs(n)),
+    "of ten": lambda n: 10**n,
+    "divided": lambda n: n**-2,
+    "by NumPy": lambda n: np.power(n, 3) + np.int64(n) ** 2,
+    "a truth": lambda n: (n > 0) ** 2 + n,
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_counter(name: str) -> None:
+    """n**2 of a counter needs no trace for each n."""
+    accelerated = tj.dlaccelerate(lambda x, n: (x, COUNTED[name](n)), audit=False)
+    for n in (1, 2, 3, 4, 5, 7, 11, 6, 2, 9):
+        found, expected = accelerated(np.ones(1), n)[1], COUNTED[name](n)
+        assert np.array_equal(found, expected) or found == pytest.approx(expected, rel=1e-15)
+        assert type(found) is type(expected) or isinstance(expected, np.generic)
+    assert accelerated.stats.hits >= 4
+
+
+@pytest.mark.parametrize("power", [lambda n: n**3, lambda n: 3**n, lambda n: n**-1, lambda n: (-1) ** n])
+def test_powers_that_do_not_fit_64_bits_and_powers_of_zero(power: Callable[[int], Any]) -> None:
+    """What Python computes exactly, or refuses, is what the function gives."""
+    accelerated = tj.dlaccelerate(lambda x, n: (x, power(n)), audit=False)
+    for n in (1, 2, 3, 4, 40, 41, 42, 5, 0, -3, 3_000, 6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tj.RetraceWarning)
+            found, expected = divided(lambda n: accelerated(np.ones(1), n)[1], n), divided(power, n)
+        assert type(found) is type(expected)
+        assert found == (pytest.approx(expected, rel=1e-15) if type(expected) is float else expected)
+
+
+def divided(function: Callable[[int], Any], n: int) -> Any:
+    try:
+        return function(n)
+    except ZeroDivisionError:
+        return "error"
+
+
+class Recursive:
+    """A recursive least-squares filter, whose gain is computed of the number of measurements."""
+
+    def __init__(self) -> None:
+        self.n, self.x, self.gain = 0, np.zeros(2), np.zeros(2)
+
+    def update(self, z: float) -> Any:
+        self.n += 1
+        n = self.n
+        self.gain[0] = 3.0 * (3 * n**2 - 3 * n + 2) / (n * (n + 1) * (n + 2))
+        self.gain[1] = 18.0 * (2 * n - 1) / (n * (n + 1))
+        residual = z - self.x[0] - self.x[1]
+        self.x[0] += self.gain[0] * residual + self.x[1]
+        self.x[1] += self.gain[1] * residual
+        return self.x.copy()
+
+
+def test_a_filter_with_a_counter() -> None:
+    mine, theirs = Recursive(), Recursive()
+    accelerated = tj.dlaccelerate(mine.update)
+    for k in range(16):
+        np.testing.assert_allclose(accelerated(0.5 * k + k % 3), theirs.update(0.5 * k + k % 3), rtol=1e-12)
+    assert (mine.n, accelerated.stats.uncompiled) == (16, 0) and accelerated.stats.hits >= 6

@@ -391,6 +391,19 @@ class TestNumbersOfNumPy:
         assert (accelerated.stats.hits >= 2) is (kind is not np.uint64)
 
     @pytest.mark.sampled(by=lambda case: case["kind"])
+    @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.float32, np.float64, bool, complex])
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+    def test_another_dtype(self, kind, dtype):
+        accelerated = follow(lambda x, k: x * np.floor(k).astype(dtype), of_kind(kind), X)
+        assert (accelerated.stats.hits >= 2) is (dtype not in (bool, complex))
+
+    def test_the_whole_part_of_a_float(self):
+        """np.int64 takes it as int() does: a number that has none is an error."""
+        numbers = (0.5, -1.5, 2.7, 3.5, 1e10, math.nan, 5.5, math.inf, 6.5, -1e19, 7.25, 8.5)
+        accelerated = follow(lambda x, k: x * np.int64(k), numbers, X)
+        assert accelerated.stats.hits >= 4
+
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize(
         "fun", [lambda k: k**2, lambda k: 2.5**k, np.sqrt, np.exp, lambda k: np.arctan2(k, 1)]
     )

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import NUMPY_NUMBERS, SUPPORTED_DTYPES
+from tracejit.aval import INT64, NUMPY_NUMBERS, SUPPORTED_DTYPES
 from tracejit.functions import elementwise, movement
 from tracejit.functions.numpy_api.lists import as_array_of_list, as_private, is_traced
 from tracejit.functions.numpy_api.seen import FlatIterator, without_flat
 from tracejit.functions.refusals import refuse
-from tracejit.record import constructors, patches, recorder, views
+from tracejit.record import constructors, conversions, patches, recorder, views
 from tracejit.record.memory import is_private
 from tracejit.record.number import Number
 from tracejit.util.text import brief
@@ -45,8 +45,15 @@ _PLAIN = frozenset({float, int, bool, str, *(dtype.type for dtype in SUPPORTED_D
 
 
 def _number_as(number: Any, dtype: np.dtype, make: Callable[..., Any]) -> Any:
-    """Return a number that varies as one of a type of NumPy's, if the cast changes no more than its precision."""
+    """Return a number that varies as one of a type of NumPy's, if the cast changes no more than its precision.
+
+    np.int64 of a float is its whole part, as int() gives it.
+    """
     have = np.dtype(number._kind)
+    if have.kind == "f" and dtype == INT64:
+        whole = conversions.whole(number, "trunc")
+        if whole is not None:
+            return Number(make(whole._number), whole._array, whole._sources)
     is_wider = dtype.kind == "f" or (dtype.kind == have.kind == "i" and np.can_cast(have, dtype))
     if number._kind is int and dtype.kind in "iu" and not is_wider:
         is_wider = number.fits(dtype)  # or NumPy raises an error

@@ -224,9 +224,15 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         if recorder.recorder() is not None and function.__module__.startswith("numpy.polynomial"):
             return function._implementation(*args, **options)  # type: ignore[attr-defined]  # which is recorded
         name, _ = scipy_call() or (_name(function), None)
-        if _are_constants((args, options), is_derived):
-            return function(*_constants(args, name), **_constants(options, name))
-        return _in_python(function, name, args, options)
+        if not _are_constants((args, options), is_derived):
+            return _in_python(function, name, args, options)
+        # The values would be compared at each call, and what a program calls needs no comparison.
+        if (
+            _is_for_replays()
+            and (result := _called_in_python(function, name, args, options)) is not NotImplemented
+        ):
+            return result
+        return function(*_constants(args, name), **_constants(options, name))
     return _with_out(function, ours, args, options)
 
 
@@ -279,21 +285,32 @@ def in_form(function: Callable[..., Any], result: Any) -> Any:
 
 def _in_python(function: Callable[..., Any], name: str, args: Any, options: dict[str, Any]) -> Any:
     """Return the result of NumPy's own function, which a program calls and nobody differentiates."""
-    from tracejit.functions.numpy_api import in_python
-
-    result = NotImplemented
-    if in_python.is_pure(function, name) and options.keys().isdisjoint(("out", "where")):
-        try:
-            result = in_python.call(name, function, args, options)
-        except (TraceJitError, GuardFailed, np.linalg.LinAlgError):
-            raise
-        except Exception as error:
-            if is_of_handler(error):
-                raise
-            raise _not_used(name, error) from error
+    result = _called_in_python(function, name, args, options)
     if result is NotImplemented:
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     return result
+
+
+def _called_in_python(function: Callable[..., Any], name: str, args: Any, options: dict[str, Any]) -> Any:
+    """Return what _in_python() does, or NotImplemented where a program cannot call the function."""
+    from tracejit.functions.numpy_api import in_python
+
+    if not in_python.is_pure(function, name) or not options.keys().isdisjoint(("out", "where")):
+        return NotImplemented
+    try:
+        return in_python.call(name, function, args, options)
+    except (TraceJitError, GuardFailed, np.linalg.LinAlgError):
+        raise
+    except Exception as error:
+        if is_of_handler(error):
+            raise
+        raise _not_used(name, error) from error
+
+
+def _is_for_replays() -> bool:
+    """Return whether this thread records a trace that will be replayed, and no mapped function."""
+    current = recorder.recorder()
+    return current is not None and current.accelerating and not current.maps
 
 
 def _with_out(

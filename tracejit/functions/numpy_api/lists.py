@@ -14,6 +14,7 @@ from tracejit.errors import DimsError
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.joining import stack
 from tracejit.functions.numpy_api.table import FUNCTIONS, late_implementations
+from tracejit.ir import weak_array
 from tracejit.record import conversion, patches, recorder
 from tracejit.record.conversion import LISTS
 from tracejit.record.number import Number
@@ -217,9 +218,12 @@ def _with_arrays(
     Beside arrays these take their dtype, which an array would not; a dlarray among the arguments sees to that.
     """
     given = (*args, *options.values())
-    if not any(map(_is_of_array, given)) or any(type(x) is dlarray for x in given):
+    numbers = [x for x in given if _is_of_array(x)]
+    # A truth of NumPy's is that of a comparison, which is a guard: what it decides about is a number.
+    if not numbers or any(type(x) in (dlarray, np.bool_) for x in given):
         return args, options
-    if type(function) is np.ufunc or any(isinstance(x, _ARRAYS) and x.dtype.itemsize < _WIDTH for x in given):
+    dtypes = [x.dtype for x in given if isinstance(x, _ARRAYS)]
+    if type(function) is np.ufunc or any(_takes(x, dtype) for x in numbers for dtype in dtypes):
         return args, options
     if function not in FUNCTIONS and function not in late_implementations().FUNCTIONS:
         return args, options
@@ -236,7 +240,17 @@ _FLOATS = (float, np.float64)
 
 
 _ARRAYS = (np.ndarray, np.generic)
-_WIDTH = 8  # bytes of a float64
+
+
+def _takes(number: Any, dtype: np.dtype) -> bool:
+    """Return whether a number gives another dtype beside an array than as one of its own: 1.0 does beside float32."""
+    if number._kind not in _PYTHONS:
+        return False
+    beside = weak_array(number._kind(1), [dtype]).dtype
+    return np.result_type(beside, dtype) != np.result_type(number._array._data.dtype, dtype)
+
+
+_PYTHONS = (int, float, complex)
 
 
 @cache

@@ -85,6 +85,29 @@ def test_numbers_that_vary():
         assert np.array_equal(np.asarray(fun(X, k)), call(X, k))
 
 
+@pytest.mark.parametrize(
+    "find", [lambda p: np.linalg.qr(p)[1], lambda p: np.linalg.eig(p @ p.T + np.eye(2))[0]]
+)
+def test_state_that_varies(find):
+    """A square root of a covariance, which each step replaces: the function ran uncompiled."""
+
+    class Root:
+        def __init__(self):
+            self.p = np.array([[2.0, 0.5], [0.5, 1.0]])
+
+        def step(self, q):
+            self.p = find(self.p) * 0.25 + q * np.eye(2)
+            return self.p.sum()
+
+    mine, theirs = Root(), Root()
+    accelerated = tj.dlaccelerate(mine.step)
+    for q in (0.5, 0.25, 1.0, 0.75, 0.5, 1.5, 0.125, 2.0, 0.5, 0.25, 0.75, 1.25):
+        assert float(accelerated(q)) == pytest.approx(theirs.step(q), rel=1e-12)
+        np.testing.assert_allclose(mine.p, theirs.p, rtol=1e-12)
+    assert accelerated.stats.hits >= 4
+    assert not accelerated.stats.uncompiled
+
+
 @pytest.mark.skipif(IS_DISPATCHED, reason="NumPy before 2.4")
 def test_polynomials_that_do_not_dispatch():
     """Values of theirs that are traced would become numbers in the middle."""

@@ -100,6 +100,31 @@ def test_a_number_that_varies() -> None:
     assert scaled.stats.traces <= 4 and scaled.stats.hits >= 2
 
 
+MASK, SINGLES = np.array([True, False, True]), np.array([1.0, 2.0, 3.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("function", "hits"),
+    [
+        (lambda k: np.where(MASK, k, X), 3),
+        (lambda k: np.where(MASK, np.sin(k), 0), 3),
+        (lambda k: np.append(X + 1j, k), 3),
+        # Beside these a Python number has their dtype, which its array would not have.
+        (lambda k: np.where(MASK, k, SINGLES), 0),
+        (lambda k: np.where(X > 1, k, SINGLES.astype(np.complex64)), 0),
+    ],
+)
+def test_a_number_that_varies_beside_masks_and_narrow_arrays(
+    function: Callable[[Any], Any], hits: int
+) -> None:
+    accelerated = tj.dlaccelerate(function, audit=False)
+    for k in (0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5):
+        found, expected = np.asarray(accelerated(k)), function(k)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected)
+    assert accelerated.stats.hits == hits
+
+
 def test_lists_of_numbers_are_numpys() -> None:
     def program(x: Any) -> Any:
         return [np.sum([1, 2]), np.max([len(x), 2]), np.diag([1.0, 2.0]), np.linalg.norm([3.0, 4.0])]

@@ -112,6 +112,24 @@ OF_FLOATS = sorted(
 )
 
 
+@pytest.mark.parametrize(
+    "ufunc", [np.fmin, np.fmax, np.fmod, np.logaddexp, np.logaddexp2, np.heaviside, np.hypot, np.minimum]
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_numbers_of_numpy_that_vary(ufunc: np.ufunc, dtype: Any) -> None:
+    """What np.sin gives of a number that varies has a dtype; beside an argument that was an error."""
+    x = np.array([1, 2, 3], dtype)
+    held = tj.dlaccelerate(lambda k: (ufunc(np.sin(k), x), ufunc(x, np.float64(k))), audit=False)
+    given = tj.dlaccelerate(lambda k, x: (ufunc(np.sin(k), x), ufunc(x, np.float64(k))), audit=False)
+    for k in (0.5, 1.5, 2.5, 3.5, 4.5, 5.5):
+        wanted = [ufunc(np.sin(k), x), ufunc(x, np.float64(k))]
+        for found in (held(k), given(k, x)):
+            for one, other in zip(found, wanted, strict=True):
+                assert np.asarray(one).dtype == other.dtype
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert (held.stats.hits, given.stats.hits) == (2, 2)
+
+
 @pytest.mark.parametrize("ufunc", OF_FLOATS, ids=lambda ufunc: ufunc.__name__)
 def test_numbers_of_8_bits_and_then_a_sum(ufunc: np.ufunc) -> None:
     """The result has NumPy's 16 bits where its loop has, and what follows goes on with them."""
