@@ -13,7 +13,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, is_half, wanted_dtype
 from tracejit.errors import ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
-from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
+from tracejit.functions.axes import axes_as_given, axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
@@ -92,7 +92,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
             "np.gradient", "f holds bools, whose difference NumPy does not define; cast it (f.astype(int))"
         )
     array = _floating(array)
-    axes = normalize_axes("np.gradient", array, axis)
+    axes = axes_as_given("np.gradient", array, axis)
     order = integer("np.gradient", "edge_order", edge_order)
     if len(varargs) == 1 and not as_array(varargs[0]).ndim:
         varargs = varargs * len(axes)

@@ -16,7 +16,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT32, FLOAT64, is_half, is_inexact, part_dtype, wanted_dtype
 from tracejit.errors import ArgumentError, ArgumentValueError, RangeError
 from tracejit.functions import elementwise, movement, reductions
-from tracejit.functions.axes import normalize_axes
+from tracejit.functions.axes import axes_as_given, normalize_axes
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
@@ -341,7 +341,7 @@ def average(
 ) -> Any:
     """Return the average over axes, weighted if `weights` are given, and their sum if `returned`."""
     array = as_array(a, "np.average")
-    axes = normalize_axes("np.average", array, axis)
+    axes = axes_as_given("np.average", array, axis)
     if weights is None:
         result = reductions.mean(array, axes, keepdims)
         count = product(array.shape[i] for i in axes)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Options, and axes in any order, that NumPy's own tests use: the same numbers and dtypes, also in replays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+A = np.random.default_rng(0).normal(size=(3, 3, 4))
+W = np.random.default_rng(1).uniform(0.5, 1.5, size=(3, 3))
+N = np.array([127, 39, 93, 87, 46])
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+CASES: dict[str, Case] = {
+    "average by weights of axes out of order": (lambda a, w: np.average(a, axis=(1, 0), weights=w), (A, W)),
+    "average by weights of two lengths": (lambda a, w: np.average(a, axis=(2, 1), weights=w), (A, A[0].T ** 2)),
+    "average by weights of negative axes": (
+        lambda a, w: np.average(a, axis=(-1, 0), weights=w, returned=True, keepdims=True),
+        (A, A[:, 0].T ** 2),
+    ),
+    "gradient along axes out of order": (lambda a, x: np.gradient(a, 2.0, x, axis=(1, 0)), (A, np.array([0.0, 1, 4]))),
+    "gradient along a negative axis first": (lambda a: np.gradient(a, 2, 3, axis=(-1, 0)), (A,)),
+    "gradient along axes in a list": (lambda a: np.gradient(a, 2, 3, axis=[1, 0]), (A,)),  # type: ignore[arg-type]
+    **{
+        f"quantile {q} by weights of axes out of order": (
+            lambda a, w, q=q: np.quantile(a, q, axis=(1, 0), weights=w, method="inverted_cdf"),
+            (A, W),
+        )
+        for q in (0.1, 0.3, 0.5, 0.9)
+    },
+    "median over axes out of order": (lambda a: np.median(a, axis=(2, 0)), (A,)),
+    **{f"nanquantile {q} of integers": (lambda n, q=q: np.nanquantile(n, q), (N,)) for q in (0, 1, np.array([0, 1]))},
+    "nanquantile 1 of bytes along an axis": (lambda n: np.nanquantile(n, 1, axis=0), (N.astype(np.uint8),)),
+    "nanquantiles 0 and 1 with NaN": (
+        lambda x: np.nanquantile(x, np.array([0, 1]), axis=-1),
+        (np.where(A > 1, np.nan, A).astype(np.float32),),
+    ),
+    "quantile by a truth": (lambda x: np.quantile(x, True), (A.astype(np.float32),)),
+}  # fmt: skip
+
+
+def leaves(result: Any) -> list[np.ndarray]:
+    return [np.asarray(part) for part in tj.tree.flatten(result)[0]]
+
+
+def copied(arguments: tuple[Any, ...]) -> list[Any]:
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_numpy(name: str) -> None:
+    function, arguments = CASES[name]
+    expected = leaves(function(*copied(arguments)))
+    accelerated = tj.dlaccelerate(function)
+    for run in (lambda *args: tj.dlfeval(function, *args), *[accelerated] * 4):
+        found = leaves(run(*copied(arguments)))
+        assert [(x.dtype, x.shape) for x in found] == [(x.dtype, x.shape) for x in expected]
+        for have, want in zip(found, expected, strict=True):
+            near = 1e-12 if want.dtype.itemsize >= 8 and want.dtype.kind != "c" else 1e-6
+            np.testing.assert_allclose(have, want, rtol=near, atol=near / 100)
+    assert accelerated.stats.hits > 1
+
+
+def test_weights_of_a_quantile_are_compared_in_its_precision() -> None:
+    """The sum of two weights of five is 0.4, which in float32 is above 0.4 in float64."""
+    x = np.array([15, 20, 35, 40, 50], np.float32)
+    for dtype in (np.float32, np.float64):
+        found = tj.dlfeval(
+            lambda x, w: np.quantile(x, 0.4, weights=w, method="inverted_cdf"), x, np.ones(5, dtype)
+        )
+        assert found.item() == 20.0
