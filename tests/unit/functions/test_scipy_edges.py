@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Edges of SciPy's functions: places that coincide, choices of nothing, exponentials of large triangular matrices."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.linalg
+from accelerated import dlaccelerate
+
+import tracejit as tj
+
+TRIANGULAR = {
+    "of two rows": np.array([[1.0, 1e6], [0.0, -1.0]]),
+    "far above its diagonal": np.array([[1.0, 1e12], [0.0, -1.0]]),
+    "of blocks": np.block(
+        [[0.3 * np.eye(2) + np.eye(2, k=1), 1e7 * np.ones((2, 2))], [np.zeros((2, 2)), -np.eye(2)]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRIANGULAR)
+def test_exponentials_of_matrices_of_small_powers(name: str) -> None:
+    """Halved as often as their norms say, they had lost most digits of the elements on the diagonal."""
+    a = TRIANGULAR[name]
+    step = dlaccelerate(tj.linalg.expm)
+    for _ in range(3):
+        found = np.asarray(step(a))
+        np.testing.assert_allclose(found, scipy.linalg.expm(a), rtol=1e-14, atol=1e-30)
+    assert step.stats.hits == 2
+
+
+def test_an_exponential_in_a_batch_is_not_that_of_its_largest() -> None:
+    batch = np.stack([1e5 * np.array([[-1.0, 1.0], [1.0, -1.0]]), np.array([[0.1, 0.2], [0.3, 0.4]])])
+    found = np.asarray(tj.dlfeval(tj.linalg.expm, batch))
+    np.testing.assert_allclose(found[1], scipy.linalg.expm(batch[1]), rtol=1e-15)
+    np.testing.assert_allclose(found[0], 0.5, rtol=1e-9)
+
+
+def test_the_exponential_of_a_large_triangular_matrix_has_its_derivative() -> None:
+    def slope(a: Any) -> Any:
+        return tj.dlgradient((tj.linalg.expm(a) * np.array([[1.0, 2.0], [3.0, 4.0]])).sum(), a)
+
+    a, e = np.array([[1.0, 300.0], [0.0, -1.0]]), np.zeros((2, 2))
+    e[0, 0] = 1.0
+    along = scipy.linalg.expm_frechet(a, e, compute_expm=False)
+    want = (along * np.array([[1.0, 2.0], [3.0, 4.0]])).sum()
+    assert np.isclose(np.asarray(tj.dlfeval(slope, a))[0, 0], want, rtol=1e-12)
+
+
+def test_derivatives_along_large_matrices_keep_their_digits() -> None:
+    a, e = np.array([[0.3, 0.2], [-0.1, 0.4]]), 1e8 * np.array([[1.0, 2.0], [3.0, -1.0]])
+    found = tj.dlfeval(lambda a, e: tj.linalg.expm_frechet(a, e), a, e)
+    for have, want in zip(found, scipy.linalg.expm_frechet(a, e), strict=True):
+        np.testing.assert_allclose(np.asarray(have), want, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_simpson_of_places_that_coincide(n: int) -> None:
+    for x in (np.full(n, 3.0), np.r_[0.0, 0.0, np.arange(n - 2.0)], np.r_[np.arange(n - 1.0), n - 2.0]):
+        y = np.arange(1.0, n + 1) ** 2
+        step = dlaccelerate(lambda y, x: tj.integrate.simpson(y, x=x))
+        for _ in range(3):
+            assert np.isclose(step(y, x).item(), scipy.integrate.simpson(y, x=x), rtol=1e-14)
+        assert np.isfinite(
+            tj.dlfeval(lambda y, x: tj.dlgradient(tj.integrate.simpson(y, x=x), x), y, x)
+        ).all()
+
+
+def test_nothing_is_chosen_of_nothing_in_one_way() -> None:
+    n = np.arange(4.0)
+    found = tj.dlfeval(lambda n: tj.special.comb(n, 0, repetition=True), n)
+    assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert tj.dlfeval(lambda n: tj.special.comb(n, 2, repetition=True), n).tolist() == [0.0, 1.0, 3.0, 6.0]
