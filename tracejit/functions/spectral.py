@@ -24,6 +24,7 @@ from tracejit.functions.linalg import (
     matrices,
     of_any_numbers,
     require,
+    solve,
     solve_triangular,
     transposed,
 )
@@ -234,9 +235,27 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None)
     if not s.size:
         return transposed(matrices("pinv", "a", a, square=False))
     share = 1e-15 if rtol is None else rtol
-    kept = _cut("pinv", s, rcond, share)
-    reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
-    return linear.matmul(v * movement.expand_dims(reciprocals, -2), transposed(u))
+    return _pseudo_inverse(matrices("pinv", "a", a, square=False), u, s, v, _cut("pinv", s, rcond, share))
+
+
+def _pseudo_inverse(x: dlarray, u: dlarray, s: dlarray, v: dlarray, kept: dlarray) -> dlarray:
+    """Return pseudo-inverses of matrices by their factors, which are taken as constants.
+
+    V S^-1 U' has no derivative by its factors where singular values are equal, as those of the identity are. With U, S
+    and V as constants, X has the orthonormal columns C = X V S^-1 and rows R = S^-1 U' X as long as its rank stays, and
+    is C (S^-1 U' X V S^-1)^-1 R. So its pseudo-inverse is R' (R R')^-1 (S^-1 U' X V S^-1) (C' C)^-1 C', whose inverses
+    are those of the identity, without loss of digits.
+    """
+    u, s, v = (elementwise.stop_gradient(part) for part in (u, s, v))
+    scale = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
+    left, right = (part * movement.expand_dims(scale, -2) for part in (u, v))
+    unit = as_array(np.eye(s.shape[-1], dtype=s.dtype))
+    others = unit * movement.expand_dims(in_dtype(~kept, s.dtype), -2)  # so that they can be inverted
+    columns, rows = linear.matmul(x, right), linear.matmul(transposed(left), x)
+    core = linear.matmul(transposed(left), columns)
+    inner = solve(linear.matmul(transposed(columns), columns) + others, transposed(columns))
+    outer = solve(linear.matmul(rows, transposed(rows)) + others, rows)
+    return linear.matmul(transposed(outer), linear.matmul(core, inner))
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:  # noqa: N803
@@ -320,8 +339,7 @@ def _least_squares(x: dlarray, y: dlarray, rcond: Any) -> tuple[dlarray, dlarray
     else:
         u, s, v = _factors("lstsq", x)
         kept = _cut("lstsq", s, share, share)
-        reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
-        inverse = linear.matmul(v * reciprocals, transposed(u))
+        inverse = _pseudo_inverse(x, u, s, v, kept)
     rank = int(recorder.need_value(reductions.sum(kept), "lstsq", Decides.VALUE))
     found = linear.matmul(inverse, y)
     left = as_array(np.zeros(0, s.dtype))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Edges of SciPy's functions: places that coincide, choices of nothing, exponentials of large triangular matrices."""
+"""Edges of functions of NumPy and SciPy: places that coincide, large triangular matrices, equal singular values."""
 
 from typing import Any
 
@@ -73,3 +73,50 @@ def test_nothing_is_chosen_of_nothing_in_one_way() -> None:
     found = tj.dlfeval(lambda n: tj.special.comb(n, 0, repetition=True), n)
     assert found.tolist() == [1.0, 1.0, 1.0, 1.0]
     assert tj.dlfeval(lambda n: tj.special.comb(n, 2, repetition=True), n).tolist() == [0.0, 1.0, 3.0, 6.0]
+
+
+ORTHONORMAL = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 3)))[0]
+OF_EQUAL_VALUES = {
+    "identity": np.eye(3),
+    "tall": ORTHONORMAL,
+    "wide": ORTHONORMAL.T,
+    "of rank 2": np.diag([2.0, 2.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", OF_EQUAL_VALUES)
+@pytest.mark.parametrize("function", ["pinv", "lstsq"])
+def test_derivatives_by_a_matrix_of_equal_singular_values(function: str, name: str) -> None:
+    """The derivatives of singular vectors lack the pairs of equal values; the formula of Golub and Pereyra does not."""
+    a = OF_EQUAL_VALUES[name]
+    rng = np.random.default_rng(1)
+    weights = rng.normal(size=a.T.shape if function == "pinv" else a.shape[1:])
+    y = rng.normal(size=len(a))
+    p = np.linalg.pinv(a)
+
+    def slope(a: Any, y: Any) -> Any:
+        found = np.linalg.pinv(a) if function == "pinv" else np.linalg.lstsq(a, y, rcond=1e-12)[0]
+        return tj.dlgradient((found * weights).sum(), a)
+
+    g = (weights if function == "pinv" else np.outer(weights, y)).T  # by the pseudo-inverse, transposed
+    left, right = np.eye(len(a)) - a @ p, np.eye(a.shape[1]) - p @ a
+    want = -(p.T @ g.T @ p.T) + left @ g @ p @ p.T + p.T @ p @ g @ right
+    step = dlaccelerate(slope)
+    for run in (lambda a, y: tj.dlfeval(slope, a, y), step, step, step):
+        np.testing.assert_allclose(np.asarray(run(a, y)), want, rtol=1e-12, atol=1e-13)
+    assert step.stats.hits == 2
+
+
+def test_second_derivatives_by_a_matrix_of_equal_singular_values() -> None:
+    weights = np.arange(15.0).reshape(3, 5)
+    hessian = np.asarray(tj.hessian(lambda a: (np.linalg.pinv(a) * weights).sum(), ORTHONORMAL)).reshape(
+        15, 15
+    )
+
+    def slope(a: np.ndarray) -> np.ndarray:
+        found = tj.dlfeval(lambda a: tj.dlgradient((np.linalg.pinv(a) * weights).sum(), a), a)
+        return np.asarray(found).ravel()
+
+    step = 1e-5 * np.arange(15.0).reshape(5, 3)
+    along = (slope(ORTHONORMAL + step) - slope(ORTHONORMAL - step)) / 2e-5
+    np.testing.assert_allclose(hessian @ step.ravel() / 1e-5, along, rtol=1e-6, atol=1e-5)
