@@ -80,14 +80,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         if _are_constants((inputs, options)):  # where= may be traced alone, as in w.sum(where=x > 0)
             return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
+    if ufunc.signature is not None and options.keys() & {"axes", "axis", "keepdims"}:
+        return _methods().along_axes(ufunc, call_ufunc, inputs, options)
     dtype = options.pop("dtype", None)
     function = UFUNCS.get(ufunc) or late_implementations().UFUNCS.get(ufunc) or _of_scipy(ufunc)
     if function is None:
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
-    if ufunc == np.vecdot and dtype is None:
-        return function(*inputs, **options)
     casting = options.pop("casting", "same_kind")
     _refuse_options(name, options)
     if dtype is not None or casting != "same_kind":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Options, and axes in any order, that NumPy's own tests use: the same numbers and dtypes, also in replays."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,48 @@ CASES: dict[str, Case] = {
         (np.where(A > 1, np.nan, A).astype(np.float32),),
     ),
     "quantile by a truth": (lambda x: np.quantile(x, True), (A.astype(np.float32),)),
+    **{
+        f"vecdot with {options}": (lambda a, b, options=options: np.vecdot(a, b, **options), (A, A[:, :1]))
+        for options in (
+            {"axis": 0, "keepdims": True},
+            {"keepdims": True},
+            {"axes": [0, 0]},
+            {"axes": [(0,), 0, ()]},
+            {"axes": [2, -1, 1], "keepdims": True},
+            {"axis": -1, "dtype": np.complex128},
+        )
+    },
+    "vecdot along an axis into an array": (lambda a: np.vecdot(a, a, axis=0, out=np.zeros((3, 4))), (A,)),
+    "matmul of other axes": (lambda a, w: np.matmul(a, w, axes=[(2, 0), (0, 1), (0, -1)]), (A, W)),
+    **(
+        {
+            "matvec of other axes": (lambda a, v: np.matvec(a, v, axes=[(-1, -2), -2, -1]), (A[0], W[:, :1])),
+            "vecmat of other axes": (lambda v, a: np.vecmat(v, a, axes=[0, (2, 0), 1]), (A[0, 0], A)),
+        }
+        if hasattr(np, "matvec")  # NumPy 2.2
+        else {}
+    ),
+    **(
+        {
+            f"trim_zeros {trim} of axes {axis} of {title}": (
+                lambda x, trim=trim, axis=axis: np.trim_zeros(x, trim, axis=axis),
+                (x,),
+            )
+            for title, x in (
+                ("a table", np.pad(np.eye(2, 3), ((1, 2), (2, 1)))),
+                ("a vector", np.array([0.0, 1.0, 0.0])),
+                ("zeros", np.zeros((2, 3))),
+                ("nothing", np.zeros((0, 3))),
+                ("a number", np.array(0.0)),
+            )
+            for trim in ("fb", "f", "b")
+            for axis in (None, (), (0,), (-1, 0), 0)
+            if x.ndim > 1 or axis in (None, ()) or (x.ndim and axis in ((0,), 0))
+        }
+        if "axis" in inspect.signature(np.trim_zeros).parameters  # NumPy 2.2
+        else {}
+    ),
+    "moveaxis by a range": (lambda a: np.moveaxis(a, range(3), range(2, -1, -1)), (A,)),
 }  # fmt: skip
 
 
