@@ -107,7 +107,7 @@ def _places(name: str, obj: Any, n: int, is_whole: bool = False) -> tuple[np.nda
         return np.arange(*obj.indices(n), dtype=np.int64), False
     found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
-        if found.size > n or (is_whole and found.size < n):
+        if found.size > n + (not is_whole) or (is_whole and found.size < n):
             refuse(name, f"the mask has {found.size} elements for an axis of {n}", ArgumentValueError)
         return np.flatnonzero(found), False
     if not found.size:

@@ -346,10 +346,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.round: elementwise.round,
     # creation
     np.copy: _copy,
-    np.zeros_like: creation.zeros_like,
-    np.ones_like: creation.ones_like,
-    np.full_like: creation.full_like,
-    np.empty_like: creation.zeros_like,
+    np.zeros_like: creation.zeros_in_order,
+    np.ones_like: creation.ones_in_order,
+    np.full_like: creation.full_in_order,
+    np.empty_like: creation.zeros_in_order,
     # questions about arrays
     np.allclose: _allclose,
     np.array_equal: _array_equal,

@@ -81,6 +81,35 @@ CASES: dict[str, Case] = {
         if "axis" in inspect.signature(np.trim_zeros).parameters  # NumPy 2.2
         else {}
     ),
+    **{
+        f"{name} in order {order} of {title}, shape {shape}": (
+            lambda x, name=name, order=order, shape=shape: [
+                made := getattr(np, name)(x, *([2.5] if name == "full_like" else []), order=order, shape=shape),
+                np.array([made.flags.c_contiguous, made.flags.f_contiguous]),
+            ],
+            (x,),
+        )
+        for name in ("zeros_like", "ones_like", "full_like")
+        for order in "KACF"
+        for title, x in (("a table", A[0]), ("columns", A[0].T.copy().T), ("turned axes", A.transpose(1, 2, 0)))
+        for shape in (None, (5, 2), (2, 3, 4))
+    },
+    "empty_like in order": (lambda x: np.empty_like(x, order="F").shape[0] + x, (A,)),
+    "geomspace between complex numbers": (lambda x: np.geomspace(x, 8j, 4), (np.array([1j, -2 + 1j]),)),
+    "geomspace of a complex dtype": (lambda x: np.geomspace(x[0], -4.0, 5, dtype=complex), (np.array([1.0]),)),
+    "geomspace of complex numbers to real ones along an axis": (
+        lambda x: np.geomspace(x, np.array([8.0, 2.0]), 4, axis=-1, endpoint=False),
+        (np.array([1j, -2 + 1j], np.complex64),),
+    ),
+    "logspace of bases": (lambda b: np.logspace(1, 2, 6, base=b), (np.array([1, 2]),)),
+    "logspace of bases along an axis": (
+        lambda a, b: np.logspace(a, 2, 6, base=b, axis=-1),
+        (np.array([1.0, 0.0]), np.array([[1.0, 2.0], [3.0, 4.0]])),
+    ),
+    "insert where a mask with an end says": (
+        lambda x: np.insert(x, np.array([True, False, False, False, False, True]), x[:2]),
+        (N,),
+    ),
     "moveaxis by a range": (lambda a: np.moveaxis(a, range(3), range(2, -1, -1)), (A,)),
 }  # fmt: skip
 
