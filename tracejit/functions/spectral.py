@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, FLOAT64
-from tracejit.errors import MatrixError
+from tracejit.errors import ArgumentValueError, MatrixError
 from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
@@ -95,7 +95,7 @@ def _eigh(function: str, a: Any, lower: Any, vectors: bool) -> tuple[dlarray, dl
     """Return eigenvalues in order, and if they are wanted the vectors."""
     x = matrices(function, "a", a)
     if not is_option(lower, ("L", "l", "U", "u")):
-        refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}")
+        refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}", ArgumentValueError)
     x = transposed(x) if lower in ("U", "u") else x
     if x.shape[-1] > (_FEW if vectors else _FEW_OF_VALUES):
         found = _by_lapack(function, "eigh_in_order" if vectors else "eigvalsh_in_order", 0, x)
@@ -231,6 +231,8 @@ def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:
     """Return the pseudo-inverses of matrices; singular values below rcond times the largest count as 0."""
     del hermitian  # a hint, which changes numbers only by rounding
+    if rcond is not None and rtol is not None:
+        refuse("pinv", "rcond and rtol mean the same; pass one of them", ArgumentValueError)
     u, s, v = _factors("pinv", a)
     if not s.size:
         return transposed(matrices("pinv", "a", a, square=False))
@@ -261,6 +263,8 @@ def _pseudo_inverse(x: dlarray, u: dlarray, s: dlarray, v: dlarray, kept: dlarra
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:  # noqa: N803
     """Return the number of singular values over a tolerance."""
     del hermitian
+    if tol is not None and rtol is not None:
+        refuse("matrix_rank", "tol and rtol are two bounds; pass one of them", ArgumentValueError)
     array = as_array(A, "matrix_rank")
     if array.ndim < 2:
         return reductions.any(array != 0).astype(np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     AxisError,
     DTypeError,
     TraceError,
@@ -332,7 +333,11 @@ def _checked(
 def _not_used(name: str, error: Exception) -> TraceJitError:
     """Return the error for arguments that a function of NumPy raised an error for."""
     reason = str(error).strip().partition("\n")[0].rstrip(".")
-    kind = AxisError if isinstance(error, np.exceptions.AxisError) else ArgumentError
+    kind: type[TraceJitError] = ArgumentError
+    for numpys, ours in ((np.exceptions.AxisError, AxisError), (ValueError, ArgumentValueError)):
+        if isinstance(error, numpys):
+            kind = ours
+            break
     return kind(
         f"{name}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the documentation of "
         "NumPy for what it takes."
@@ -364,7 +369,7 @@ def _result(
         elif name in names:
             if value is not np._NoValue:
                 translated[names[name]] = value
-        elif not _is_default(value, parameter.default):
+        elif name != "subok" and not _is_default(value, parameter.default):
             full_form = late_implementations().FULL_FORMS.get(function)
             if full_form is not None and full_form is not ours:
                 return _result(function, full_form, args, options)

@@ -112,7 +112,11 @@ def _extremum(
     name = f"np.{op}"
     array = as_array(a, name)
     if where is not True and not _is_given(initial):
-        refuse(name, "the extremum of no elements is not defined, so where= needs initial=; pass both")
+        refuse(
+            name,
+            "the extremum of no elements is not defined, so where= needs initial=; pass both",
+            ArgumentValueError,
+        )
     if not _is_given(initial):
         return _folded(name, op, f"{op}imum", None, array, axis, keepdims, None, True)
     axes = normalize_axes(name, array, axis)
@@ -189,7 +193,7 @@ def _variance(
     if dtype is not None and not is_inexact(wanted):
         refuse(name, f"dtype={wanted} would cut off the mean and the deviations from it; cast the result")
     if _is_given(correction) and ddof != 0:
-        refuse(name, "ddof and correction mean the same; pass one of them")
+        refuse(name, "ddof and correction mean the same; pass one of them", ArgumentValueError)
     wanted = wanted if is_inexact(wanted) else FLOAT64
     array = in_dtype(in_dtype(array, wanted), _wide(wanted))
     keepdims = flag(name, "keepdims", keepdims)

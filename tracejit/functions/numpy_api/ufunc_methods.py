@@ -136,7 +136,11 @@ def reduce(
     x = x if where is True else _chosen(ufunc, name, x, where, initial)
     axes = normalize_axes(name, x, axis)
     if len(axes) > 1 and ufunc not in _ANY_ORDER:
-        refuse(name, "its result depends on the order of the operands, so that one axis only may be reduced")
+        refuse(
+            name,
+            "its result depends on the order of the operands, so that one axis only may be reduced",
+            ArgumentValueError,
+        )
     kept = flag(name, "keepdims", keepdims) and not is_number
     count = product(x._data.shape[number] for number in axes)
     start = None
@@ -148,7 +152,11 @@ def reduce(
         start = as_array(np.asarray(ufunc.identity).astype(into))
     if not count:
         if start is None:
-            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+            refuse(
+                name,
+                "the axis is empty, and there is no number to start from; pass initial=",
+                ArgumentValueError,
+            )
         nothing = reductions.any(x, axis=axes, keepdims=kept)  # its size and format
         return movement.relabel(movement.broadcast_to(start, nothing.shape), nothing._format)
     return _combined(ufunc, apply_ufunc, x, axes, into, kept, start)
@@ -211,7 +219,11 @@ def _reduced_whole(
         if not product(
             shape[number] for number in normalize_axes(name, axis_of_a_number(x, axis), axis) if shape
         ):
-            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+            refuse(
+                name,
+                "the axis is empty, and there is no number to start from; pass initial=",
+                ArgumentValueError,
+            )
     is_given = initial is not np._NoValue and initial is not None
     options = {"axis": axis, "keepdims": keepdims, "where": where}
     if ufunc in (np.logical_and, np.logical_or):
@@ -386,7 +398,7 @@ def with_dtype(
 
 
 _CORES = {"matmul": ((2, 2), 2), "vecdot": ((1, 1), 0), "matvec": ((2, 1), 1), "vecmat": ((1, 2), 1)}
-"""How many axes of the operands, and of the result, a ufunc of vectors and matrices computes with."""
+"""The numbers of axes of the operands, and of the result, that a ufunc of vectors and matrices computes with."""
 
 
 def along_axes(

@@ -110,6 +110,8 @@ CASES: dict[str, Case] = {
         lambda x: np.insert(x, np.array([True, False, False, False, False, True]), x[:2]),
         (N,),
     ),
+    "allclose by tolerances of elements": (lambda x: np.allclose(x, x + 1, atol=[1, 1, 1, 2, 2]), (N / 2,)),
+    "allclose by relative tolerances": (lambda x: np.allclose(x, x + 1, rtol=np.full(5, 1e-3)), (N / 2,)),
     "moveaxis by a range": (lambda a: np.moveaxis(a, range(3), range(2, -1, -1)), (A,)),
 }  # fmt: skip
 
