@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
+import scipy.signal
 from accelerated import dlaccelerate
 
 import tracejit as tj
@@ -120,3 +121,18 @@ def test_second_derivatives_by_a_matrix_of_equal_singular_values() -> None:
     step = 1e-5 * np.arange(15.0).reshape(5, 3)
     along = (slope(ORTHONORMAL + step) - slope(ORTHONORMAL - step)) / 2e-5
     np.testing.assert_allclose(hessian @ step.ravel() / 1e-5, along, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["welch", "csd", "coherence"])
+def test_spectra_of_integers_are_replayed(name: str) -> None:
+    """SciPy's code asks for the integers, so that it is called as a whole; objects that it makes are new ones then."""
+    function = getattr(scipy.signal, name)
+
+    def spectrum(x: Any) -> Any:
+        return function(x, nperseg=8)[1] if name == "welch" else function(x, x[::-1], nperseg=8)[1]
+
+    step = tj.dlaccelerate(spectrum)
+    for k in range(4):
+        x = (np.arange(16) * (k + 1)) ** 2 % 17
+        np.testing.assert_allclose(np.asarray(step(x)), spectrum(x), rtol=1e-10, atol=1e-10)
+    assert (step.stats.hits, step.stats.uncompiled) == (2, 0)
