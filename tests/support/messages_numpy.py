@@ -430,9 +430,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "x.astype(dtype) to convert.",
     ),
     (
-        lambda: np.copy(X, order="F"),
+        lambda: np.zeros_like(X, device="gpu"),  # type: ignore[call-overload]
         ArgumentError,
-        "np.copy: order= is not supported on dlarrays; transpose before and after; arguments are a.",
+        "np.zeros_like: device= is not supported on dlarrays; arguments are x, dtype, order, shape.",
     ),
     (
         lambda: np.zeros_like(X, order="Z"),  # type: ignore[call-overload]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 import scipy.integrate
 import scipy.linalg
 import scipy.signal
@@ -136,3 +137,11 @@ def test_spectra_of_integers_are_replayed(name: str) -> None:
         x = (np.arange(16) * (k + 1)) ** 2 % 17
         np.testing.assert_allclose(np.asarray(step(x)), spectrum(x), rtol=1e-10, atol=1e-10)
     assert (step.stats.hits, step.stats.uncompiled) == (2, 0)
+
+
+@pytest.mark.parametrize("name", ["dct", "idst", "dctn"])
+def test_cosine_transforms_of_16_bits_are_in_single_precision(name: str) -> None:
+    x = np.arange(6).reshape(2, 3).astype(np.float16)
+    found, want = tj.dlfeval(getattr(tj.fft, name), x), getattr(scipy.fft, name)(x)
+    assert found.dtype == want.dtype == np.float32
+    np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6)

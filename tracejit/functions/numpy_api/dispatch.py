@@ -402,9 +402,8 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
     arguments = ", ".join(inspect.signature(ours).parameters)
-    remedy = "transpose before and after; " if argument == "order" else ""
     return ArgumentError(
-        f"{_name(function)}: {argument}= is not supported on dlarrays; {remedy}arguments are {arguments}."
+        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {arguments}."
     )
 
 

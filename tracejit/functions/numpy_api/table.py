@@ -26,7 +26,7 @@ from tracejit.functions import (
 )
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder, views
+from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real, real
 from tracejit.util.text import brief
@@ -155,8 +155,8 @@ def _all(condition: Any, what: str) -> bool:
     return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
 
 
-def _copy(a: Any) -> Any:
-    return views.copy(as_array(a))
+def _copy(a: Any, order: str = "K") -> Any:
+    return as_array(a).copy(order)
 
 
 def _clip(

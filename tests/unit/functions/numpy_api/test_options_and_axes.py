@@ -94,6 +94,18 @@ CASES: dict[str, Case] = {
         for title, x in (("a table", A[0]), ("columns", A[0].T.copy().T), ("turned axes", A.transpose(1, 2, 0)))
         for shape in (None, (5, 2), (2, 3, 4))
     },
+    **{
+        f"copy in order {order} of {title}": (
+            lambda x, order=order: [
+                made := np.copy(x, order=order),
+                np.array([made.flags.c_contiguous, made.flags.f_contiguous]),
+            ],
+            (x,),
+        )
+        for order in "KACF"
+        for title, x in (("a table", A[0]), ("columns", A[0].T.copy().T), ("turned axes", A.transpose(1, 2, 0)))
+    },
+    "a copy that may be of a subclass": (lambda x: np.copy(x, subok=True), (A,)),
     "empty_like in order": (lambda x: np.empty_like(x, order="F").shape[0] + x, (A,)),
     "geomspace between complex numbers": (lambda x: np.geomspace(x, 8j, 4), (np.array([1j, -2 + 1j]),)),
     "geomspace of a complex dtype": (lambda x: np.geomspace(x[0], -4.0, 5, dtype=complex), (np.array([1.0]),)),
