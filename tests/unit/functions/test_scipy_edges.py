@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.integrate
+import scipy.interpolate
 import scipy.linalg
 import scipy.signal
 from accelerated import dlaccelerate
@@ -145,3 +146,23 @@ def test_cosine_transforms_of_16_bits_are_in_single_precision(name: str) -> None
     found, want = tj.dlfeval(getattr(tj.fft, name), x), getattr(scipy.fft, name)(x)
     assert found.dtype == want.dtype == np.float32
     np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6)
+
+
+def test_the_polynomial_through_points_has_derivatives() -> None:
+    """Its code divides polynomials of lists by numbers."""
+
+    def at(x: Any, y: Any) -> Any:
+        value = scipy.interpolate.lagrange(x, y)(0.3)
+        return value, tj.dlgradient(value, (x, y))
+
+    x, y = np.arange(3.0), np.array([1.0, 2.0, 4.0])
+    step = dlaccelerate(at)
+    for _ in range(3):
+        value, (by_x, by_y) = step(x, y)
+        assert np.isclose(value.item(), scipy.interpolate.lagrange(x, y)(0.3))
+        np.testing.assert_allclose(
+            np.asarray(by_y), [scipy.interpolate.lagrange(x, e)(0.3) for e in np.eye(3)]
+        )
+        slope = scipy.interpolate.lagrange(x, y).deriv()(x)  # a place that moves takes its value along
+        np.testing.assert_allclose(np.asarray(by_x), -slope * np.asarray(by_y))
+    assert step.stats.hits == 2

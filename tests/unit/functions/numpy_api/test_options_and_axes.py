@@ -124,6 +124,17 @@ CASES: dict[str, Case] = {
     ),
     "allclose by tolerances of elements": (lambda x: np.allclose(x, x + 1, atol=[1, 1, 1, 2, 2]), (N / 2,)),
     "allclose by relative tolerances": (lambda x: np.allclose(x, x + 1, rtol=np.full(5, 1e-3)), (N / 2,)),
+    **{
+        f"a polynomial {title}": (function, (np.array([1.0, 2.0, 3.0]).astype(dtype),))
+        for dtype in (float, int)
+        for title, function in (
+            (f"times an element, {np.dtype(dtype)}", lambda c: (np.poly1d(c) * c[0])(0.5)),
+            (f"by an element, {np.dtype(dtype)}", lambda c: (np.poly1d([1.0, 2.0]) / c[2]).coeffs),
+            (f"plus an element, {np.dtype(dtype)}", lambda c: (np.poly1d(c) + c[0])(0.5)),
+            (f"of a list, {np.dtype(dtype)}", lambda c: np.poly1d([1.0, c[0]])(c)),
+            (f"of roots in a tuple, {np.dtype(dtype)}", lambda c: np.poly1d((1.0, c[0]), True)(c)),
+        )
+    },
     "moveaxis by a range": (lambda a: np.moveaxis(a, range(3), range(2, -1, -1)), (A,)),
 }  # fmt: skip
 
