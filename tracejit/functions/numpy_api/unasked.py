@@ -122,8 +122,8 @@ def install() -> None:
     patches.replace("require", _required)
     patches.answer(np, "isscalar", _is_scalar)
     polynomials = importlib.import_module("numpy.lib._polynomial_impl")  # np.poly1d asks by the names there
-    patches.answer(polynomials, "isscalar", _is_scalar)
-    patches.answer(polynomials, "atleast_1d", _coefficients)
+    patches.answer(polynomials, "isscalar", _is_scalar, is_alias=True)
+    patches.answer(polynomials, "atleast_1d", _coefficients, is_alias=True)
     patches.answer(np, "asmatrix", _as_matrix)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
