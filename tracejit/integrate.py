@@ -18,7 +18,7 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError, DimsError
-from tracejit.functions import joining, movement, reductions
+from tracejit.functions import elementwise, joining, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.util.missing import refusal
@@ -137,25 +137,35 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: Any = -1) -> dlarray:
     first, middle, last = (values[..., k : odd - 2 + k : 2] for k in range(3))
     before, behind = widths[..., 0 : odd - 2 : 2], widths[..., 1 : odd - 1 : 2]
     both = before + behind
-    ratio = before / behind
+    ratio = _quotient(before, behind)
     total = reductions.sum(
         both
         / 6.0
-        * (first * (2.0 - 1.0 / ratio) + middle * both * both / (before * behind) + last * (2.0 - ratio)),
+        * (
+            first * (2.0 - _quotient(1.0, ratio))
+            + middle * (both * _quotient(both, before * behind))
+            + last * (2.0 - ratio)
+        ),
         -1,
     )
     if odd == n:
         return total
     h0, h1 = widths[..., -2], widths[..., -1]
     a, b, c = (
-        (2 * h1 * h1 + 3 * h0 * h1) / (6 * (h1 + h0)),
-        (h1 * h1 + 3.0 * h0 * h1) / (6 * h0),
-        h1 * h1 * h1 / (6 * h0 * (h0 + h1)),
+        _quotient(2 * h1 * h1 + 3 * h0 * h1, 6 * (h1 + h0)),
+        _quotient(h1 * h1 + 3.0 * h0 * h1, 6 * h0),
+        _quotient(h1 * h1 * h1, 6 * h0 * (h0 + h1)),
     )
     if values.ndim == 1:  # SciPy adds a number of double precision to a number
         total = in_dtype(total, np.result_type(total.dtype, FLOAT64))
     rest: dlarray = total + a * values[..., -1] + b * values[..., -2] - c * values[..., -3]
     return rest
+
+
+def _quotient(numbers: Any, widths: Any) -> Any:
+    """Return quotients, 0 where the divisor is 0: of places that coincide, as SciPy does."""
+    some = widths != 0
+    return elementwise.where(some, numbers / elementwise.where(some, widths, 1.0), 0.0)
 
 
 def romb(y: Any, dx: Any = 1.0, axis: Any = -1) -> dlarray:

@@ -296,7 +296,7 @@ def comb(n: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> dl
         raise ArgumentError("special.comb: exact=True is not supported on dlarrays; use math.comb.")
     n, k = as_array(n, "special.comb", "n"), as_array(k, "special.comb", "k")
     if flag("special.comb", "repetition", repetition):
-        return comb(n + k - 1, k)
+        return where((k == 0) & (n >= 0), 1.0, comb(n + k - 1, k))  # nothing can be chosen of nothing
     possible = (k <= n) & (n >= 0) & (k >= 0)
     return where(possible, special_ufuncs.call("binom", (n, k)), 0.0)
 

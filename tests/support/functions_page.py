@@ -191,7 +191,7 @@ These work for stacks of matrices too, with derivatives of any order:
 - Where values are equal, the pairs of their vectors have no part in derivatives. Functions of the values, and of the
   space that these vectors span, have their derivatives. A function of the matrix that is put together again from
   changed values, `V @ np.diag(np.exp(w)) @ V.T` at a multiple of the identity, lacks the derivatives of the elements
-  beside the diagonal.
+  beside the diagonal. `pinv` and `lstsq` have all derivatives.
 - `np.linalg.det` has all its derivatives at singular real matrices, too.
 - A matrix that is singular, or not positive definite, raises `numpy.linalg.LinAlgError`, uncompiled and in replays.
 """

@@ -126,8 +126,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: np.linalg.eigh(ONE, "X"),  # type: ignore[arg-type]
-        ArgumentError,
+        ArgumentValueError,
         "eigh: UPLO must be 'L' or 'U', not 'X'.",
+    ),
+    (
+        lambda: np.linalg.outer(ONE, [1.0]),
+        DimsError,
+        "np.linalg.outer: x1 and x2 are 2x2 and 1, expected two vectors; use np.outer, or ravel them.",
     ),
     (
         lambda: np.linalg.svd(ONE, hermitian=True),

@@ -430,10 +430,24 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "x.astype(dtype) to convert.",
     ),
     (
-        lambda: np.zeros_like(X, order="F"),
+        lambda: np.zeros_like(X, device="gpu"),  # type: ignore[call-overload]
         ArgumentError,
-        "np.zeros_like: order= is not supported on dlarrays; transpose before and after; arguments are x, dtype, "
-        "shape.",
+        "np.zeros_like: device= is not supported on dlarrays; arguments are x, dtype, order, shape.",
+    ),
+    (
+        lambda: np.zeros_like(X, order="Z"),  # type: ignore[call-overload]
+        ArgumentValueError,
+        "zeros_like: order must be 'K', 'A', 'C' or 'F', not 'Z'.",
+    ),
+    (
+        lambda: np.put_along_axis(tj.dlarray(np.zeros(2)), np.array([[0]]), 1.0, None),
+        ArgumentValueError,
+        "np.put_along_axis: indices have 2 axes, expected 1 with axis=None; ravel them.",
+    ),
+    (
+        lambda: np.clip(X, 0, 1, max=1),  # type: ignore[call-overload]
+        ArgumentValueError,
+        "np.clip: min= and max= mean the same as a_min and a_max; pass one pair of them.",
     ),
     (
         lambda: np.select([X > 0], [X, X]),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import complex_dtype
+from tracejit.aval import complex_dtype, is_half
 from tracejit.errors import DimsError
 from tracejit.functions import joining, movement
 from tracejit.functions.axes import normalize_axes, normalize_axis
@@ -132,6 +132,8 @@ def _checked(name: str, x: Any, kind: Any, norm: Any) -> tuple[dlarray, int]:
     array = as_array(x, f"fft.{name}", "x")
     if array.dtype.kind not in "fc":
         array = in_dtype(array, np.dtype(np.float64))
+    elif is_half(array.dtype):
+        array = in_dtype(array, np.dtype(np.float32))  # in which SciPy computes
     number = integer(f"fft.{name}", "type", kind)
     if number not in _INVERSE:
         refuse(f"fft.{name}", f"type must be 1, 2, 3 or 4, not {number}")

@@ -54,6 +54,17 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
     return tuple(axes)
 
 
+def axes_as_given(function: str, array: Any, axis: Any) -> tuple[int, ...]:
+    """Return the axes that `axis` names as `normalize_axes` does, but in the order in which they are given.
+
+    Needed where something else is given for each axis: weights, spacings.
+    """
+    axes = normalize_axes(function, array, axis)
+    if not isinstance(axis, (tuple, list)):
+        return axes
+    return tuple([_in_range(function, array, _integer(function, entry)) for entry in axis])
+
+
 def axis_of_a_number(array: dlarray, axis: Any) -> dlarray:
     """Return an array, a number as a vector of one element where its axis 0 is meant, as in NumPy."""
     if array._data.ndim or type(axis) is not int or axis not in (0, -1):

@@ -2,16 +2,15 @@
 """New arrays: zeros, ones, full, eye, arange and their ..._like forms."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import check_dtype, check_format, wanted_dtype
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, ArgumentValueError
 from tracejit.record import recorder, views
-from tracejit.util.arguments import check_room, check_sizes, integer
+from tracejit.util.arguments import check_room, check_sizes, integer, is_option
 from tracejit.util.arguments import sizes as sizes_of
 from tracejit.util.text import brief
 
@@ -237,9 +236,7 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         2(B) dlarray float64
         [0. 0.]
     """
-    like = as_array(x, "zeros_like")
-    make = partial(_like, np.zeros_like, like._data)
-    return _constant("zeros_like", make, like.shape if shape is None else shape, dtype, None, like)
+    return zeros_in_order(x, dtype, "K", shape)
 
 
 def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -263,14 +260,29 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         2(B) dlarray float64
         [1. 1.]
     """
-    like = as_array(x, "ones_like")
-    make = partial(_like, np.ones_like, like._data)
-    return _constant("ones_like", make, like.shape if shape is None else shape, dtype, None, like)
+    return ones_in_order(x, dtype, "K", shape)
 
 
-def _like(make: Callable[..., np.ndarray], data: np.ndarray, shape: Any, dtype: np.dtype) -> np.ndarray:
-    """Return the array that NumPy's ..._like functions make: in the operand's memory order, on which views depend."""
-    return make(data, dtype, shape=shape)
+def zeros_in_order(x: Any, dtype: Any = None, order: Any = "K", shape: Any = None) -> dlarray:
+    """Return zeros as ``numpy.zeros_like`` does: in a memory order, on which views depend."""
+    return _like("zeros_like", np.zeros_like, as_array(x, "zeros_like"), dtype, order, shape)
+
+
+def ones_in_order(x: Any, dtype: Any = None, order: Any = "K", shape: Any = None) -> dlarray:
+    """Return ones as ``numpy.ones_like`` does."""
+    return _like("ones_like", np.ones_like, as_array(x, "ones_like"), dtype, order, shape)
+
+
+def _like(
+    function: str, make: Callable[..., np.ndarray], like: dlarray, dtype: Any, order: Any, shape: Any
+) -> dlarray:
+    if not is_option(order, ("K", "A", "C", "F")):
+        raise ArgumentValueError(f"{function}: order must be 'K', 'A', 'C' or 'F', not {brief(order)}.")
+
+    def made(sizes: Any, wanted: np.dtype) -> np.ndarray:
+        return make(like._data, wanted, order, shape=sizes)
+
+    return _constant(function, made, like.shape if shape is None else shape, dtype, None, like)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -295,11 +307,18 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         2(B) dlarray float64
         [3. 3.]
     """
+    return full_in_order(x, fill_value, dtype, "K", shape)
+
+
+def full_in_order(x: Any, fill_value: Any, dtype: Any = None, order: Any = "K", shape: Any = None) -> dlarray:
+    """Return an array of one value as ``numpy.full_like`` does."""
     like = as_array(x, "full_like")
     array = _full("full_like", like.shape if shape is None else shape, fill_value, dtype, None, like)
-    if like._data.flags.c_contiguous or array.shape != like.shape:
+    if like._data.flags.c_contiguous and is_option(order, ("K", "A", "C")):
         return array
-    result = zeros_like(like, array.dtype)
+    result = zeros_in_order(like, array.dtype, order, array.shape)
+    if result._data.flags.c_contiguous:
+        return array
     result[...] = array
     return result
 

@@ -494,7 +494,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.diagonal: _diagonal,
     np.linalg.trace: _trace,
     np.linalg.matmul: linear.matmul,
-    np.linalg.outer: linear.outer,
     np.linalg.tensordot: linear.tensordot,
     np.linalg.matrix_transpose: transposed,
 }

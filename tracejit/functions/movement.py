@@ -249,7 +249,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> dlarray:
     """
     array = as_array(x, "moveaxis")
     given = map(as_numbers, (source, destination))
-    listed = [list(part) if isinstance(part, (tuple, list)) else [part] for part in given]
+    listed = [list(part) if isinstance(part, (tuple, list, range)) else [part] for part in given]
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
         raise DimsError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX64, FLOAT64
-from tracejit.errors import MatrixError
+from tracejit.errors import ArgumentValueError, MatrixError
 from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
@@ -24,6 +24,7 @@ from tracejit.functions.linalg import (
     matrices,
     of_any_numbers,
     require,
+    solve,
     solve_triangular,
     transposed,
 )
@@ -94,7 +95,7 @@ def _eigh(function: str, a: Any, lower: Any, vectors: bool) -> tuple[dlarray, dl
     """Return eigenvalues in order, and if they are wanted the vectors."""
     x = matrices(function, "a", a)
     if not is_option(lower, ("L", "l", "U", "u")):
-        refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}")
+        refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}", ArgumentValueError)
     x = transposed(x) if lower in ("U", "u") else x
     if x.shape[-1] > (_FEW if vectors else _FEW_OF_VALUES):
         found = _by_lapack(function, "eigh_in_order" if vectors else "eigvalsh_in_order", 0, x)
@@ -230,18 +231,40 @@ def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:
     """Return the pseudo-inverses of matrices; singular values below rcond times the largest count as 0."""
     del hermitian  # a hint, which changes numbers only by rounding
+    if rcond is not None and rtol is not None:
+        refuse("pinv", "rcond and rtol mean the same; pass one of them", ArgumentValueError)
     u, s, v = _factors("pinv", a)
     if not s.size:
         return transposed(matrices("pinv", "a", a, square=False))
     share = 1e-15 if rtol is None else rtol
-    kept = _cut("pinv", s, rcond, share)
-    reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
-    return linear.matmul(v * movement.expand_dims(reciprocals, -2), transposed(u))
+    return _pseudo_inverse(matrices("pinv", "a", a, square=False), u, s, v, _cut("pinv", s, rcond, share))
+
+
+def _pseudo_inverse(x: dlarray, u: dlarray, s: dlarray, v: dlarray, kept: dlarray) -> dlarray:
+    """Return pseudo-inverses of matrices by their factors, which are taken as constants.
+
+    V S^-1 U' has no derivative by its factors where singular values are equal, as those of the identity are. With U, S
+    and V as constants, X has the orthonormal columns C = X V S^-1 and rows R = S^-1 U' X as long as its rank stays, and
+    is C (S^-1 U' X V S^-1)^-1 R. So its pseudo-inverse is R' (R R')^-1 (S^-1 U' X V S^-1) (C' C)^-1 C', whose inverses
+    are those of the identity, without loss of digits.
+    """
+    u, s, v = (elementwise.stop_gradient(part) for part in (u, s, v))
+    scale = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
+    left, right = (part * movement.expand_dims(scale, -2) for part in (u, v))
+    unit = as_array(np.eye(s.shape[-1], dtype=s.dtype))
+    others = unit * movement.expand_dims(in_dtype(~kept, s.dtype), -2)  # so that they can be inverted
+    columns, rows = linear.matmul(x, right), linear.matmul(transposed(left), x)
+    core = linear.matmul(transposed(left), columns)
+    inner = solve(linear.matmul(transposed(columns), columns) + others, transposed(columns))
+    outer = solve(linear.matmul(rows, transposed(rows)) + others, rows)
+    return linear.matmul(transposed(outer), linear.matmul(core, inner))
 
 
 def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:  # noqa: N803
     """Return the number of singular values over a tolerance."""
     del hermitian
+    if tol is not None and rtol is not None:
+        refuse("matrix_rank", "tol and rtol are two bounds; pass one of them", ArgumentValueError)
     array = as_array(A, "matrix_rank")
     if array.ndim < 2:
         return reductions.any(array != 0).astype(np.int64)
@@ -320,8 +343,7 @@ def _least_squares(x: dlarray, y: dlarray, rcond: Any) -> tuple[dlarray, dlarray
     else:
         u, s, v = _factors("lstsq", x)
         kept = _cut("lstsq", s, share, share)
-        reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
-        inverse = linear.matmul(v * reciprocals, transposed(u))
+        inverse = _pseudo_inverse(x, u, s, v, kept)
     rank = int(recorder.need_value(reductions.sum(kept), "lstsq", Decides.VALUE))
     found = linear.matmul(inverse, y)
     left = as_array(np.zeros(0, s.dtype))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import complex_dtype
+from tracejit.aval import FLOAT64, complex_dtype
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
@@ -15,6 +15,7 @@ from tracejit.functions.linalg import inv, require, solve
 from tracejit.functions.numpy_api import scipy_matrices
 from tracejit.linalg.numbers import alike, in_double, is_complex, matrix, routine
 from tracejit.record import recorder
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, real
 
 _PADE = (
@@ -22,6 +23,8 @@ _PADE = (
     10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
 )  # fmt: skip
 _RADIUS = 5.371920351148152  # up to which norm the approximant is right to 2**-53
+_LEFT_OUT = 113250775606021113483283660800000000.0 * 2.0**-53  # of the approximant's first error term
+_UNDERFLOW = 1e-30  # the tenth power of less is none
 _STEPS = 26  # of the iteration for a square root: enough where eigenvalues differ by a factor of 1e12
 
 
@@ -37,8 +40,8 @@ def expm(a: Any) -> dlarray:
     Raises:
         DimsError: if the matrices are not square.
 
-    The matrix is halved until its norm is small, then a Pade approximant of degree 13 is squared as often (N. Higham,
-    The scaling and squaring method for the matrix exponential revisited, 2005). How often is guarded in a trace.
+    The matrix is halved until its powers are small, then a Pade approximant of degree 13 is squared as often (N.
+    Higham, The scaling and squaring method for the matrix exponential revisited, 2005). How often is guarded.
 
     Examples:
         >>> import tracejit as tj
@@ -48,11 +51,12 @@ def expm(a: Any) -> dlarray:
     x = matrix("expm", "a", a)
     if not x.size:
         return x
-    norms = reductions.max(reductions.sum(elementwise.abs(x), -2))
-    ratio = elementwise.maximum(elementwise.stop_gradient(norms) / _RADIUS, 1.0)
-    levels = elementwise.ceil(elementwise.log2(elementwise.where(elementwise.isfinite(ratio), ratio, 1.0)))
-    halvings = int(recorder.need_value(levels, "linalg.expm"))
-    x = x * 0.5**halvings
+    levels = _levels(elementwise.stop_gradient(_norms(x)))
+    halvings = 0
+    if bool(recorder.need_value(reductions.any(levels > 0), "linalg.expm", Decides.TRUTH)):
+        levels = _fewer_levels(elementwise.stop_gradient(x), levels)
+        halvings = int(recorder.need_value(reductions.max(levels), "linalg.expm"))
+    x = x * in_dtype(0.5**levels, x.dtype)[..., None, None]
     one = as_array(np.eye(x.shape[-1], dtype=x.dtype))
     second = linear.matmul(x, x)
     fourth = linear.matmul(second, second)
@@ -64,9 +68,55 @@ def expm(a: Any) -> dlarray:
     )
     odd = linear.matmul(x, odd)
     result = solve(even - odd, even + odd)
-    for _ in range(halvings):
-        result = linear.matmul(result, result)
+    for k in range(halvings):
+        squared = linear.matmul(result, result)
+        result = squared if x.ndim == 2 else elementwise.where((levels > k)[..., None, None], squared, result)
     return result
+
+
+def _norms(x: dlarray) -> dlarray:
+    """Return the largest sum of magnitudes of a column, for each matrix."""
+    return reductions.max(reductions.sum(elementwise.abs(x), -2), -1)
+
+
+def _levels(norms: dlarray) -> dlarray:
+    """Return how often matrices have to be halved until their norms are within the radius of the approximant."""
+    ratio = elementwise.maximum(norms / _RADIUS, 1.0)
+    return elementwise.ceil(elementwise.log2(elementwise.where(elementwise.isfinite(ratio), ratio, 1.0)))
+
+
+def _fewer_levels(x: dlarray, levels: dlarray) -> dlarray:
+    """Return how often matrices have to be halved, by the norms of their powers.
+
+    A triangular matrix of a large element beside its diagonal, such as [[1, 1e6], [0, -1]], has powers far smaller than
+    its norm says. Each halving too many costs a bit of the elements on the diagonal, which are squared once more (A.
+    Al-Mohy and N. Higham, A new scaling and squaring algorithm for the matrix exponential, 2009, algorithm 5.1). The
+    powers are those of the halved matrix, which do not overflow.
+    """
+    n = x.shape[-1]
+    levels = in_dtype(levels, FLOAT64)
+    x = in_double(x) * (0.5**levels)[..., None, None]
+    second = linear.matmul(x, x)
+    fourth = linear.matmul(second, second)
+    sixth, eighth = linear.matmul(second, fourth), linear.matmul(fourth, fourth)
+    powers = ((4, fourth), (6, sixth), (8, eighth), (10, linear.matmul(fourth, sixth)))
+    d4, d6, d8, d10 = (_norms(power) ** (1 / k) for k, power in powers)
+    highest = elementwise.minimum(elementwise.maximum(d6, d8), elementwise.maximum(d8, d10))
+    radius = elementwise.minimum(elementwise.maximum(d4, d6), highest)
+    saved = elementwise.floor(elementwise.log2(_RADIUS / elementwise.maximum(radius, _UNDERFLOW)))
+    fewer = elementwise.clip(levels - saved, 0, levels)
+    # The approximant of so large a matrix must not lose digits either: the first term that it leaves out is bounded by
+    # the 27th power of the magnitudes, which do not cancel.
+    power = elementwise.abs(x) * (2.0 ** (levels - fewer))[..., None, None]
+    norm = elementwise.maximum(_norms(power), _UNDERFLOW)
+    row = as_array(np.ones((1, n)))
+    for k in range(5):
+        row = row if k == 2 else linear.matmul(row, power)  # 27 is 1 + 2 + 8 + 16
+        power = linear.matmul(power, power) if k < 4 else power
+    left_out = reductions.max(row[..., 0, :], -1) / norm / _LEFT_OUT
+    more = elementwise.ceil(elementwise.log2(elementwise.maximum(left_out, 1.0)) / 26)
+    total = elementwise.minimum(fewer + more, levels)
+    return elementwise.where(elementwise.isfinite(total), total, levels)
 
 
 def _combined(parts: tuple[dlarray, ...], factors: tuple[float, ...]) -> dlarray:

@@ -263,15 +263,16 @@ _with_outputs: Callable[[Any, Any, dict[str, Any]], tuple[Any, dict[str, Any]]]
 _output_of_method: Callable[..., Any]
 
 
-def answer(module: Any, name: str, instead: Callable[..., Any]) -> None:
+def answer(module: Any, name: str, instead: Callable[..., Any], is_alias: bool = False) -> None:
     """Have a function of NumPy that asks no protocol replaced while something is recorded, in any code.
 
     Args:
         module: of the function.
         name: of the function.
         instead: is called with NumPy's function and the arguments; it may return NotImplemented.
+        is_alias: whether the module is another one than that whose function is replaced where something holds it.
     """
-    _put(Asked(module, name, instead), name)
+    _put(Asked(module, name, instead), name, is_alias)
 
 
 def answer_user(module: Any, name: str, instead: Callable[..., Any]) -> None:
@@ -332,14 +333,15 @@ def _imported(name: str) -> None:
 _finder = Finder(_waiting.__contains__, _imported)
 
 
-def _put(patched: Patched, name: str) -> None:
+def _put(patched: Patched, name: str, is_alias: bool = False) -> None:
     names = vars(patched.module)
     if not any(module.names is names for module in _modules):
         _modules.append(Namespace(names))
     module = next(module for module in _modules if module.names is names)
     module.originals[name], module.patched[name] = patched._original, patched
     _KINDS.add(type(patched._original))
-    _patched[patched._original] = patched
+    if not is_alias:
+        _patched[patched._original] = patched
 
 
 _PROTOCOL = type(np.sum)

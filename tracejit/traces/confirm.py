@@ -13,7 +13,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.call.result import is_output
 from tracejit.capture.guards import UNNAMED
-from tracejit.ir import Node, Value, Where
+from tracejit.ir import Node, Value, Where, live
 from tracejit.record.guards import ValueGuard, same
 from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
@@ -67,6 +67,7 @@ class _Comparison:
         self.partner: dict[Value, Value] = {
             value: inputs[name] for name, value in _named(first).items() if name in inputs
         }
+        self.used: set[Node] | None = None
         self.merged = self._merge()
 
     def _merge(self) -> int:
@@ -127,6 +128,15 @@ class _Comparison:
             node = b or a
             assert node is not None
             return Difference(f"only one of them recorded {node.op.name}", node.where, _CODE)
+        difference = self.pair(a, b, at)
+        if difference is not None and self.are_unused(a, b):
+            difference = None
+        if difference is None:
+            self.partner.update(zip(a.outputs, b.outputs, strict=False))
+        return difference
+
+    def pair(self, a: Node, b: Node, at: int) -> Difference | None:
+        """Return how two operations differ."""
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
             return _other_op(a, b, at + 1)
         if a.params and str(a.params) != str(b.params):
@@ -135,8 +145,20 @@ class _Comparison:
         for x, y in zip(a.inputs, b.inputs, strict=True):
             if partner.get(x) is not y and not self.alike(x, y):
                 return self.operand(x, y, b)
-        partner.update(zip(a.outputs, b.outputs, strict=True))
         return None
+
+    def are_unused(self, a: Node, b: Node) -> bool:
+        """Return whether two operations of one name have no part in what the traces compute.
+
+        Where SciPy's code was recorded in vain, and then called as a whole (`Recorder.attempt`), its operations are
+        left over. Objects that it makes, such as a ShortTimeFFT, are other ones in each call.
+        """
+        if a.op.name != b.op.name:
+            return False
+        if self.used is None:
+            graphs = (self.first.graph, self.second.graph)
+            self.used = {node for graph in graphs for node in live(graph.nodes, graph.outputs)}
+        return a not in self.used and b not in self.used
 
     def alike(self, x: Value, y: Value) -> bool:
         """Return whether two values are the same: the same input or result, or equal constants."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.errors import ArgumentValueError, BoundsError, KeyTypeError
+from tracejit.errors import ArgumentValueError, AxisError, BoundsError, KeyTypeError
 from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -107,7 +107,7 @@ def _places(name: str, obj: Any, n: int, is_whole: bool = False) -> tuple[np.nda
         return np.arange(*obj.indices(n), dtype=np.int64), False
     found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
-        if found.size > n or (is_whole and found.size < n):
+        if found.size > n + (not is_whole) or (is_whole and found.size < n):
             refuse(name, f"the mask has {found.size} elements for an axis of {n}", ArgumentValueError)
         return np.flatnonzero(found), False
     if not found.size:
@@ -209,7 +209,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> dlarray:
     place = integer("np.rollaxis", "start", start)
     place = place + n if place < 0 else place
     if not 0 <= place <= n:
-        refuse("np.rollaxis", f"start is {start}, expected a place from {-n} to {n}")
+        refuse("np.rollaxis", f"start is {start}, expected a place from {-n} to {n}", AxisError)
     place = place - 1 if number < place else place
     return movement.moveaxis(array, number, place) if place != number else array[...]
 
@@ -263,7 +263,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
     for part in parts:
         if part.dtype.kind not in "iub":
             refuse(name, f"an index has dtype {part.dtype}, expected integers; round and cast it")
+    if 0 in shape and any(part.size for part in parts):
+        refuse(name, f"dims is {shape}, and an array of no elements has no places", ArgumentValueError)
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
+    for how in modes:
+        if not is_option(how, ("raise", "wrap", "clip")):
+            refuse(name, f"mode must be 'raise', 'wrap' or 'clip', not {brief(how)}", ArgumentValueError)
     total: Any = None
     pairs: Sequence[Any] = list(zip(parts, shape, modes, strict=True))
     for part, extent, how in pairs if order == "C" else pairs[::-1]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, INT64
-from tracejit.errors import ArgumentValueError
+from tracejit.errors import ArgumentError, ArgumentValueError
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -40,7 +40,10 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
     array = as_array(x, "np.bincount")
     least = integer("np.bincount", "minlength", minlength)
     if array.ndim != 1 or array.dtype.kind not in "iub":
-        refuse("np.bincount", f"x is {recorder.describe(array)}, expected a vector of integers")
+        error = ArgumentError if array.ndim == 1 else ArgumentValueError
+        refuse("np.bincount", f"x is {recorder.describe(array)}, expected a vector of integers", error)
+    if least < 0:
+        refuse("np.bincount", f"minlength is {least}, expected 0 or more", ArgumentValueError)
     array = movement.relabel(array, None)
     check_room("np.bincount", check_sizes("np.bincount", "minlength", (max(least, 0),)), INT64)
     given = None if weights is None else movement.relabel(as_array(weights, "np.bincount", "weights"), None)
@@ -70,7 +73,11 @@ def _outer_edges(name: str, a: dlarray, range: Any) -> tuple[Any, Any]:
         if a.dtype.kind == "f":
             known = elementwise.isfinite(first) & elementwise.isfinite(last)
             if not bool(recorder.need_value(known, name, Decides.TRUTH)):
-                refuse(name, "a holds NaN or infinities, so that its range is not finite; pass range=")
+                refuse(
+                    name,
+                    "a holds NaN or infinities, so that its range is not finite; pass range=",
+                    ArgumentValueError,
+                )
     if not recorder.is_array(first) and not recorder.is_array(last):
         return (first - 0.5, last + 0.5) if first == last else (first, last)
     same = elementwise.equal(first, last)

@@ -13,7 +13,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT32, FLOAT64, is_half, wanted_dtype
 from tracejit.errors import ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
-from tracejit.functions.axes import axis_of_a_number, normalize_axes, normalize_axis
+from tracejit.functions.axes import axes_as_given, axis_of_a_number, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
@@ -92,7 +92,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
             "np.gradient", "f holds bools, whose difference NumPy does not define; cast it (f.astype(int))"
         )
     array = _floating(array)
-    axes = normalize_axes("np.gradient", array, axis)
+    axes = axes_as_given("np.gradient", array, axis)
     order = integer("np.gradient", "edge_order", edge_order)
     if len(varargs) == 1 and not as_array(varargs[0]).ndim:
         varargs = varargs * len(axes)
@@ -361,10 +361,9 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
 
 
 def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> dlarray:
-    """Return a vector without zeros at its front ("f") and back ("b"); how many there are is a size."""
+    """Return an array without zeros at the front ("f") and back ("b") of axes; how many there are is a size."""
     array = as_array(filt, "np.trim_zeros")
-    if array.ndim != 1:
-        refuse("np.trim_zeros", f"filt has {array.ndim} axes, expected 1; slice it")
+    axes = axes_as_given("np.trim_zeros", array, axis)
     chosen = trim.lower() if isinstance(trim, str) else ""
     if not is_option(chosen, ("f", "b", "fb", "bf")):
         refuse(
@@ -372,19 +371,23 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> dlarray:
             f"trim must be made of 'f' (front) and 'b' (back), not {brief(trim)}",
             ArgumentValueError,
         )
-    n = array.size
-    if not n:
-        return array
+    if not axes or not array.size:
+        return movement.sliced(array, dict.fromkeys(axes, slice(0, 0)))
     some = array != 0
-    is_any = bool(recorder.need_value(reductions.any(some), "np.trim_zeros", Decides.TRUTH))
-    start = stop = None
-    if not is_any:
-        return array[:0]  # type: ignore[no-any-return]
-    if "f" in chosen:
-        start = int(recorder.need_value(reductions.argmax(some), "np.trim_zeros"))
-    if "b" in chosen:
-        stop = n - int(recorder.need_value(reductions.argmax(movement.flip(some)), "np.trim_zeros"))
-    return array[start:stop]  # type: ignore[no-any-return]
+    if not bool(recorder.need_value(reductions.any(some), "np.trim_zeros", Decides.TRUTH)):
+        return movement.sliced(array, dict.fromkeys(axes, slice(0, 0)))
+    parts = {}
+    for number in axes:
+        start = stop = None
+        others = tuple(i for i in range(array.ndim) if i != number)
+        found = reductions.any(some, others) if others else some
+        if "f" in chosen:
+            start = int(recorder.need_value(reductions.argmax(found), "np.trim_zeros"))
+        if "b" in chosen:
+            back = recorder.need_value(reductions.argmax(movement.flip(found)), "np.trim_zeros")
+            stop = array.shape[number] - int(back)
+        parts[number] = slice(start, stop)
+    return movement.sliced(array, parts)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.errors import (
     ArgumentError,
+    ArgumentValueError,
     AxisError,
     DTypeError,
     TraceError,
@@ -80,14 +81,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         if _are_constants((inputs, options)):  # where= may be traced alone, as in w.sum(where=x > 0)
             return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
+    if ufunc.signature is not None and options.keys() & {"axes", "axis", "keepdims"}:
+        return _methods().along_axes(ufunc, call_ufunc, inputs, options)
     dtype = options.pop("dtype", None)
     function = UFUNCS.get(ufunc) or late_implementations().UFUNCS.get(ufunc) or _of_scipy(ufunc)
     if function is None:
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
         return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
-    if ufunc == np.vecdot and dtype is None:
-        return function(*inputs, **options)
     casting = options.pop("casting", "same_kind")
     _refuse_options(name, options)
     if dtype is not None or casting != "same_kind":
@@ -349,7 +350,11 @@ def _checked(
 def _not_used(name: str, error: Exception) -> TraceJitError:
     """Return the error for arguments that a function of NumPy raised an error for."""
     reason = str(error).strip().partition("\n")[0].rstrip(".")
-    kind = AxisError if isinstance(error, np.exceptions.AxisError) else ArgumentError
+    kind: type[TraceJitError] = ArgumentError
+    for numpys, ours in ((np.exceptions.AxisError, AxisError), (ValueError, ArgumentValueError)):
+        if isinstance(error, numpys):
+            kind = ours
+            break
     return kind(
         f"{name}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the documentation of "
         "NumPy for what it takes."
@@ -381,7 +386,7 @@ def _result(
         elif name in names:
             if value is not np._NoValue:
                 translated[names[name]] = value
-        elif not _is_default(value, parameter.default):
+        elif name != "subok" and not _is_default(value, parameter.default):
             full_form = late_implementations().FULL_FORMS.get(function)
             if full_form is not None and full_form is not ours:
                 return _result(function, full_form, args, options)
@@ -414,9 +419,8 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
     arguments = ", ".join(inspect.signature(ours).parameters)
-    remedy = "transpose before and after; " if argument == "order" else ""
     return ArgumentError(
-        f"{_name(function)}: {argument}= is not supported on dlarrays; {remedy}arguments are {arguments}."
+        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {arguments}."
     )
 
 

@@ -16,7 +16,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT32, FLOAT64, is_half, is_inexact, part_dtype, wanted_dtype
 from tracejit.errors import ArgumentError, ArgumentValueError, RangeError
 from tracejit.functions import elementwise, movement, reductions
-from tracejit.functions.axes import normalize_axes
+from tracejit.functions.axes import axes_as_given, normalize_axes
 from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
@@ -112,7 +112,11 @@ def _extremum(
     name = f"np.{op}"
     array = as_array(a, name)
     if where is not True and not _is_given(initial):
-        refuse(name, "the extremum of no elements is not defined, so where= needs initial=; pass both")
+        refuse(
+            name,
+            "the extremum of no elements is not defined, so where= needs initial=; pass both",
+            ArgumentValueError,
+        )
     if not _is_given(initial):
         return _folded(name, op, f"{op}imum", None, array, axis, keepdims, None, True)
     axes = normalize_axes(name, array, axis)
@@ -189,7 +193,7 @@ def _variance(
     if dtype is not None and not is_inexact(wanted):
         refuse(name, f"dtype={wanted} would cut off the mean and the deviations from it; cast the result")
     if _is_given(correction) and ddof != 0:
-        refuse(name, "ddof and correction mean the same; pass one of them")
+        refuse(name, "ddof and correction mean the same; pass one of them", ArgumentValueError)
     wanted = wanted if is_inexact(wanted) else FLOAT64
     array = in_dtype(in_dtype(array, wanted), _wide(wanted))
     keepdims = flag(name, "keepdims", keepdims)
@@ -341,7 +345,7 @@ def average(
 ) -> Any:
     """Return the average over axes, weighted if `weights` are given, and their sum if `returned`."""
     array = as_array(a, "np.average")
-    axes = normalize_axes("np.average", array, axis)
+    axes = axes_as_given("np.average", array, axis)
     if weights is None:
         result = reductions.mean(array, axes, keepdims)
         count = product(array.shape[i] for i in axes)

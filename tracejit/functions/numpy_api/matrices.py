@@ -15,7 +15,7 @@ from tracejit.errors import ArgumentError, ArgumentValueError, DimsError
 from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.diagonals import diagonal_view
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import describe_sizes, in_dtype
 from tracejit.functions.numpy_api import masked
 from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.numpy_api.ufuncs import vecdot
@@ -222,6 +222,18 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
 
 
 FULL_FORMS: dict[Callable[..., Any], Callable[..., Any]] = {np.trace: trace}
+
+
+def _outer(x1: Any, x2: Any) -> dlarray:
+    pair = as_array(x1, "np.linalg.outer", "x1"), as_array(x2, "np.linalg.outer", "x2")
+    if any(part._data.ndim != 1 for part in pair):
+        sizes = " and ".join(describe_sizes(part) for part in pair)
+        raise DimsError(
+            f"np.linalg.outer: x1 and x2 are {sizes}, expected two vectors; use np.outer, or ravel them."
+        )
+    return linear.outer(*pair)
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.kron: kron,
     np.cross: cross,
@@ -232,4 +244,5 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.corrcoef: corrcoef,
     np.linalg.cross: _cross_of_three,
     np.linalg.vecdot: vecdot,
+    np.linalg.outer: _outer,
 }

@@ -56,8 +56,10 @@ def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
     return movement.relabel(apply("sort", array, axis=axis)[int(descending)], array._format)
 
 
-def _check_kind(name: str, kind: Any) -> None:
+def _check_kind(name: str, kind: Any, stable: Any) -> None:
     """Refuse a kind of sort that NumPy does not know; of those that it knows all are stable here."""
+    if kind is not None and stable is not None:
+        refuse(name, "kind and stable say the same; pass one of them", ArgumentValueError)
     if not (kind is None or (isinstance(kind, str) and kind.lower()[:1] in ("q", "h", "m", "s"))):
         refuse(
             name,
@@ -79,7 +81,7 @@ def sort(
 
     Equal elements show their order where they are zeros of both signs, or complex numbers with such parts.
     """
-    _check_kind("np.sort", kind)
+    _check_kind("np.sort", kind, stable)
     array, number = line("np.sort", a, axis)
     is_stable = stable or (kind is not None and kind.lower()[:1] in ("m", "s"))
     if is_stable and array.dtype.kind in "fc":
@@ -97,7 +99,7 @@ def argsort(
     descending: Any = False,
 ) -> dlarray:
     """Return the places that sort an array along an axis, equal elements in their order."""
-    _check_kind("np.argsort", kind)
+    _check_kind("np.argsort", kind, stable)
     array, number = line("np.argsort", axis_of_a_number(as_array(a, "np.argsort"), axis), axis)
     return places_in_order(array, number, bool(descending))
 
@@ -149,6 +151,18 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> dlar
             ArgumentValueError,
         )
     if sorter is not None:
+        places = as_array(sorter, "np.searchsorted", "sorter")
+        if places.shape != array.shape:
+            refuse(
+                "np.searchsorted",
+                f"sorter has {places.size} elements, expected one for each of the {array.size} of a",
+                ArgumentValueError,
+            )
+        outside = reductions.any((places < 0) | (places >= max(array.size, 1)))
+        if bool(recorder.need_value(outside, "np.searchsorted", Decides.TRUTH)):
+            refuse(
+                "np.searchsorted", f"sorter must hold places from 0 to {array.size - 1}", ArgumentValueError
+            )
         array = taking.take(array, sorter)
     return apply("searchsorted", array, v, right=side == "right")
 
@@ -333,6 +347,8 @@ def isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
 ) -> dlarray:
     """Return for each element whether it is among others."""
+    if kind is not None and not is_option(kind, ("sort", "table")):
+        refuse("np.isin", f"kind must be None, 'sort' or 'table', not {brief(kind)}", ArgumentValueError)
     array = as_array(element, "np.isin")
     others = flattened("np.isin", test_elements)
     dtype = np.result_type(array.dtype, others.dtype)

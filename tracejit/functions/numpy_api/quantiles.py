@@ -15,7 +15,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, INT64
 from tracejit.errors import ArgumentValueError, BoundsError
 from tracejit.functions import elementwise, movement, reductions
-from tracejit.functions.axes import normalize_axes
+from tracejit.functions.axes import axes_as_given
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.ordering import in_order, places_in_order
@@ -43,7 +43,7 @@ _METHODS = (
 def _rows(name: str, a: Any, axis: Any) -> tuple[dlarray, tuple[int, ...], dlarray]:
     """Return an array with the axes to reduce as the last one, those axes, and the array itself."""
     array = as_array(a, name)
-    axes = normalize_axes(name, array, axis)
+    axes = axes_as_given(name, array, axis)  # weights may have these axes alone, in this order
     kept = tuple(i for i in range(array.ndim) if i not in axes)
     moved = movement.permuted(movement.relabel(array, None), kept + axes)
     shape = (*(array.shape[i] for i in kept), prod(array.shape[i] for i in axes))
@@ -157,13 +157,13 @@ def _quantile(
     if rows.dtype.kind == "c":
         refuse(name, f"a is {rows.dtype}, expected real numbers; pass a.real, a.imag or abs(a)")
     given = movement.relabel(as_array(q, name, "q"), None)
-    is_whole = given.dtype.kind in "iu" and scale == 1 and method == "linear" and not without_nan
+    is_whole = given.dtype.kind in "iu" and scale == 1 and method == "linear"
     if rows.dtype == bool and not (is_whole or method in _DISCRETE):
         refuse(
             name,
             f"bools have no differences, which method={brief(method)} needs; cast a (x.astype(np.int64))",
         )
-    if type(q) in (int, float) and rows.dtype.kind == "f":
+    if type(q) in (int, float, bool) and rows.dtype.kind == "f":
         given = in_dtype(given, rows.dtype)
     elif given.dtype.kind != "f" or (scale != 1 and rows.dtype.kind != "f"):
         given = in_dtype(given, FLOAT64)
@@ -245,6 +245,7 @@ def _weighted(
     heavy = apply("take_along_axis", in_dtype(given, FLOAT64), order, axis=last)
     cdf = reductions.cumsum(heavy, last)
     cdf = cdf / cdf[..., -1:]
+    cdf = in_dtype(cdf, points.dtype)  # as in NumPy: 0.4 of float32 lies above 0.4 of float64
     if bool(recorder.need_value(reductions.any(elementwise.isnan(cdf[..., -1])), name, Decides.TRUTH)):
         refuse(name, "weights hold NaN or infinities, or are all zero")
     cdf = where(cdf == 0, -1, cdf)

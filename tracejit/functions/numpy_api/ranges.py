@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import FLOAT64, wanted_dtype
+from tracejit.aval import COMPLEX128, FLOAT64, wanted_dtype
 from tracejit.errors import ArgumentValueError
 from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.formats import in_dtype
@@ -73,7 +73,13 @@ def logspace(
     axis: Any = 0,
 ) -> dlarray:
     """Return powers of `base` whose exponents are at equal distances."""
-    if recorder.is_array(base) and base.ndim:
+    if base._data.ndim if recorder.is_array(base) else np.ndim(base):
+        base = movement.relabel(as_array(base, "np.logspace", "base"), None)
+        count = max(base.ndim, *(as_array(end, "np.logspace").ndim for end in (start, stop)))
+        start, base = (
+            movement.reshape(end, (1,) * (count - end.ndim) + end.shape)
+            for end in (movement.relabel(as_array(start, "np.logspace"), None), base)
+        )
         base = movement.expand_dims(base, axis)
     values = elementwise.power(base, linspace(start, stop, num, endpoint, axis=axis))
     return values if dtype is None else in_dtype(values, wanted_dtype("np.logspace", dtype))
@@ -83,9 +89,10 @@ def geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
 ) -> dlarray:
     """Return `num` numbers from `start` to `stop`, each the same multiple of the one before it."""
-    first, last = (
-        movement.relabel(in_dtype(as_array(x, "np.geomspace"), FLOAT64), None) for x in (start, stop)
-    )
+    ends = [movement.relabel(as_array(x, "np.geomspace"), None) for x in (start, stop)]
+    wanted = None if dtype is None else wanted_dtype("np.geomspace", dtype)
+    is_complex = "c" in [x.dtype.kind for x in ends] or (wanted is not None and wanted.kind == "c")
+    first, last = (in_dtype(x, COMPLEX128 if is_complex else FLOAT64) for x in ends)
     zero = reductions.any(first == 0) | reductions.any(last == 0)
     if bool(recorder.need_value(zero, "np.geomspace", Decides.TRUTH)):
         refuse("np.geomspace", "start and stop must not be zero", ArgumentValueError)
@@ -101,7 +108,7 @@ def geomspace(
         values = joining.concatenate(parts)
     values = values * sign
     values = movement.moveaxis(values, 0, axis) if axis else values
-    return values if dtype is None else in_dtype(values, wanted_dtype("np.geomspace", dtype))
+    return values if wanted is None else in_dtype(values, wanted)
 
 
 def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[dlarray, ...]:

@@ -26,7 +26,7 @@ from tracejit.functions import (
 )
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder, views
+from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real, real
 from tracejit.util.text import brief
@@ -127,15 +127,14 @@ def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
     broadcast_shapes("np.allclose", [Aval(a.shape, None, a.dtype) for a in pair])
     equal_nan = flag("np.allclose", "equal_nan", equal_nan)
     rtol, atol = (
-        t if recorder.is_array(t) else real("np.allclose", name, t)
+        t if recorder.is_array(t) or np.ndim(t) else real("np.allclose", name, t)
         for t, name in ((rtol, "rtol"), (atol, "atol"))
     )
-    if any(map(recorder.steers, pair)):
+    if any(map(recorder.steers, [*pair, *(t for t in (rtol, atol) if recorder.is_array(t))])):
         isclose = late_implementations().FUNCTIONS[np.isclose]
         return _all(isclose(x, y, rtol, atol, equal_nan), "np.allclose")
-    return np.allclose(
-        _value(x, "np.allclose"), _value(y, "np.allclose"), rtol=rtol, atol=atol, equal_nan=equal_nan
-    )
+    a, b, rtol, atol = (_value(part, "np.allclose") for part in (x, y, rtol, atol))
+    return np.allclose(a, b, rtol, atol, equal_nan)
 
 
 def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
@@ -156,8 +155,8 @@ def _all(condition: Any, what: str) -> bool:
     return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
 
 
-def _copy(a: Any) -> Any:
-    return views.copy(as_array(a))
+def _copy(a: Any, order: str = "K") -> Any:
+    return as_array(a).copy(order)
 
 
 def _clip(
@@ -170,6 +169,10 @@ def _clip(
     dtype: Any = None,
     casting: str = "same_kind",
 ) -> Any:
+    if (a_min is not None or a_max is not None) and not (min is np._NoValue and max is np._NoValue):
+        raise ArgumentValueError(
+            "np.clip: min= and max= mean the same as a_min and a_max; pass one pair of them."
+        )
     parts = [x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max]
     if dtype is not None:
         wanted = wanted_dtype("np.clip", dtype)
@@ -346,10 +349,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.round: elementwise.round,
     # creation
     np.copy: _copy,
-    np.zeros_like: creation.zeros_like,
-    np.ones_like: creation.ones_like,
-    np.full_like: creation.full_like,
-    np.empty_like: creation.zeros_like,
+    np.zeros_like: creation.zeros_in_order,
+    np.ones_like: creation.ones_in_order,
+    np.full_like: creation.full_in_order,
+    np.empty_like: creation.zeros_in_order,
     # questions about arrays
     np.allclose: _allclose,
     np.array_equal: _array_equal,

@@ -26,7 +26,7 @@ from tracejit.functions.numpy_api import masked
 from tracejit.functions.numpy_api.ufuncs import weak
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
-from tracejit.util.arguments import flag
+from tracejit.util.arguments import flag, integer
 from tracejit.util.text import brief
 
 Apply = Callable[..., Any]
@@ -136,7 +136,11 @@ def reduce(
     x = x if where is True else _chosen(ufunc, name, x, where, initial)
     axes = normalize_axes(name, x, axis)
     if len(axes) > 1 and ufunc not in _ANY_ORDER:
-        refuse(name, "its result depends on the order of the operands, so that one axis only may be reduced")
+        refuse(
+            name,
+            "its result depends on the order of the operands, so that one axis only may be reduced",
+            ArgumentValueError,
+        )
     kept = flag(name, "keepdims", keepdims) and not is_number
     count = product(x._data.shape[number] for number in axes)
     start = None
@@ -148,7 +152,11 @@ def reduce(
         start = as_array(np.asarray(ufunc.identity).astype(into))
     if not count:
         if start is None:
-            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+            refuse(
+                name,
+                "the axis is empty, and there is no number to start from; pass initial=",
+                ArgumentValueError,
+            )
         nothing = reductions.any(x, axis=axes, keepdims=kept)  # its size and format
         return movement.relabel(movement.broadcast_to(start, nothing.shape), nothing._format)
     return _combined(ufunc, apply_ufunc, x, axes, into, kept, start)
@@ -211,7 +219,11 @@ def _reduced_whole(
         if not product(
             shape[number] for number in normalize_axes(name, axis_of_a_number(x, axis), axis) if shape
         ):
-            refuse(name, "the axis is empty, and there is no number to start from; pass initial=")
+            refuse(
+                name,
+                "the axis is empty, and there is no number to start from; pass initial=",
+                ArgumentValueError,
+            )
     is_given = initial is not np._NoValue and initial is not None
     options = {"axis": axis, "keepdims": keepdims, "where": where}
     if ufunc in (np.logical_and, np.logical_or):
@@ -383,3 +395,53 @@ def with_dtype(
     if isinstance(results, tuple):
         return tuple(in_dtype(part, wanted) for part in results)
     return in_dtype(results, wanted)
+
+
+_CORES = {"matmul": ((2, 2), 2), "vecdot": ((1, 1), 0), "matvec": ((2, 1), 1), "vecmat": ((1, 2), 1)}
+"""The numbers of axes of the operands, and of the result, that a ufunc of vectors and matrices computes with."""
+
+
+def along_axes(
+    ufunc: np.ufunc, call: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Return a ufunc of vectors and matrices that lie along other axes than the last ones."""
+    name = f"np.{ufunc.__name__}"
+    if ufunc.__name__ not in _CORES:
+        refuse(
+            name, "axes=, axis= and keepdims= are not supported on dlarrays; move its axes before and after"
+        )
+    counts, of_result = _CORES[ufunc.__name__]
+    rest = {key: value for key, value in options.items() if key not in ("axes", "axis", "keepdims")}
+    axes, axis = options.get("axes"), options.get("axis")
+    keepdims = flag(name, "keepdims", options.get("keepdims", False))
+    if (axis is not None or keepdims) and ufunc.__name__ != "vecdot":
+        refuse(name, "axis= and keepdims= are for vectors that share one axis; pass axes=")
+    if axis is not None and axes is not None:
+        refuse(name, "axis and axes mean the same; pass one of them")
+    of_result += keepdims
+    if axes is None:
+        place = -1 if axis is None else integer(name, "axis", axis)
+        axes = [place] * len(counts) + ([place] if keepdims else [])
+    if not isinstance(axes, list):
+        refuse(
+            name, f"axes must be a list of an entry for each operand, and for the result, not {brief(axes)}"
+        )
+    if len(axes) == len(counts) and not of_result:
+        axes = [*axes, ()]
+    places = [(entry,) if not isinstance(entry, (tuple, list)) else tuple(entry) for entry in axes]
+    if [len(entry) for entry in places] != [*counts, of_result]:
+        refuse(
+            name,
+            f"axes is {brief(axes)}, expected {', '.join(map(str, counts))} axes of the operands and "
+            f"{of_result} of the result",
+            ArgumentValueError,
+        )
+    arrays = [as_array(x, name) for x in inputs]
+    moved = [
+        movement.moveaxis(x, entry, tuple(range(-count, 0)))
+        for x, entry, count in zip(arrays, places, counts, strict=False)
+    ]
+    result = as_array(call(ufunc, "__call__", tuple(moved), rest))
+    if keepdims:
+        result = movement.expand_dims(result, -1)
+    return movement.moveaxis(result, tuple(range(-of_result, 0)), places[-1]) if of_result else result

@@ -4,6 +4,7 @@
 Labels: those of the toolbox's function that replaces it.
 """
 
+import importlib
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -76,6 +77,12 @@ def _is_scalar(original: _Function, element: Any) -> Any:
     return views.is_scalar(element) if isinstance(element, dlarray) else NotImplemented
 
 
+def _coefficients(original: _Function, *given: Any) -> Any:
+    """Answer np.atleast_1d where the coefficients of a polynomial are a list that holds traced numbers."""
+    arrays = [*map(as_array_of_list, given)]
+    return original(*arrays) if any(map(is_traced, arrays)) else NotImplemented
+
+
 def _from_iterable(
     original: _Function, is_kept: bool, iter: Any, dtype: Any, count: int = -1, **kwargs: Any
 ) -> Any:
@@ -114,6 +121,9 @@ def install() -> None:
     patches.replace("asarray_chkfinite", _finite)
     patches.replace("require", _required)
     patches.answer(np, "isscalar", _is_scalar)
+    polynomials = importlib.import_module("numpy.lib._polynomial_impl")  # np.poly1d asks by the names there
+    patches.answer(polynomials, "isscalar", _is_scalar, is_alias=True)
+    patches.answer(polynomials, "atleast_1d", _coefficients, is_alias=True)
     patches.answer(np, "asmatrix", _as_matrix)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",

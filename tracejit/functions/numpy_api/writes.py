@@ -133,6 +133,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     target = _destination("np.put_along_axis", "arr", arr, (indices, values))
     index = as_array(indices, "np.put_along_axis")
     if axis is None:
+        if index._data.ndim != 1:
+            raise ArgumentValueError(
+                f"np.put_along_axis: indices have {index._data.ndim} axes, expected 1 with axis=None; ravel them."
+            )
         put(target, index, values)
         return
     number = normalize_axis("np.put_along_axis", target, axis)

@@ -114,6 +114,27 @@ REFUSED: tuple[tuple[Callable[..., Any], np.ndarray], ...] = (
     (lambda x: np.triu_indices_from(x), X),
     (lambda x: np.dsplit(x, 1), X),
     (lambda x: np.hsplit(x[0], 1), X),
+    (lambda x: np.linalg.outer(x.reshape(2, 2), x), X),
+    (lambda x: np.linalg.eigh(x.reshape(2, 2), "upper"), X),  # type: ignore[arg-type]
+    (lambda x: np.linalg.pinv(x.reshape(2, 2), rcond=0.5, rtol=0.5), X),  # type: ignore[call-overload]
+    (lambda x: np.linalg.matrix_rank(x.reshape(2, 2), tol=0.5, rtol=0.5), X),  # type: ignore[call-overload]
+    (lambda x: np.searchsorted(x, 1, sorter=[0, 1]), X),
+    (lambda x: np.searchsorted(x, 1, sorter=[0, 1, -1, 3]), X),
+    (lambda x: np.bincount(x, minlength=-1), N),
+    (lambda x: np.bincount(x.reshape(2, 2)), N),
+    (lambda x: np.isin(x, x, kind="quicksort"), X),  # type: ignore[arg-type]
+    (lambda x: np.sort(x, kind="stable", stable=True), X),
+    (lambda x: np.put_along_axis(x.reshape(2, 2), np.array([[0], [1]]), 9, None), X),
+    (lambda x: np.ravel_multi_index((x, x), (2, 0), mode="wrap"), N),
+    (lambda x: np.ravel_multi_index((x, x), (5, 5), mode="other"), N),  # type: ignore[call-overload]
+    (lambda x: np.rollaxis(x, 0, 5), X),
+    (lambda x: np.nanvar(x, ddof=1, correction=1), X),  # type: ignore[call-overload]
+    (lambda x: np.max(x, where=x > 1), X),
+    (lambda x: np.divide.reduce(x.reshape(2, 2), axis=(0, 1)), X),
+    (lambda x: np.divide.reduce(x), E),
+    (lambda x: np.histogram(x), np.array([1.0, np.nan])),
+    (lambda x: np.vecdot(x, x, axes=[0]), X),
+    *([(lambda x: np.clip(x, 2, 3, max=3), X)] if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else []),
 )
 WITHOUT_AXIS: tuple[Callable[[Any], Any], ...] = (
     *[
