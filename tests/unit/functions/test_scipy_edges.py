@@ -166,3 +166,17 @@ def test_the_polynomial_through_points_has_derivatives() -> None:
         slope = scipy.interpolate.lagrange(x, y).deriv()(x)  # a place that moves takes its value along
         np.testing.assert_allclose(np.asarray(by_x), -slope * np.asarray(by_y))
     assert step.stats.hits == 2
+
+
+@pytest.mark.parametrize("values", [[2.0, -1.0, 0.0], [0.0, 0.0, 3.0], [1.0, -2.0, 4.0]], ids=str)
+def test_signs_of_matrices_with_values_on_the_imaginary_axis_are_those_of_scipy(values: list[float]) -> None:
+    v = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    a = v @ np.diag(values) @ np.linalg.inv(v)
+    np.testing.assert_allclose(np.asarray(tj.linalg.signm(a)), scipy.linalg.signm(a), atol=1e-9)
+    turning = np.zeros((5, 5))
+    turning[:3, :3], turning[3:, 3:] = a, [[0.0, 1.0], [-1.0, 0.0]]
+    np.testing.assert_allclose(np.asarray(tj.linalg.signm(turning)), scipy.linalg.signm(turning), atol=1e-9)
+
+
+def test_signs_of_matrices_without_numbers_are_nan() -> None:
+    assert np.isnan(np.asarray(tj.linalg.signm([[np.nan, 0.0], [0.0, 1.0]]))).any()

@@ -60,6 +60,11 @@ def signm(x: np.ndarray, real: bool | None = None) -> np.ndarray:
     """Return the signs of matrices by Newton's iteration, scaled (N. Higham, Functions of Matrices, 2008, 5.5)."""
 
     def one(a: np.ndarray) -> np.ndarray:
+        values = np.linalg.eigvals(a if np.isfinite(a).all() else np.eye(len(a)))
+        if np.abs(values.real).min() <= 1e3 * np.finfo(values.dtype).eps * np.abs(values).max():
+            return np.asarray(
+                _linalg().signm(a)
+            )  # there is no sign of what lies on the imaginary axis but SciPy's
         found = a.astype(np.result_type(a, np.float64))
         for _ in range(100):
             other = np.linalg.inv(found)
