@@ -8,7 +8,7 @@ unless they follow from the definition.
 """
 
 from collections.abc import Callable
-from math import log, pi, sqrt
+from math import inf, log, pi, sqrt
 from typing import Any
 
 from tracejit.ops import elliptic_rules, incomplete_rules, special_series
@@ -21,6 +21,12 @@ _ROOT_PI, _ROOT_2PI = sqrt(pi), sqrt(2 * pi)
 def _gauss(f: Any, x: Any) -> Any:
     """Return the density of the normal distribution."""
     return f.exp(x * x * -0.5) / _ROOT_2PI
+
+
+def _boxcox_by_p(f: Any, is_0: Any, log: Any, p: Any) -> Any:
+    """Return the derivative of (z**p - 1) / p by p, given where z is 0, which has no logarithm, and that elsewhere."""
+    at_0 = f.where(f.less_equal(p, 0.0), inf, 1.0) / f.square(p)
+    return f.where(is_0, at_0, f.square(log) * f.hyp1f1(2.0, 3.0, p * log) * 0.5)
 
 
 def _over(f: Any, numerator: Any, x: Any, limit: float) -> Any:
@@ -229,11 +235,11 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "binom": (_binom_by_n, _binom_by_k),
     "boxcox": (
         lambda f, x, p, y: f.pow(x, p - 1.0),
-        lambda f, x, p, y: f.square(f.log(x)) * f.hyp1f1(2.0, 3.0, p * f.log(x)) * 0.5,
+        lambda f, x, p, y: _boxcox_by_p(f, f.equal(x, 0.0), f.log(f.where(f.equal(x, 0.0), 1.0, x)), p),
     ),
     "boxcox1p": (
         lambda f, x, p, y: f.pow(x + 1.0, p - 1.0),
-        lambda f, x, p, y: f.square(f.log1p(x)) * f.hyp1f1(2.0, 3.0, p * f.log1p(x)) * 0.5,
+        lambda f, x, p, y: _boxcox_by_p(f, f.equal(x, -1.0), f.log1p(f.where(f.equal(x, -1.0), 0.0, x)), p),
     ),
     "inv_boxcox": (
         lambda f, x, p, y: y / (1.0 + p * x),

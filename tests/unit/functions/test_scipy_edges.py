@@ -10,6 +10,7 @@ import scipy.integrate
 import scipy.interpolate
 import scipy.linalg
 import scipy.signal
+import scipy.special
 from accelerated import dlaccelerate
 
 import tracejit as tj
@@ -180,3 +181,11 @@ def test_signs_of_matrices_with_values_on_the_imaginary_axis_are_those_of_scipy(
 
 def test_signs_of_matrices_without_numbers_are_nan() -> None:
     assert np.isnan(np.asarray(tj.linalg.signm([[np.nan, 0.0], [0.0, 1.0]]))).any()
+
+
+@pytest.mark.parametrize(("name", "edge"), [("boxcox", 0.0), ("boxcox1p", -1.0)])
+@pytest.mark.parametrize("p", [0.5, 2.0])
+def test_power_transforms_have_derivatives_by_the_power_at_the_edge(name: str, edge: float, p: float) -> None:
+    function = getattr(scipy.special, name)
+    slope = tj.dlfeval(lambda p: tj.dlgradient(function(edge, p), p), tj.dlarray(p))
+    assert np.isclose(slope.item(), 1 / p**2)
