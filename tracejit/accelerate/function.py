@@ -179,7 +179,7 @@ class AcceleratedFunction(OptionProperties, BoundMethod, Generic[P, R_co], metac
             self._cache.clear()
             self._dispatcher.counters.clear()
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function: by replay where a trace fits, otherwise recording one."""
         recorder = recorders.thread.recorder
         if (

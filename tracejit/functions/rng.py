@@ -273,6 +273,7 @@ class Draws(State):
         self.blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
+        self.objects = reads.objects
         self.take_notes(reads)
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:

@@ -19,6 +19,10 @@ from tracejit.record.arithmetic import sources_of
 from tracejit.record.number import Number
 from tracejit.record.selections import of
 
+_MOST_OF_STATE = (
+    1 << 16
+)  # elements of an ndarray of which a mask selects; all are computed with, in some 20 us
+
 
 def selects(key: Any) -> bool:
     """Return whether a key may be a selection: its first entry is a mask, or places that a mask selects."""
@@ -74,7 +78,7 @@ def _one_of_each_row(array: dlarray, key: Any) -> dlarray | None:
 
 def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
     """Return ``array[key]`` of an ndarray by a key that varies, or of one that is written, if it can be recorded."""
-    if array.dtype not in SUPPORTED_DTYPES:
+    if array.dtype not in SUPPORTED_DTYPES or (array.size > _MOST_OF_STATE and _has_mask(key)):
         return NotImplemented
     captured = ndarrays.part_of_captured(array) if is_written else None
     try:
@@ -87,6 +91,11 @@ def _getitem_of_ndarray(array: np.ndarray, key: Any, is_written: bool) -> Any:
     if result._data.ndim or not numbers or array.dtype.kind == "b":
         return result
     return Number(result._data[()], result, sources_of(numbers))
+
+
+def _has_mask(key: Any) -> bool:
+    entries = key if type(key) is tuple else (key,)
+    return any(type(entry) is dlarray and entry._data.dtype == bool for entry in entries)
 
 
 def _key(

@@ -16,7 +16,7 @@ from tracejit.record import recorder, selections
 from tracejit.record.guards import Decides
 from tracejit.record.selections import SelectionMask, of
 
-_MOST_OF_PRODUCT = 1 << 22  # multiplications of all rows, 0.1 ms; a recording for another size takes longer
+_MOST_OF_PRODUCT = 1 << 18  # multiplications of all rows, some 20 us; of a few rows NumPy takes a few
 _LARGEST = {"f": np.inf, "b": True}
 
 

@@ -148,6 +148,7 @@ class GeneratorDraws(State):
         reads: that other state.
         calls: the draws that are made before the program runs.
         are_first: whether these are all draws, and none depends on anything but the state of its generator.
+        count: how many numbers they are.
     """
 
     fetches = accepts = True
@@ -171,6 +172,7 @@ class GeneratorDraws(State):
         self.calls = [_repeated(d, numbers[id(d.generator)], places) for d in draws if not d.in_program]
         self._takes = any(draw.taken is not None for draw in draws)
         self.are_first = not (self._takes or self._is_in_program)
+        self.count = sum(value.aval.size for draw in draws for value in draw.values)
         self.generator_draws = tuple(map(str, draws))
         inputs = [str(draw) for draw in draws for _ in draw.values]
         self.layouts = (*reads.layouts, *[None] * len(inputs))

@@ -84,6 +84,7 @@ def states(o: Any) -> list[Any]:
     return [pickle.dumps(state_of(value)) for value in vars(o).values() if is_generator(value)]
 
 
+OWN = np.random.default_rng(3)
 KINDS = [Learner, Wanderer, Chain, Reseeding]
 
 
@@ -202,3 +203,48 @@ def test_threads_that_draw_from_one_generator_get_numbers_of_its_sequence() -> N
     sequence = np.random.default_rng(10).random(2000)
     assert {abs(u) for u in known} <= set(sequence.tolist())
     assert all((u < 0) == (abs(u) >= 0.5) for u in known)
+
+
+@pytest.mark.parametrize(
+    "draw", [np.random.random, random.random, lambda: OWN.random()], ids=["old", "Python's", "new"]
+)
+def test_generators_of_tracejit_beside_others_where_an_attribute_is_assigned(draw: Any) -> None:
+    class Noisy:
+        def __init__(self) -> None:
+            self.n = 0
+
+        def step(self, x: Any) -> Any:
+            u = tj.rand(1).sum()
+            self.n += 1
+            return x + draw() + u
+
+    def started() -> Noisy:
+        np.random.seed(3)
+        random.seed(3)
+        OWN.bit_generator.state = np.random.PCG64(3).state
+        tj.rng(3)
+        return Noisy()
+
+    plain = started()
+    want = [np.asarray(tj.dlfeval(plain.step, np.ones(2))) for _ in range(12)]
+    ours = started()
+    step = tj.dlaccelerate(ours.step, audit=False)
+    np.testing.assert_allclose([np.asarray(step(np.ones(2))) for _ in range(12)], want, rtol=1e-15)
+    assert ours.n == 12 and step.hit_rate > 80
+
+
+def test_what_draws_little_is_tried_first() -> None:
+    class Rare:
+        def __init__(self) -> None:
+            self.rng, self.other = np.random.default_rng(1), np.random.default_rng(2)
+
+        def step(self) -> Any:
+            if self.rng.random() < 0.3:
+                return self.other.normal(size=500).sum()
+            return self.other.normal() + self.rng.normal() + self.rng.normal()
+
+    step = tj.dlaccelerate(Rare().step, audit=False)
+    for _ in range(200):
+        step()
+    shared = next(path for path in step._cache.paths if path.is_shared)
+    assert [served.trace.state.count for served in shared.served] == [4, 501]

@@ -35,7 +35,6 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions.numpy_api.lists import is_traced
-from tracejit.functions.numpy_api.scipy_solvers import solved, takes_numbers
 from tracejit.record import monitor, patches, recorder, views
 from tracejit.record.conversion import LISTS
 from tracejit.record.guards import GuardFailed
@@ -80,8 +79,6 @@ def _install(package: str) -> None:
 def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Return the result of a function of SciPy; NotImplemented without traced arrays (Note [functions of SciPy])."""
     named = dict(zip(_parameters(function), args, strict=False)) | options
-    if any(map(_calls_back, (*args, *options.values()))) and takes_numbers(name, named):
-        return solved(name, function, args, options)
     answer = functools.partial(_answer_to, name, function, bool(named.get("overwrite_data")))
     if draws(function) or named.get("overwrite_data"):  # which no way may do in vain
         return answer(args, options)
@@ -91,8 +88,11 @@ def _answer(name: str, function: Callable[..., Any], /, *args: Any, **options: A
 def _answer_to(
     name: str, function: Callable[..., Any], writes: bool, args: Any, options: dict[str, Any]
 ) -> Any:  # fmt: skip
+    given = _reading_in_c(name, function, args, options)
+    if given is not None:
+        args, options = given
     if not has_traced((*args, *options.values())):
-        return NotImplemented
+        return NotImplemented if given is None else monitor.watched(function, *args, **options)
     _refuse_written(name, function, args, options)
     code = functools.partial(monitor.watched, function, *args, **options)
     in_program = functools.partial(_in_program, name, function, args, options)
@@ -244,6 +244,31 @@ def has_traced(arguments: Any, depth: int = 3) -> bool:
         elif isinstance(given, tree.TreeNode) and has_traced(given._leaves):
             return True
     return False
+
+
+def _reading_in_c(
+    name: str, function: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Return the arguments of a solver in C with functions that return ndarrays; None for any other function."""
+    if name not in ("scipy.optimize.minimize", "scipy.optimize.least_squares"):
+        return None
+    named = dict(zip(_parameters(function), args, strict=False)) | options
+    if name == "scipy.optimize.minimize":
+        default = (
+            "SLSQP" if named.get("constraints", ()) else "BFGS" if named.get("bounds") is None else "L-BFGS-B"
+        )
+        if str(named.get("method") or default).upper() not in ("L-BFGS-B", "SLSQP"):
+            return None  # those in Python compute with dlarrays, so that their results have derivatives
+    for key in ("fun", "jac"):
+        if callable(named.get(key)):
+            named[key] = functools.partial(_with_plain_result, named[key])
+    return (), named
+
+
+def _with_plain_result(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return the result of a function of the user's with ndarrays in place of dlarrays."""
+    found = function(*args, **options)
+    return tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, dlarray) else leaf, found)
 
 
 def _as_tracejit(name: str, args: Any, options: dict[str, Any]) -> Any:

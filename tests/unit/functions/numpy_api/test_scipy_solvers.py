@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solvers of SciPy that call functions of the user's, which read traced values: they compute, without a derivative."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -126,63 +125,3 @@ def test_derivatives_are_not_dropped(name: str) -> None:
 
 def total(name: str, a: np.ndarray) -> float:
     return float((a * np.sum(SOLVERS[name](a))).sum())
-
-
-def cost_of(u: Any, x: Any, weight: Any = 0.1) -> Any:
-    """Return what 25 steps of a controlled system cost: some hundred operations for each call."""
-    total = 0.0
-    for k in range(25):
-        x = np.array([x[0] + 0.1 * x[1], 0.9 * x[1] + 0.1 * u[k % 2]])
-        total = total + x @ x + weight * u[k % 2] ** 2
-    return total
-
-
-CONTROLLERS: dict[str, Callable[[Any], Any]] = {
-    "arguments": lambda x: optimize.minimize(cost_of, np.zeros(2), args=(x,), method="SLSQP").x,
-    "a variable from outside": lambda x: optimize.minimize(lambda u: cost_of(u, x), np.zeros(2), method="L-BFGS-B").x,
-    "a partial": lambda x: optimize.minimize(functools.partial(cost_of, x=x), np.zeros(2), method="BFGS").x,
-    "a partial with a keyword": lambda x: optimize.minimize(
-        functools.partial(cost_of, x=x, weight=x[0]), np.zeros(2), method="Nelder-Mead", options={"maxiter": 20}
-    ).x,
-    "residuals": lambda x: optimize.least_squares(lambda u: np.array([cost_of(u, x), u[0]]), np.ones(2), max_nfev=4).x,
-    "a population": lambda x: optimize.differential_evolution(
-        lambda u: cost_of(u, x), [(-1, 1)] * 2, maxiter=1, popsize=5, seed=1, polish=False
-    ).x,
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error::tracejit.RetraceWarning")  # of five thousand operations
-@pytest.mark.parametrize("name", CONTROLLERS)
-def test_what_the_function_of_a_solver_does_is_not_recorded(name: str) -> None:
-    control = CONTROLLERS[name]
-    accelerated = tj.dlaccelerate(lambda x: control(x * 1.0))
-    for n in range(3):
-        x = A - 0.3 * n
-        np.testing.assert_array_equal(np.asarray(accelerated(x)), control(x))
-
-
-def test_what_the_function_of_a_solver_writes_is_there_afterwards() -> None:
-    def counted(x: Any) -> Any:
-        tried = x * 0.0
-
-        def residual(z: Any) -> Any:
-            tried[0] += 1
-            return z**2 - x
-
-        found = optimize.fsolve(residual, np.ones(2))
-        return found + tried
-
-    accelerated = tj.dlaccelerate(counted)
-    for n in range(4):
-        np.testing.assert_allclose(np.asarray(accelerated(A + n)), counted(A + n))
-    assert counted(A)[0] > 5
-
-
-def test_each_derivative_that_a_solver_drops_is_an_error() -> None:
-    def slope(x: Any) -> Any:
-        return tj.dlgradient((x * CONTROLLERS["a variable from outside"](x)).sum(), x)
-
-    text = "scipy.optimize.minimize at .* made a plain number of a value that depends on x, and dropped its derivative"
-    with pytest.raises(tj.GradientError, match=text):
-        tj.dlfeval(slope, A)
