@@ -109,6 +109,9 @@ class ArrayGuards:
         self._given = given
         self._loose: list[_LooseArray] = []
         self._ndarrays: list[tuple[np.ndarray, Site]] = []  # with their variables
+        self._parts: list[
+            tuple[np.ndarray, Site]
+        ] = []  # dlarrays that are no inputs, which may be parts of these
         # By the ids of inputs: these, and the first variables of their elements, with names in words.
         self._fetched: dict[int, tuple[SeenArray, Site]] = {}
         self.compared: tuple[str, int, Where] | None = None
@@ -152,6 +155,8 @@ class ArrayGuards:
             else:
                 condition += f" or {data}.strides != {array.strides}"
             self._guards.tests.append(GuardTest(number, condition))
+        if is_dlarray and not inputs and not views:
+            self._parts.append((array, site._replace(variable=data)))
         for entry in inputs:
             first = self._fetched.setdefault(id(entry), (entry, site._replace(variable=data)))[1]
             if first.variable != data:  # a dlarray around the memory of another
@@ -340,6 +345,13 @@ class ArrayGuards:
 
     def related(self) -> None:
         """Compare where arrays lie that share memory with one that the trace writes, which takes them for its parts."""
+        for array, site in self._parts:
+            for entry, whole in self._fetched.values():
+                if np.may_share_memory(array, entry.data):
+                    apart = distance(array, entry.data)
+                    shown = f"an array at its place in {whole.name or 'an array of the function'}"
+                    condition = f"apart({site.variable}, {whole.variable}) != {apart}"
+                    self._guards.add(site._replace(before=""), shown, condition, is_told=True)
         through = {id(holder) for holder in self._writes.through}
         holders = [(other, others) for other, others in self._ndarrays if id(other) in through]
         for array, site in self._ndarrays if holders else ():

@@ -246,3 +246,9 @@ class TestOutputs:
             return call
 
         follow(world)
+
+
+def test_a_keyword_may_be_named_self() -> None:
+    step = tj.dlaccelerate(lambda x, **options: x * options["self"])
+    for n in range(4):
+        assert step(np.ones(2), self=2.0 + n).tolist() == [2.0 + n] * 2

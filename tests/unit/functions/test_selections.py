@@ -335,3 +335,24 @@ def test_a_large_product_is_one_of_the_selected_rows() -> None:
         x[:, 0] = np.arange(300) < count
         equal(function(x, w), (x[:count] @ w).sum(axis=0))
     assert len(function.variants()[0].traces) == 2
+
+
+def test_a_mask_selects_from_a_large_ndarray_of_the_state_as_numpy_does() -> None:
+    """To compute with all of it would take longer than to read the few rows that are selected."""
+
+    class Net:
+        def __init__(self) -> None:
+            self.w = np.ones((600, 600))  # more than 1 << 16 elements
+
+        def step(self, x: Any) -> Any:
+            return self.w[x > 0.9].sum(axis=0)
+
+    net = Net()
+    step = dlaccelerate(net.step)
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(6):
+            x = rng.random(600)
+            np.testing.assert_array_equal(np.asarray(step(x)), net.w[x > 0.9].sum(axis=0))
+    assert (step.stats.hits, step.stats.uncompiled) == (0, 5)
