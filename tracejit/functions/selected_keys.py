@@ -19,9 +19,7 @@ from tracejit.record.arithmetic import sources_of
 from tracejit.record.number import Number
 from tracejit.record.selections import of
 
-_MOST_OF_STATE = (
-    1 << 16
-)  # elements of an ndarray of which a mask selects; all are computed with, in some 20 us
+_MOST_OF_STATE = 1 << 16  # elements that a mask selects from: to compute with all takes some 20 us
 
 
 def selects(key: Any) -> bool:
