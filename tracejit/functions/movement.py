@@ -13,7 +13,7 @@ from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import AxisError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import views
-from tracejit.util.arguments import as_numbers, check_sizes, integers
+from tracejit.util.arguments import MOST_AXES, as_numbers, check_sizes, integers
 from tracejit.util.text import brief
 
 apart: Callable[..., dlarray] = views.apart
@@ -249,7 +249,10 @@ def moveaxis(x: Any, source: Any, destination: Any) -> dlarray:
     """
     array = as_array(x, "moveaxis")
     given = map(as_numbers, (source, destination))
-    listed = [list(part) if isinstance(part, (tuple, list, range)) else [part] for part in given]
+    # A range may be longer than any memory has room for.
+    listed = [
+        list(part[: MOST_AXES + 1]) if isinstance(part, (tuple, list, range)) else [part] for part in given
+    ]
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
         raise DimsError(

@@ -25,7 +25,7 @@ def _gauss(f: Any, x: Any) -> Any:
 
 def _boxcox_by_p(f: Any, is_0: Any, log: Any, p: Any) -> Any:
     """Return the derivative of (z**p - 1) / p by p, given where z is 0, which has no logarithm, and that elsewhere."""
-    at_0 = f.where(f.less_equal(p, 0.0), inf, 1.0) / f.square(p)
+    at_0 = f.where(f.less_equal(p, 0.0), inf, 1.0) / f.square(f.where(is_0, p, 1.0))
     return f.where(is_0, at_0, f.square(log) * f.hyp1f1(2.0, 3.0, p * log) * 0.5)
 
 
