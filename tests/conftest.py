@@ -69,7 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--turn",
         metavar="N/M",
-        help="with --sweep: of many tests of a file a third, and by turns a quarter of the others; of many cases of a "
+        help="with --sweep: of many tests of a file a part, and by turns an eighth of the others; of many cases of a "
         "test the sample, and one of M, the Nth from 0 on",
     )
     parser.addoption(

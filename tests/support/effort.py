@@ -5,8 +5,8 @@ A test that is marked `sampled`, or has many cases, runs some of them, and `samp
 tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. ``--few`` has
 one case of some tests of each file, which shows that all files are there. What is chosen is the same in each run. A
 run of a file, or by name, has all cases of what it names. ``--sweep --turn=0/16`` has of a file with many tests those
-of the quick answer and a quarter of the others, and of many cases the sample and a sixteenth: so sixteen runs have
-all tests and all cases.
+of the quick answer, of other folders an eighth, and an eighth of the others, and of many cases the sample and a
+sixteenth: so sixteen runs have all tests and all cases.
 """
 
 import itertools
@@ -24,7 +24,10 @@ SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
 MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
 MOST_WHOLE = 40  # of a test that is marked `whole`; of more the quick answer has a sample
 MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
-TURNS_OF_TESTS = 4  # and by turns one of so many of the others, or of the slow ones
+TURNS_OF_TESTS = 8  # and by turns one of so many of the others, or of the slow ones
+SHARE_OUTSIDE_UNIT = (
+    8  # with turns: tests of other folders than unit take longer, and each of their files has a sample
+)
 SHARE_OF_FEW = 20  # one test of so many, and one of each file, is among the few
 UNIT = Path(__file__).resolve().parent.parent / "unit"
 
@@ -152,8 +155,11 @@ def deselect_others(config: pytest.Config, items: list[pytest.Item], number: int
         of_test = hashed(test) // SHARE % TURNS_OF_TESTS == number % TURNS_OF_TESTS
         return of_test or (bool(case) and hashed(item.nodeid) // SHARE % turns == number)
 
-    quickly = _quick([item for item in items if not item.get_closest_marker("slow")])
-    _deselect(config, items, {*quickly, *filter(has_turn, items)})
+    fast = [item for item in items if not item.get_closest_marker("slow")]
+    kept = {*_quick([item for item in fast if UNIT in item.path.parents]), *filter(has_turn, items)}
+    for tests in _by_file([item for item in fast if UNIT not in item.path.parents]):
+        kept.update(quick(tests, SHARE_OUTSIDE_UNIT, most=1))
+    _deselect(config, items, kept)
 
 
 def _names(metafunc: pytest.Metafunc) -> list[str]:
@@ -200,14 +206,16 @@ def few(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
     ]
 
 
-def quick(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
-    """Return the cases of those tests of a file that are in the quick answer.
+def quick(
+    tests: Mapping[str, Sequence[pytest.Item]], share: int = SHARE_OF_TESTS, most: int = MOST_TESTS
+) -> list[pytest.Item]:
+    """Return the cases of those tests of a file that are in the quick answer: of more than `most` one of `share`.
 
     The first of the file and of each class is among them, and each that is marked: its cases are chosen one by one, or
     all of them are wanted.
     """
     families = [[name.rpartition("::")[0]] for name in tests]
-    keep = {*chosen([*tests], families, SHARE_OF_TESTS)} if len(tests) > MOST_TESTS else range(len(tests))
+    keep = {*chosen([*tests], families, share)} if len(tests) > most else range(len(tests))
     return [
         item
         for i, items in enumerate(tests.values())

@@ -257,14 +257,14 @@ class ArrayGuards:
     def _another_part(self, data: str, array: np.ndarray, expected: str) -> str:
         """Return the condition under which an array has another size, dtype or layout than one whose part is given."""
         condition = f"part_of({data}) != {expected}"
-        if not signature.is_contiguous(array):
+        if type(array) is not np.ndarray or not signature.is_contiguous(array):
             return condition
         # Faster, and true of most arrays that have the same.
         plain = signature.CONTIGUOUS_AND_ALIGNED
         dtype = self._guards.constant(array.dtype)
         return (
-            f"({data}.shape != {array.shape} or {data}.dtype is not {dtype} or {data}.flags.num & {plain} != {plain}) "
-            f"and {condition}"
+            f"(type({data}) is not ndarray or {data}.shape != {array.shape} or {data}.dtype is not {dtype} "
+            f"or {data}.flags.num & {plain} != {plain}) and {condition}"
         )
 
     def foreign(self, site: Site, value: Any) -> None:
