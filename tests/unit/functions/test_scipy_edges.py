@@ -149,6 +149,7 @@ def test_cosine_transforms_of_16_bits_are_in_single_precision(name: str) -> None
     np.testing.assert_allclose(np.asarray(found), want, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*lagrange:DeprecationWarning")  # by SciPy 1.18
 def test_the_polynomial_through_points_has_derivatives() -> None:
     """Its code divides polynomials of lists by numbers."""
 
