@@ -152,4 +152,4 @@ def _most_taken(paths: Sequence[CallPath]) -> list[Served]:
             if served.generated.text is not None:
                 hits[id(served.trace)] = times, served
     most = [served for _, served in sorted(hits.values(), key=lambda pair: -pair[0])[:_MOST_SHARED]]
-    return sorted(most, key=lambda served: getattr(served.trace.state, "count", 0))  # Note [shared draws]
+    return sorted(most, key=lambda served: served.trace.state.drawn_numbers)  # Note [shared draws]

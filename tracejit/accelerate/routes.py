@@ -107,7 +107,7 @@ class Routes:
         self.settle()
         most = max(self.paths, key=lambda path: sum(path.hits))
         hits = sum(sum(path.hits) for path in self.paths)
-        # Of a path that draws more than once for a call, the traces would be faster by themselves never.
+        # A shared path serves more traces at no cost, and traces that draw share their draws.
         is_faster = not (most.is_shared or most.served[0].trace.state.generator_draws)
         if is_faster and sum(most.hits) >= _NEARLY_ALL * hits:
             self.route(in_front(most, self.paths))

@@ -22,9 +22,10 @@ from tracejit.record.generator_draws import (
     RepeatedDraw,
     drawn_array,
     note_pending,
+    restored,
     undisturbed,
 )
-from tracejit.record.generator_states import copy_of, mark_of, restore
+from tracejit.record.generator_states import copy_of, mark_of
 from tracejit.util.threads import is_alone
 
 Before = list[tuple[Any, Any, Any]]
@@ -75,23 +76,15 @@ class SharedDraws:
 def undo(before: Before) -> None:
     """Give generators the states that they had before a call drew, unless another thread has drawn from them since."""
     with undisturbed():
-        _restored(before)
-
-
-def _restored(before: Before) -> list[Any]:
-    """Do what undo() does; return the generators that have their states back."""
-    alone = [one for one in before if one[2] is None or mark_of(one[0]) == one[2]]
-    for generator, state, _ in alone:
-        restore(generator, state)
-    return [generator for generator, _, _ in alone]
+        restored(before)
 
 
 def _cut(before: Before, made: Made, length: int) -> None:
     """Undo all draws but the first `length`."""
-    restored = _restored(before)
+    again = restored(before)
     del made[length:]
     for _, generator, call, _ in made:
-        if any(generator is one for one in restored):
+        if any(generator is one for one in again):
             call.method(generator, *call.args, **call.kwargs)
 
 

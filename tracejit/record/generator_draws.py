@@ -148,7 +148,6 @@ class GeneratorDraws(State):
         reads: that other state.
         calls: the draws that are made before the program runs.
         are_first: whether these are all draws, and none depends on anything but the state of its generator.
-        count: how many numbers they are.
     """
 
     fetches = accepts = True
@@ -172,7 +171,7 @@ class GeneratorDraws(State):
         self.calls = [_repeated(d, numbers[id(d.generator)], places) for d in draws if not d.in_program]
         self._takes = any(draw.taken is not None for draw in draws)
         self.are_first = not (self._takes or self._is_in_program)
-        self.count = sum(value.aval.size for draw in draws for value in draw.values)
+        self.drawn_numbers = sum(value.aval.size for draw in draws for value in draw.values)
         self.generator_draws = tuple(map(str, draws))
         inputs = [str(draw) for draw in draws for _ in draw.values]
         self.layouts = (*reads.layouts, *[None] * len(inputs))
@@ -292,10 +291,8 @@ class GeneratorDraws(State):
     def rejected(self) -> None:
         """Give the generators their states back, because the trace does not apply."""
         pending, _thread.pending = _thread.pending, None
-        for generator, before, after in pending or ():
-            with undisturbed():
-                if after is None or mark_of(generator) == after:
-                    restore(generator, before)
+        with undisturbed():
+            restored(pending or ())
         self.reads.rejected()
 
     def accepted(self) -> None:
@@ -361,6 +358,18 @@ def joined(
     located = [*found, *made_of(draws)]
     fixed = [generator for generator in in_order(draws) if all(generator is not other for other in located)]
     return GeneratorDraws(reads, draws, found, fixed, places)
+
+
+def restored(noted: Iterable[tuple[Any, Any, Any]]) -> list[Any]:
+    """Give generators the states from before, unless another thread has drawn from them; return those that have theirs.
+
+    Args:
+        noted: generators, the states before and after, None where no other thread could draw.
+    """
+    alone = [one for one in noted if one[2] is None or mark_of(one[0]) == one[2]]
+    for generator, state, _ in alone:
+        restore(generator, state)
+    return [generator for generator, _, _ in alone]
 
 
 def note_pending(drawn: Sequence[tuple[Any, Any, Any]]) -> None:

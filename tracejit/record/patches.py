@@ -270,7 +270,7 @@ def answer(module: Any, name: str, instead: Callable[..., Any], is_alias: bool =
         module: of the function.
         name: of the function.
         instead: is called with NumPy's function and the arguments; it may return NotImplemented.
-        is_alias: whether the module is another one than that whose function is replaced where something holds it.
+        is_alias: whether this is a second name of a function that is replaced by another name where an object holds it.
     """
     _put(Asked(module, name, instead), name, is_alias)
 

@@ -17,10 +17,9 @@ The elements that are not selected take part in the functions, where they could 
 derivative of a square root at -1 is NaN, which times a cotangent of 0 is NaN, and would reach the array or a parameter.
 So they are replaced first, by the first element that is selected: what the function makes of it is what it makes of
 that one. A mask that selects nothing has none, and any element stands in its place, whose derivative must not reach a
-parameter either: an array that is no selection, whose derivative is a sum over all elements. So whether
-the mask selects any is a guard, and if it does not, the size is one, in three places: where an operation has a
-parameter, in all that follows it but sums and differences, and where NumPy's result for no elements is another one
-(means, extrema).
+parameter either: an array that is no selection, whose derivative is a sum over all elements. So whether the mask
+selects any is a guard, and if it does not, the size is one, in three places: where an operation has a parameter, in all
+that follows it but sums and differences, and where NumPy's result for no elements is another one (means, extrema).
 
 A derivative may be taken by a selection. What was computed from the whole array does not depend on the gathered
 elements, so it is made to (functions/selecting.py, by_elements()): the whole array is put together of them.

@@ -126,6 +126,9 @@ class State:
     # The draws from NumPy's generators that a replay makes, in words.
     generator_draws: tuple[str, ...] = ()
 
+    # How many numbers those draws give.
+    drawn_numbers: int = 0
+
     # The variables of the objects that are stored to, after that source.
     objects: tuple[str, ...] = ()
 

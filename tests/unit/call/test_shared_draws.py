@@ -247,4 +247,4 @@ def test_what_draws_little_is_tried_first() -> None:
     for _ in range(200):
         step()
     shared = next(path for path in step._cache.paths if path.is_shared)
-    assert [served.trace.state.count for served in shared.served] == [4, 501]
+    assert [served.trace.state.drawn_numbers for served in shared.served] == [4, 501]
