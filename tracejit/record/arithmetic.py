@@ -2,11 +2,11 @@
 """Arithmetic and comparisons of numbers that are inputs of a trace.
 
 Note [numbers that vary]
-Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
-a divisor is not 0, the base of a power is positive or its exponent is whole, a power is finite, integers are so small
-that the result fits 64 bits. An operation without such conditions (a power of two integers that both vary, one that is
-complex) needs the numbers. NumPy's numbers are promoted, overflow and divide by zero as its arrays do. The graph does
-the same, so they need no guards.
+Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards: a
+divisor is not 0, a shift is not negative, the base of a power is positive or its exponent is whole, a power is finite,
+integers are so small that the result fits 64 bits. An operation without such conditions (a power of two integers that
+both vary, one that is complex) needs the numbers. NumPy's numbers are promoted, overflow and divide by zero as its
+arrays do. The graph does the same, so they need no guards.
 Complex numbers are computed from numbers that vary (1j * k), and never vary themselves.
 """
 
@@ -27,9 +27,9 @@ from tracejit.record.guards import Decides
 from tracejit.util.devices import on_host
 from tracejit.util.uninterrupted import is_of_handler
 
-INT, FLOAT, COMPLEX = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.complex128)
+INT, FLOAT, COMPLEX, BOOL = map(np.dtype, (np.int64, np.float64, np.complex128, np.bool_))
 _UINT64 = np.dtype(np.uint64)
-_DTYPES = {int: INT, float: FLOAT, complex: COMPLEX}
+_DTYPES = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX}
 EXACT = 1 << 53  # integers below are exact in float64
 SUM, PRODUCT = 1 << 62, 1 << 31  # operands below give results that fit
 _PLAIN = NUMBERS | NUMPY_SCALARS | {bool, complex}
@@ -105,7 +105,8 @@ def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     try:
         result = operation(a, b)
     except Exception:
-        if {type(a), type(b)} <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
+        kinds = {type(a), type(b)}
+        if kinds <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
             is_finite(recorder.apply(name, scalar(x, FLOAT), scalar(y, FLOAT)), _SIZE, _refuse_power)
         needed(f"an error of {name}", x, y, drops=False)
         raise
@@ -191,8 +192,20 @@ def _agrees(name: str, operation: _Operation, x: Any, y: Any) -> bool:
         return holds(recorder.apply("greater", x._array, 0), "a power")
     if name == "pow":
         return _is_followed_power(x, y)
-    bound = {"mul": PRODUCT, "div": EXACT}.get(name, SUM)
+    if name in ("left_shift", "right_shift"):
+        return _is_followed_shift(name, x, y)
+    if name == "mul":
+        return _is_followed_product(x, y)
+    bound = EXACT if name == "div" else SUM
     return _below(x, bound) and _below(y, bound)
+
+
+def _is_followed_product(x: Any, y: Any) -> bool:
+    """Return whether the product of two integers fits 64 bits, for all that the guards admit."""
+    if _below(x, PRODUCT) and _below(y, PRODUCT):
+        return True
+    varying, fixed = (x, y) if is_number(x) else (y, x)
+    return not is_number(fixed) and bool(fixed == 0 or varying.below(SUM // abs(fixed)))
 
 
 def _is_followed_power(x: Any, y: Any) -> bool:
@@ -214,6 +227,22 @@ def _is_followed_power(x: Any, y: Any) -> bool:
 
 
 _SUM_BITS = SUM.bit_length() - 1
+
+
+def _is_followed_shift(name: str, x: Any, y: Any) -> bool:
+    """Return whether the graph shifts an integer as Python does, for all that the guards admit."""
+    negative: Callable[[], None] = partial(operator.lshift, 1, -1)
+    is_valid = (
+        y >= 0
+        if not is_number(y)
+        else _is_met(recorder.apply("greater_equal", y._array, 0), "a shift", negative)
+    )
+    if not is_valid or name == "right_shift":
+        return bool(is_valid and _below(x, SUM) and _below(y, SUM))
+    if not is_number(y):
+        return bool(y < _SUM_BITS and x.below(SUM >> y))
+    bits = _SUM_BITS // 2 if is_number(x) else x.bit_length()
+    return bool(bits < _SUM_BITS and _below(x, 1 << bits) and y.below(_SUM_BITS - bits))
 
 
 def _has_rule(name: str, x: Any, y: Any, result: Any) -> bool:

@@ -7,6 +7,7 @@ numbers are needed from then on (record/number.py), integers and captured ndarra
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,11 @@ def elements(array: Any, what: str) -> np.ndarray:
         ndarray = _ndarray_of(owner, value)
         if value in owner.sources:
             for source in owner.sources[value]:
-                owner.needed.setdefault(source, (what, where))
+                owner.need(source, what, where)
         elif ndarray is not None:
             owner.state.taken(ndarray)
+            if owner.attempts.is_lasting:
+                owner.attempts.noted(partial(owner.state.taken, ndarray))
         else:
             owner.guard(value, Decides.VALUE, what)
     number.settle_needed(owner)
@@ -108,8 +111,10 @@ def _sources_of(owner: Any, value: Value) -> frozenset[int]:
 
 def settle(array: Any, what: str) -> None:
     """Have such an array, and all that share its elements, be ndarrays that NumPy knows from now on, for `what`."""
-    elements(array, what)
     owner = array._value.owner
+    with owner.attempts.lasting():
+        elements(array, what)
+    owner.attempts.noted(partial(number.settle_needed, owner))
     root = root_of(array)
     views = [view for view in owner.memories.views if view is not root and root_of(view) is root]
     root._value = None

@@ -23,15 +23,15 @@ import operator
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tracejit.aval import NUMPY_SCALARS
 from tracejit.errors import TraceError
-from tracejit.record import arithmetic, conversions, made_arrays, recorder
+from tracejit.record import arithmetic, become, conversions, made_arrays, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
-from tracejit.record.become import become
 from tracejit.record.guards import Decides
 from tracejit.record.places import at_location
 from tracejit.record.plain_numbers import computes, note, note_use
@@ -97,7 +97,7 @@ class Number:
         recorder.check_open(self._array)
         number, owner = self._number, self._array._value.owner
         for source in self._sources:
-            owner.needed.setdefault(source, (what, recorder.user_location()))
+            owner.need(source, what, recorder.user_location())
         settle_needed(owner)
         return number
 
@@ -121,7 +121,9 @@ class Number:
             return True
         is_so = bool(self._number.__abs__() < bound)
         if not any(0 < guarded <= bound if is_so else guarded <= -bound for guarded in self._bounds):
-            self._bounds.add(bound if is_so else -bound)
+            guarded = bound if is_so else -bound
+            self._bounds.add(guarded)
+            self._array._value.owner.attempts.changed(partial(self._bounds.discard, guarded))
             # Not by the absolute value, which the least integer does not have.
             is_below, is_above = (
                 recorder.apply("less", self._array, bound), recorder.apply("greater", self._array, -bound)
@@ -366,37 +368,39 @@ class Number:
         return computed("pow", operator.pow, other, self)
 
     def __and__(self, other: Any) -> Any:
-        return self.needed("&") & other
+        return computed("bitwise_and", operator.and_, self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return other & self.needed("&")
+        return computed("bitwise_and", operator.and_, other, self)
 
     def __or__(self, other: Any) -> Any:
-        return self.needed("|") | other
+        return computed("bitwise_or", operator.or_, self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return other | self.needed("|")
+        return computed("bitwise_or", operator.or_, other, self)
 
     def __xor__(self, other: Any) -> Any:
-        return self.needed("^") ^ other
+        return computed("bitwise_xor", operator.xor, self, other)
 
     def __rxor__(self, other: Any) -> Any:
-        return other ^ self.needed("^")
+        return computed("bitwise_xor", operator.xor, other, self)
 
     def __lshift__(self, other: Any) -> Any:
-        return self.needed("<<") << other
+        return computed("left_shift", operator.lshift, self, other)
 
     def __rlshift__(self, other: Any) -> Any:
-        return other << self.needed("<<")
+        return computed("left_shift", operator.lshift, other, self)
 
     def __rshift__(self, other: Any) -> Any:
-        return self.needed(">>") >> other
+        return computed("right_shift", operator.rshift, self, other)
 
     def __rrshift__(self, other: Any) -> Any:
-        return other >> self.needed(">>")
+        return computed("right_shift", operator.rshift, other, self)
 
     def __invert__(self) -> Any:
-        return ~self.needed("~")
+        if not issubclass(self._kind, (int, np.integer)) or self._kind is bool:
+            return ~self.needed("~")
+        return Number(~self._number, recorder.apply("invert", self._array), self._sources)
 
     # Comparisons
 
@@ -442,7 +446,22 @@ def settle(owner: Any, numbers: list[Number]) -> None:
     settled = set(map(id, numbers))
     owner.varying = [x for x in owner.varying if id(x) not in settled]
     for x in numbers:
-        become(x, x._number, Number.__slots__)
+        shape = become.shape_of(x, x._number) if owner.attempts else None
+        if shape is None:
+            become.become(x, x._number, Number.__slots__)
+        else:  # Note [what a failed attempt leaves] in attempts.py
+            owner.attempts.changed(partial(_varies_again, owner, x, shape), partial(_settle_tried, x, shape))
+            become.take_shape(x, x._number)
+
+
+def _varies_again(owner: Any, x: Number, shape: bytes) -> None:
+    become.restore(x, shape)
+    owner.varying.append(x)
+
+
+def _settle_tried(x: Number, shape: bytes) -> None:
+    become.restore(x, shape)
+    become.become(x, x._number, Number.__slots__)
 
 
 @contextmanager
@@ -484,7 +503,7 @@ def end(owner: Any, where: Any) -> None:
         if x._sources is None:
             owner.refuse(*_kept_in(owner.state.keepers, x, where))
         for source in x._sources or ():
-            owner.needed.setdefault(source, (OUTLIVES, where))
+            owner.need(source, OUTLIVES, where)
     settle(owner, kept)
     for x in kept:
         if type(x) is Number:  # where objects are laid out in another way

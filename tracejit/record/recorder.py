@@ -9,8 +9,11 @@ Long because the recorder and the door read each other's state.
 """
 
 import weakref
+from bisect import insort
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
+from tracejit.record.attempts import Attempts
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import COMPARISONS, data_of, impossible, joined, names_of, out_of_range
 from tracejit.record.ended import check_open, is_open, refuse_other_thread
@@ -130,6 +134,7 @@ class Recorder(RecordingBlock):
         self.ndarrays: dict[int, weakref.ref[np.ndarray] | None] = {}
         self.through: dict[int, str] = {}  # names of ndarrays that are written, by the id of their elements
         self._guarded: set[tuple[Value, Decides]] = set()
+        self.attempts = Attempts()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.generator_draws: list[GeneratorDraw] = []  # Note [draws of generators]
@@ -185,9 +190,19 @@ class Recorder(RecordingBlock):
 
     def guard(self, value: Value, decides: Decides, what: str) -> None:
         """Note that `what` lets a value, as it is now, decide what is recorded."""
-        if (value, decides) in self._guarded:
-            return
-        self._guarded.add((value, decides))
+        if (value, decides) not in self._guarded:
+            self._guarded.add((value, decides))
+            self._note_guard(value, decides, what)
+        if self.attempts.is_lasting:
+            noted = [guard for guard in self.guards if (guard.value, guard.decides) == (value, decides)]
+            again = (
+                partial(self._guard_again, noted[0])
+                if noted
+                else partial(self._note_guard, value, decides, what)
+            )
+            self.attempts.noted(again)
+
+    def _note_guard(self, value: Value, decides: Decides, what: str) -> None:
         where = user_location()
         if value.data.size > MOST_VALUES:
             self.refuse(
@@ -200,6 +215,18 @@ class Recorder(RecordingBlock):
         decided = outcome(decides, on_host(value.data))
         self.guards.append(ValueGuard(value, decides, decided, what, where, len(self.graph.nodes)))
 
+    def _guard_again(self, guard: ValueGuard) -> None:
+        """Note a guard that an attempt has forgotten, where it was."""
+        if (guard.value, guard.decides) not in self._guarded:
+            self._guarded.add((guard.value, guard.decides))
+            insort(self.guards, guard, key=attrgetter("at"))
+
+    def need(self, source: int, what: str, where: Where) -> None:
+        """Note that `what` needs the number of a leaf; the first one counts."""
+        self.needed.setdefault(source, (what, where))
+        if self.attempts.is_lasting:
+            self.attempts.noted(partial(self.need, source, what, where))
+
     def refuse(self, reason: str, where: Where, remedy: str) -> None:
         """Note that this recording cannot be replayed; the first reason counts."""
         if self.refusal is None:
@@ -208,15 +235,19 @@ class Recorder(RecordingBlock):
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Run a block; if it raises an error, forget what it has noted that replays depend on."""
-        kept = len(self.guards), self.refusal, dict(self.needed), set(self._guarded)
+        guards, kept = (
+            len(self.guards),
+            (self.refusal, dict(self.needed), set(self._guarded), set(self.finite)),
+        )
         taken = self.state.taken_count()
-        try:
-            yield
-        except BaseException:
-            del self.guards[kept[0] :]
-            self.refusal, self.needed, self._guarded = kept[1:]
+
+        def forget() -> None:
+            del self.guards[guards:]
+            self.refusal, self.needed, self._guarded, self.finite = kept
             self.state.forget_taken(taken)
-            raise
+
+        with self.attempts.attempt(forget):
+            yield
 
     def input(self, array: Any) -> Any:
         """Return a traced array that stands for `array` as an input of the graph."""

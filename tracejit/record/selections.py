@@ -226,9 +226,12 @@ def settle(selection: Any) -> None:
         begin = len(recorder.graph.nodes)
         around, thread.recorder = thread.recorder, recorder
         try:
-            gathered = (
-                _gather(source, mask.array) if axis is None else _places(mask.array, NUMBER_OF_PLACES)[axis]
-            )
+            with recorder.attempts.lasting():
+                gathered = (
+                    _gather(source, mask.array)
+                    if axis is None
+                    else _places(mask.array, NUMBER_OF_PLACES)[axis]
+                )
         finally:
             thread.recorder = around
         recorder.settled[selection] = Settled(whole, mask, recorder.graph.nodes[begin:])

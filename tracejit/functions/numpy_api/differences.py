@@ -342,9 +342,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
             "np.unwrap",
             f"p has dtype {array.dtype}, whose differences have no sign; cast it (x.astype(np.int64))",
         )
-    dtype = (
-        (jumps * type(period)(1)).dtype if not recorder.is_array(period) else np.result_type(jumps, period)
-    )
+    dtype = np.result_type(jumps, period) if recorder.is_array(period) else (jumps * period).dtype
     if dtype.kind in "iu":
         high, rest = divmod(period, 2)
         ambiguous = rest == 0
