@@ -88,6 +88,7 @@ OWN = np.random.default_rng(3)
 KINDS = [Learner, Wanderer, Chain, Reseeding]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"audit": False}, {"check_mode": "sample", "check_every": 7}], ids=str
 )

@@ -51,6 +51,7 @@ def is_shared(function: Any) -> bool:
     return any(path.is_shared for path in function._cache.paths)
 
 
+@pytest.mark.slow
 def test_a_machine_does_what_the_plain_one_does() -> None:
     plain, ours = Machine(), Machine()
     step = tj.dlaccelerate(ours.step, max_variants=30)

@@ -58,6 +58,7 @@ def run(
     return found, functions
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(32))
 def test_random_programs(seed: int) -> None:

@@ -219,6 +219,7 @@ class TestGlobals:
         module["w"][0] = 2.0
         assert accelerated(X).tolist() == (X * 100_001).tolist()
 
+    @pytest.mark.slow
     def test_a_large_array_that_numpy_alone_reads(self):
         weights = np.ones(100_000)
         module = Namespace("def f(x): return x * np.max(w)", w=weights)

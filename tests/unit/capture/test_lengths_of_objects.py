@@ -141,6 +141,7 @@ def assert_same(have: Any, want: Any) -> None:
         np.testing.assert_allclose(have[0], want[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUFFERS)
 @pytest.mark.parametrize("use", [*USES])
 def test_varies_in_one_trace(use: str, kind: type) -> None:

@@ -113,6 +113,7 @@ class TestArraysThatNumPyReads:
 
         follow(world, audit=False, replays=False)
 
+    @pytest.mark.slow
     @pytest.mark.sampled
     @pytest.mark.parametrize(
         "body",

@@ -356,12 +356,14 @@ def follow_source(body):
     follow(world, calls=30, audit=False)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_expressions(expression):
     follow_source(f"return x * float({expression})")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("body", STATEMENTS.values(), ids=STATEMENTS)
 def test_statements(body):

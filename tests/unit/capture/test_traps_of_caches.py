@@ -100,6 +100,7 @@ class TestCaches:
 
         follow(world, audit=False)
 
+    @pytest.mark.slow
     def test_of_objects_that_change(self):
         def world(accelerate):
             parts = functools.cache(lambda: ([1.0], {"b": 2.0}, Point(3.0, 4.0)))

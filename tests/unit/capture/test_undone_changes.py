@@ -158,6 +158,7 @@ def outcome(function, state, x):
         return type(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_what_a_failing_call_changes(name, error):

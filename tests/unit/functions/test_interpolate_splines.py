@@ -45,6 +45,7 @@ def check_slopes(fun: Callable[..., Any], scipys: Callable[..., Any], *operands:
         assert (np.asarray(slope) * along).sum() == pytest.approx(want, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("k", range(6))
 @pytest.mark.parametrize("n", [6, 7, 12])
@@ -83,6 +84,7 @@ def test_a_spline_of_knots_and_coefficients() -> None:
     check(tj.interpolate.make_interp_spline(x, y, t=own)(AT), want(AT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["akima", "makima"])
 @pytest.mark.parametrize("n", [2, 3, 5, 9])
 def test_akima(n: int, method: Any) -> None:
@@ -104,6 +106,7 @@ def test_akima(n: int, method: Any) -> None:
 KINDS = ["linear", "nearest", "nearest-up", "previous", "next", "zero", "slinear", "quadratic", "cubic", 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_interp1d(kind: Any) -> None:
     x, y = places(8), RNG.normal(size=(2, 8))

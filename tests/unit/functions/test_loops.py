@@ -24,6 +24,7 @@ def decay(state: Any, x: Any) -> Any:
     return state, state.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", range(sweep(12, 120)))
 @pytest.mark.sampled(share=60)
 def test_random_loops(case: int) -> None:
@@ -260,6 +261,7 @@ def test_steps_that_are_no_body_are_made_one_by_one() -> None:
     agree(lambda xs: tj.dlscan(Counted(), 0.0, xs[:, 0]), array(5, 2), loops=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "derivative"),
     by_turns(range(sweep(9, 20)), [complex_loops.first, complex_loops.second, complex_loops.forward]),

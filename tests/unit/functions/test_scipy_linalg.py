@@ -154,6 +154,7 @@ solve_toeplitz(v, v) | eigvals(p) | eigvalsh(p, p + p) | pinvh(p) | expm_frechet
 """
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "row", [row.strip() for row in OF_COMPLEX.replace("|", "\n").splitlines() if row.strip()]

@@ -49,6 +49,7 @@ def by_blocks(
     return whole[:4, 4:8], whole[:4, 12:]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("spectrum", "name", "is_complex"), by_turns(SPECTRA, [*FUNCTIONS], [False, True]), ids=str
@@ -99,6 +100,7 @@ def test_third_derivatives_are_nan() -> None:
     assert np.isnan(tj.dlfeval(total, np.eye(2)).item())
 
 
+@pytest.mark.slow
 def test_a_function_of_other_variables_that_is_made_anew_in_each_call() -> None:
     a, e = matrix(SPECTRA[1], False), direction(False)
 

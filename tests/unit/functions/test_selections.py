@@ -253,6 +253,7 @@ def test_a_selection_in_another_thread() -> None:
             equal(accelerated(tj.dlarray(x)), 3 * x[x > 0].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(sweep(20, 300)))
 def test_generated_programs(seed: int) -> None:
     """Random programs and their gradients agree with NumPy, and with the uncompiled gradients."""

@@ -110,6 +110,7 @@ def log_t_tail(x: Any, n: float) -> Any:
     return factor + log_density(z) + mp.log(mass)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("df", [700.0, 1e4, 1e6, 1e10, 1e20])
 def test_tails_of_t_with_many_degrees_of_freedom(df: float) -> None:

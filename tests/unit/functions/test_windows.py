@@ -49,6 +49,7 @@ class TestRead:
         fun = follow(lambda x, i: x[i] * 2, [kind(i) for i in ROWS], A)
         assert (fun.stats.traces, fun.stats.hits) == (4, 6)  # the calls that raise are none
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("fun", "sizes"),
         [

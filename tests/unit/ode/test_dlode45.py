@@ -343,6 +343,7 @@ class TestGradients:
 
 
 class TestFixedSteps:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("solver", "order"), [(tj.dlrk4, 4), (tj.dleuler, 1)])
     def test_order(self, solver: Callable[..., Any], order: int) -> None:
         want = reference(A, Y0)

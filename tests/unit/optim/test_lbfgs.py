@@ -50,6 +50,7 @@ def test_directions_are_those_of_dense_bfgs() -> None:
         np.testing.assert_allclose(_inverse_hessian_times(history, 0.7, g), inverse @ g, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("size", [2, 10, 60])
 def test_the_valley_of_rosenbrock(method, size) -> None:

@@ -287,6 +287,7 @@ class Filter:
         return self.level if error > 0 else round(self.level), float(self.rows.sum())
 
 
+@pytest.mark.slow
 def test_state_of_objects():
     fast, plain = Filter(), Filter()
     step = dlaccelerate(fast.step)
@@ -469,6 +470,7 @@ class TestWhatKeepsItsGuard:
                 x = np.array([0.5 + n % 5, 3 - n])
                 assert_same(accelerated(x), dlfeval(function, x))
 
+    @pytest.mark.slow
     def test_many_elements(self):
         accelerated = dlaccelerate(lambda x: x.tolist()[0])
         for n in range(2):

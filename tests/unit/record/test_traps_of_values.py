@@ -90,6 +90,7 @@ class TestValuesThatDecide:
         fun = lambda x: dlgradient((x**2 if x.sum() > 0 else x**3).sum(), x)
         follow(of(fun, X, -X))
 
+    @pytest.mark.slow
     def test_more_ways_than_variants(self):
         def world(accelerate):
             @accelerate

@@ -165,6 +165,7 @@ WAYS = {
 
 
 class TestDerivatives:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", WAYS)
     def test_first_and_second_ones(self, name, rng):
         def loss(u):

@@ -11,11 +11,13 @@ from tracejit.runtime.python import PythonExecutable
 from tracejit.traces import replay
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [OfText, OfSteps])
 def test_accelerated_as_uncompiled(kind):
     check(kind, range(sweep(5, 5, sample=2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [OfText, OfSteps])
 def test_without_call_paths(kind, monkeypatch):
     monkeypatch.setattr(

@@ -36,6 +36,7 @@ def arrays_of(net: tj.dlnetwork) -> list[np.ndarray]:
     return [np.asarray(row.value) for row in (*net.learnables, *net.state)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acceleration", ["auto", "none"])
 @pytest.mark.parametrize("method", ["weak-wolfe", "strong-wolfe"])
 def test_a_training_is_a_loop_over_the_update(acceleration: str, method: str) -> None:
@@ -75,6 +76,7 @@ def test_a_training_is_a_loop_over_the_update(acceleration: str, method: str) ->
     assert (info.stop_reason, info.output_iteration) == ("max_iterations completed", 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "more", [(), (nn.BatchNormalization(),), (nn.Dropout(0.2),)], ids=["", "norm", "dropout"]
 )

@@ -159,6 +159,7 @@ def test_it_goes_on_from_any_iteration(tmp_path: Path, solver: str, shuffle: str
         assert info[2:] == told[2:]
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on(tmp_path: Path) -> None:
     net = network(nn.Dropout(0.2))
     with tj.rng(1):
@@ -360,6 +361,7 @@ def test_it_goes_on_with_other_metrics(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.isnan(after["b"]), [True] * 4 + [False] * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [False, True])
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_each_mini_batch_begins_with_the_state_that_was_passed(
@@ -396,6 +398,7 @@ def test_each_mini_batch_begins_with_the_state_that_was_passed(
     assert_equal(again, whole)
 
 
+@pytest.mark.slow
 def test_validation_without_a_number_returns_the_last_network() -> None:
     options = tj.trainingoptions(
         "adam",
@@ -431,6 +434,7 @@ def test_a_gradient_whose_square_is_infinite_is_shortened(method: str, dtype: st
     assert {array.dtype for array in moved.values()} == {np.dtype(dtype)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", [True, np.bool_(True)])
 def test_output_fcn_stops_with_a_truth_value_of_numpy_too(stops: Any) -> None:
     options = tj.trainingoptions("adam", **OPTIONS, output_fcn=lambda row: stops)

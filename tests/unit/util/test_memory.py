@@ -60,6 +60,7 @@ def thawed() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("thawed")
 def test_what_was_imported_is_old_when_the_collector_goes_on() -> None:
     with memory.collector_paused():
@@ -70,6 +71,7 @@ def test_what_was_imported_is_old_when_the_collector_goes_on() -> None:
     assert gc.get_freeze_count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("thawed")
 def test_objects_that_the_user_froze_stay_frozen() -> None:
     gc.freeze()

@@ -59,6 +59,7 @@ def test_they_are_chosen_where_lines_are_neighbours() -> None:
         assert "plane_sums" not in names(other)
 
 
+@pytest.mark.slow
 def test_new_sizes_need_no_new_kernels() -> None:
     known = {kernel.name for kernel in of_size(2, 4, 9).kernels}
     for sizes in ((1, 4, 9), (9, 5, 9), (2, 33, 40), (64, 64, 32)):

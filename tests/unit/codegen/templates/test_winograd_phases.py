@@ -72,6 +72,7 @@ def test_they_are_chosen_where_they_save_time() -> None:
         assert not chosen(channels, channels, taps) & BY_POINTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize(("channels", "filters", "taps"), [(16, 24, 4), (64, 128, 3), (32, 64, 3)])
 def test_new_sizes_need_no_new_kernels(channels: int, filters: int, taps: int, last: bool) -> None:

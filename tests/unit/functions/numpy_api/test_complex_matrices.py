@@ -85,6 +85,7 @@ def differences(fun: Callable[[np.ndarray], Any], a: np.ndarray, along: np.ndarr
     return (8 * (near[1] - near[-1]) - near[2] + near[-2]) / (12 * h)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name: str) -> None:

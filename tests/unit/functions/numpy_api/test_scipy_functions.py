@@ -185,6 +185,7 @@ def repeated(plain, *calls):
 
 
 class TestEqualRecordings:
+    @pytest.mark.slow
     def test_values_that_decide_after_another_way_failed(self):
         areas = lambda x: scipy.integrate.quad(lambda t: 2 * t, 0.0, x[1])[0] * x
         repeated(areas, *[(np.arange(3.0) * n,) for n in (1, 2, 3)])

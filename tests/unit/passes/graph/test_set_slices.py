@@ -45,6 +45,7 @@ def setting(block: Block, amid: str, repeated: Sequence[bool] = ()) -> Graph:
     return b.graph
 
 
+@pytest.mark.slow
 @given(blocks(), st.sampled_from(["zeros", "input", "computed"]), st.lists(st.booleans(), max_size=3))
 @settings(max_examples=150, deadline=None)
 def test_the_results_stay_as_they_are(block: Block, amid: str, repeated: list[bool]) -> None:

@@ -31,6 +31,7 @@ def loss(p: Any, xs: Any, kept: bool, reverse: bool) -> Any:
     return c.sum() + total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("rows", [1, 8, 9])
 def test_results_and_what_is_left_in_the_steps(rows: int, reverse: bool) -> None:

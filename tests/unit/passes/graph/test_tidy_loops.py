@@ -38,6 +38,7 @@ def scans(accelerated: Any) -> list[Node]:
     return [node for node in graph.nodes if node.op.name == "scan"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_the_adjoint_reads_of_each_step_alike_is_not_stacked(reverse: bool) -> None:
     arrays = [tj.dlarray(RNG.standard_normal(n)) for n in (6, 6, 4)]

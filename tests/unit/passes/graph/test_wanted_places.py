@@ -73,6 +73,7 @@ def test_places(name: str) -> None:
     assert wanted(make) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.0, 0.3, 1.0, [0.2, 0.25]])
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_quantiles_with_gradients(q: Any, axis: int | None) -> None:

@@ -34,6 +34,7 @@ def test_long_rows_are_cut_along_columns(op: str) -> None:
     assert [{*row.arguments[:2]} for row in program.rows] == [{200, 2112}, {200, 2088}]
 
 
+@pytest.mark.slow
 def test_long_rows_in_parts_give_numpys_result() -> None:
     x = np.random.default_rng(0).standard_normal((3, 300_000)).astype(np.float32)
     program = program_of("max", x.shape)
