@@ -54,10 +54,8 @@ def call(name: str, operands: tuple[Any, ...]) -> Any:
     for x in operands:
         array = as_array(x, title)
         arrays.append(array)
-        if type(x) in (int, float):
-            dtypes.append(type(x))
-        else:
-            dtypes.append(x._kind if recorder.is_number(x) else array.dtype)
+        kind = x._kind if recorder.is_number(x) else type(x)
+        dtypes.append(kind if kind in (int, float) else array.dtype)
     loop, _ = loop_for(name, tuple(dtypes))
     arrays = [in_dtype(array, dtype) for array, dtype in zip(arrays, loop, strict=True)]
     own = OWN.get(name)

@@ -13,6 +13,7 @@ from special_page import real_ufuncs
 import tracejit as tj
 from tracejit import dlarray
 from tracejit.functions import special_ufuncs
+from tracejit.ops.ufunc_loops import ufunc_of
 
 A = np.array([[0.4, 1.7, 3.2], [2.5, 0.9, 5.1]])
 V = np.array([0.3, 2.0, 1.2])
@@ -168,3 +169,31 @@ def test_names() -> None:
     assert special_ufuncs.name_of(scipy.special.wofz) is None
     with pytest.raises(AttributeError):
         tj.special.nothing  # noqa: B018
+
+
+@pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning", "ignore::DeprecationWarning"
+)  # of fractions for integers
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, float, int])
+@pytest.mark.parametrize("name", [name for name, count in special_ufuncs.OPERANDS.items() if count > 1])
+def test_numbers_that_vary(name: str, kind: Any) -> None:
+    """Beside ndarrays; a number of NumPy has a dtype, and one of Python takes that of the arrays."""
+    ufunc, count = ufunc_of(name), special_ufuncs.OPERANDS[name]
+
+    def fun(k: Any, *arrays: Any) -> Any:
+        return ufunc(k, *arrays)
+
+    accelerated = tj.dlaccelerate(fun, audit=False)
+    arrays = [np.array([0.25, 0.5, 0.75])] * (count - 1)
+    for number in (1, 2, 3, 3, 4, 5):
+        try:
+            with np.errstate(all="ignore"):
+                expected = fun(kind(number), *arrays)
+        except TypeError:
+            pytest.skip("SciPy has no loop for these")
+        found = accelerated(kind(number), *arrays)
+        for have, want in zip(*[x if type(x) is tuple else (x,) for x in (found, expected)], strict=True):
+            assert have.dtype == want.dtype
+            np.testing.assert_allclose(tj.extractdata(have), want, rtol=1e-6)
+    assert accelerated.stats.hits
