@@ -43,8 +43,9 @@ from tracejit.util.text import module_of
 from tracejit.util.uninterrupted import is_of_handler
 
 _PACKAGES = (
-    "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "spatial", "spatial.distance",
-    "special", "stats",
+    "cluster.hierarchy", "cluster.vq", "fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage", "optimize",
+    "signal", "signal.windows", "sparse.csgraph", "spatial", "spatial.distance", "special", "stats",
+    "stats.contingency", "stats.qmc",
 )  # fmt: skip
 _NO_FUNCTIONS = (type, np.ufunc, types.ModuleType)
 _OTHER_BASIS = frozenset({"scipy.linalg.null_space", "scipy.linalg.orth"})  # tracejit's spans the same space

@@ -5,7 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.cluster.hierarchy
+import scipy.cluster.vq
 import scipy.fft
+import scipy.fftpack
 import scipy.integrate
 import scipy.interpolate
 import scipy.linalg
@@ -13,11 +16,13 @@ import scipy.ndimage
 import scipy.optimize
 import scipy.signal
 import scipy.sparse
+import scipy.sparse.csgraph
 import scipy.sparse.linalg
 import scipy.spatial
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats
+import scipy.stats.contingency
 from scipy.linalg import solve as imported_solve
 
 import tracejit as tj
@@ -58,6 +63,11 @@ WITHOUT_DERIVATIVES = [
     "interpolate.splev(KNOTS, interpolate.splrep(np.arange(40.0), signal))", "line(v)", "nearest(points)", "smooth(v)",
     "kde(v)", "kde.logpdf(v)", "tree.query(points)", "tree.query(points, k=3)[0].mean()",
     "stats.kappa3.pdf(np.abs(v), 1.5)", "gauss.logpdf(points)", "spatial.procrustes(A, B)[2]",
+    "cluster.hierarchy.linkage(points)", "cluster.hierarchy.fcluster(cluster.hierarchy.ward(points), 2, 'maxclust')",
+    "cluster.hierarchy.leaves_list(cluster.hierarchy.linkage(spatial.distance.pdist(A), 'average'))",
+    "cluster.vq.vq(points, points[:2])", "sparse.csgraph.shortest_path(np.abs(A))",
+    "sparse.csgraph.dijkstra(np.abs(A), indices=0)", "sparse.csgraph.connected_components(A > 0)[0] * v",
+    "stats.qmc.discrepancy(1 / (1 + points**2))", "stats.contingency.expected_freq(np.abs(A))", "fftpack.dct(signal)",
 ]  # fmt: skip
 WITH_DERIVATIVES = [
     "linalg.solve(A, v)", "linalg.solve(A @ A.T + np.eye(4), v, assume_a='pos')",
@@ -81,12 +91,15 @@ WITH_DERIVATIVES = [
 PACKAGES = {
     name: getattr(scipy, name)
     for name in (
+        "cluster",
         "fft",
+        "fftpack",
         "integrate",
         "interpolate",
         "linalg",
         "ndimage",
         "optimize",
+        "sparse",
         "spatial",
         "special",
         "stats",
