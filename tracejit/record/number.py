@@ -286,7 +286,7 @@ class Number:
         if any(recorder.is_array(x) for x in inputs):
             first = next(x for x in inputs if recorder.is_array(x))
             return first.__array_ufunc__(ufunc, method, *inputs, **options)
-        if "out" in options:
+        if len(options.get("out", ())) == 1:
             (array,) = options["out"]
             through = made_arrays.replaced_in_place(array)
             if through is not None:
