@@ -10,14 +10,18 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.signature import Call
 from tracejit.errors import WriteError
+from tracejit.record.state import Exchange
 from tracejit.traces.record import Met, Recording, record
 from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 
 
-def record_on_device(name: str, function: Callable[..., Any], call: Call, write: bool = True) -> Recording:
+def record_on_device(
+    name: str, function: Callable[..., Any], call: Call, write: bool, exchange: Exchange
+) -> Recording:
     """Run a function once, as record() does; the results, and arrays that it stores, lie on the device.
 
     Raises:
+        NotTakenError: as record() does.
         WriteError: if it writes into an array whose memory an argument, or what it reads besides, shows in another way
             or has from before the call.
     """
@@ -36,7 +40,7 @@ def record_on_device(name: str, function: Callable[..., Any], call: Call, write:
         copies.check([arrays[number]._data for number in met.arguments], met)
         return result_on_device(result)
 
-    recording = record(name, function, copied, None, write, place)
+    recording = record(name, function, copied, None, write, place, exchange)
     copies.write_back()
     return recording
 
