@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.errors import WriteError
-from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
+from tracejit.util.devices import OnDevice, computed, is_same_memory, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.spans import Spans
 
@@ -322,7 +322,7 @@ def _end(array: Any, done: set[int]) -> None:
     if type(array._view) is tuple:
         base, op, params = array._view
         _end(base, done)
-        array._data = base._data if op is None else op.numpy(base._data, **params)
+        array._data = base._data if op is None else computed(op, (base._data,), params)
     elif array._value is not None and array._value.is_constant:
         array._data = array._data.copy()  # a trace goes on with the constant
     array._value = None

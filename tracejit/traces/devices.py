@@ -107,18 +107,19 @@ def _untraced(function: str, leaf: Any) -> dlarray:
     return array
 
 
-def compute(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
+def compute(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return what an op gives, on the device (Note [operations on the device])."""
     with monitor.paused(), recorders.suspended():  # a recording around it is not one of the compiler
         return _computed(op, data, params)
 
 
-def _computed(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
+def _computed(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     from tracejit.runtime.cuda.arrays import uploaded
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
-    executable = _executable(op, data, params)
+    # A view that goes by no op (record/views.py) has no program.
+    executable = _executable(op, data, params) if isinstance(op, Op) else None
     if executable is not None:
         inputs = [
             (part if part.flags.c_contiguous else part.copy())  # type: ignore[attr-defined]
@@ -176,5 +177,13 @@ def _adopt(x: Any, function: str, argument: str) -> Any:
     return adopted(x, function, argument)
 
 
+def _upload(data: Any) -> Any:
+    from tracejit.runtime.cuda.arrays import uploaded
+    from tracejit.runtime.cuda.driver import driver
+
+    return uploaded(driver(), data)
+
+
 devices.registered.compute = compute
 devices.registered.adopt = _adopt
+devices.registered.upload = _upload

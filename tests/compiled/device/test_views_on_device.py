@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays on a device whose elements the host looks at, in computed places and calls of NumPy, and views of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from device_cases import agree
+from fake_driver import FakeLibrary
+from llvm_texts import NEEDS_LLVM_22
+
+import tracejit as tj
+
+F32 = np.float32
+pytestmark = NEEDS_LLVM_22
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "a view that is returned": lambda x: x.T,
+    "a part that is returned": lambda x: x[1:, ::2],
+    "a row at a computed place": lambda x: x[x[:, 0].argmax()],
+    "an element at computed places": lambda x: x[x[:, 0].argmax(), x[0].argmin()],
+    "a part of computed rows": lambda x: x[x[:, 0].argmax(), 1:],
+    "a mask": lambda x: x[x > 0],
+    "index arrays": lambda x: x[x[:, 0].argsort(), x[0].argsort()[:3]],
+    "bits": lambda x: x.view(np.int32),
+    "parts of complex numbers": lambda x: (x + 1j * x).astype(np.complex64).view(np.float32),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=0),
+    "a call of NumPy": lambda x: np.linalg.qr(x @ x.T)[1],
+}
+
+
+class _Holder:
+    """An object with an array."""
+
+    kept: Any = None
+    parts: Any = None
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_look_at_an_array_on_the_device(fake: FakeLibrary, name: str) -> None:
+    """Outside functions, in them, and as what a function meets besides its arguments."""
+    look, x, holder = LOOKS[name], np.random.default_rng(0).standard_normal((3, 4)).astype(F32), _Holder()
+    want = look(x)
+    holder.kept = tj.gpu(x)
+    captured = tj.dlaccelerate(lambda y: (look(holder.kept), y * 2))
+    ways: list[Callable[[], Any]] = [
+        lambda: look(tj.gpu(x)),
+        lambda: tj.dlfeval(look, tj.gpu(x)),
+        *[lambda: captured(tj.gpu(x))[0]] * 4,
+    ]
+    for way in ways:
+        found = way()
+        assert found.device == "cuda:0"
+        agree([np.asarray(found)], [want])
+
+
+def test_a_view_of_an_array_that_is_met_stays_on_the_device(fake: FakeLibrary) -> None:
+    """Also one that goes by no op, and in recordings as in replays."""
+    there, here = _Holder(), _Holder()
+
+    def step(holder: _Holder, x: Any) -> Any:
+        holder.kept = holder.kept * F32(0.5) + x
+        holder.parts = [holder.kept[holder.kept[:, 0].argmin()], np.diagonal(holder.kept), x.view(np.int32)]
+        return holder.kept.sum()
+
+    there.kept, here.kept = tj.gpu(np.eye(3, dtype=F32)), np.eye(3, dtype=F32)
+    function = tj.dlaccelerate(lambda x: step(there, x))
+    for number in range(6):
+        x = np.sin(np.arange(9, dtype=F32).reshape(3, 3) + number)
+        agree([np.asarray(function(tj.gpu(x)))], [np.asarray(step(here, x))])
+        for have, want in zip([there.kept, *there.parts], [here.kept, *here.parts], strict=True):
+            assert have.device == "cuda:0"
+            agree([np.asarray(have)], [want])
+    assert function.stats.hits == 4
