@@ -36,6 +36,10 @@ class OnDevice:
         """Return a copy of the elements in the memory of the host, after all work on them."""
         raise NotImplementedError
 
+    def like(self) -> np.ndarray:
+        """Return an ndarray of the host that lies in memory as the elements do; its own are not set."""
+        raise NotImplementedError
+
     def copy(self) -> "OnDevice":
         """Return an array on the device with elements of its own."""
         raise NotImplementedError

@@ -61,6 +61,7 @@ def test_a_view_of_an_array_that_is_met_stays_on_the_device(fake: FakeLibrary) -
     def step(holder: _Holder, x: Any) -> Any:
         holder.kept = holder.kept * F32(0.5) + x
         holder.parts = [holder.kept[holder.kept[:, 0].argmin()], np.diagonal(holder.kept), x.view(np.int32)]
+        holder.parts[0] += 1
         return holder.kept.sum()
 
     there.kept, here.kept = tj.gpu(np.eye(3, dtype=F32)), np.eye(3, dtype=F32)
@@ -72,3 +73,59 @@ def test_a_view_of_an_array_that_is_met_stays_on_the_device(fake: FakeLibrary) -
             assert have.device == "cuda:0"
             agree([np.asarray(have)], [want])
     assert function.stats.hits == 4
+
+
+def _written_through(write: Callable[[Any], Any]) -> Callable[[_Holder, Any], Any]:
+    def step(holder: _Holder, x: Any) -> Any:
+        holder.kept = holder.kept * F32(0.5) + x
+        write(holder.kept)
+        return holder.kept.sum(axis=0)
+
+    return step
+
+
+def _row(x: Any) -> None:
+    row = x[2]
+    row += 1
+
+
+def _raveled(x: Any) -> None:
+    x.ravel()[3] = 5
+
+
+def _part_as_a_row(x: Any) -> None:
+    part = x[1:].reshape(-1)
+    part[::2] *= 2
+
+
+def _copied_by_a_reshape(x: Any) -> None:
+    """NumPy has no view here."""
+    x.T.reshape(-1)[0] = 7
+    x[:, 1:].reshape(-1)[:] = 9
+
+
+def _column_of_a_transpose(x: Any) -> None:
+    column = x.T[..., None][:, 1]
+    column -= 3
+
+
+@pytest.mark.parametrize("place", [tj.gpu, tj.dlarray], ids=["gpu", "host"])
+@pytest.mark.parametrize(
+    "write", [_row, _raveled, _part_as_a_row, _copied_by_a_reshape, _column_of_a_transpose]
+)
+def test_writes_through_reshapes_reach_what_is_computed_on_the_device(
+    fake: FakeLibrary, write: Callable[[Any], Any], place: Callable[[np.ndarray], Any]
+) -> None:
+    """In dlfeval, and in recordings and replays, as in NumPy."""
+    step = _written_through(write)
+    there, evaluated, here = [_Holder() for _ in range(3)]
+    there.kept, evaluated.kept, here.kept = [f(np.eye(3, dtype=F32)) for f in (place, place, np.copy)]
+    function = tj.dlaccelerate(lambda x: step(there, x))
+    for number in range(5):
+        x = np.sin(np.arange(9, dtype=F32).reshape(3, 3) + number)
+        want = step(here, x)
+        for found in (function(place(x)), tj.dlfeval(step, evaluated, place(x))):
+            agree([np.asarray(found)], [want])
+        for holder in (there, evaluated):
+            agree([np.asarray(holder.kept)], [here.kept])
+    assert function.stats.hits == 3
