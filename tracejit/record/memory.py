@@ -365,6 +365,13 @@ def is_view(result: Value, source: Value, array: Any, params: Mapping[str, Any])
     return is_view_of(OPS["reshape"].numpy(like, **params), like)
 
 
+def is_contiguous(array: Any) -> bool:
+    """Return whether the elements of an array lie in C order; on a device, whether they would in NumPy."""
+    data = array._data
+    is_seen = type(array._view) is tuple and isinstance(data, OnDevice)
+    return bool((_like(array) if is_seen else data).flags.c_contiguous)
+
+
 def _like(array: Any) -> np.ndarray:
     """Return an ndarray that lies in memory as NumPy's array would; its elements are not set."""
     if type(array._view) is not tuple:

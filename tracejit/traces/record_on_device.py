@@ -71,8 +71,6 @@ class _Copies:
             if is_same_memory(other, data):
                 return dlarray._wrap(copy, array._format, None)
         copy = data.host()
-        # As the array is: a number has no base (is_scalar in record/views.py).
-        copy = copy if data.ndim or data.base is None else copy[...]
         copy.flags.writeable = data.flags.writeable
         self._copies.append((data, copy, copy.tobytes()))
         return dlarray._wrap(copy, array._format, None)

@@ -2,6 +2,7 @@
 """Arrays on a device whose elements the host looks at, in computed places and calls of NumPy, and views of them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,35 @@ def test_writes_through_reshapes_reach_what_is_computed_on_the_device(
         for holder in (there, evaluated):
             agree([np.asarray(holder.kept)], [here.kept])
     assert function.stats.hits == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "cuda"}, None])
+def test_an_array_without_axes_is_written(fake: FakeLibrary, options: dict[str, Any] | None) -> None:
+    """As an argument of the host or on the device; a number, such as x.sum(), is not."""
+
+    def step(x: Any, y: Any) -> Any:
+        x[...] = x + y
+        x *= 2
+        return x + 1
+
+    function = tj.dlaccelerate(step, **options) if options is not None else partial(tj.dlfeval, step)
+    place: Callable[[np.ndarray], Any] = np.copy if options else tj.gpu
+    there, here = place(np.array(1.0)), np.array(1.0)
+    for number in range(4):
+        want = step(here, np.float64(number))
+        assert float(function(there, number)) == want and float(there) == here
+    assert np.asarray(tj.gather(tj.gpu(np.array(1.0)))[...]).shape == ()
+
+
+def test_a_ravel_of_turned_elements_is_a_copy(fake: FakeLibrary) -> None:
+    def step(x: Any) -> Any:
+        y = x * 2
+        for part in (y[::-1].ravel(), np.ravel(y.T), np.array(y.T, order="C", copy=None)):
+            part += 1
+        y.ravel()[0] = 7
+        return y
+
+    x = np.arange(6, dtype=F32).reshape(2, 3)
+    for way in (partial(tj.dlfeval, step), tj.dlaccelerate(step)):
+        for _ in range(3):
+            agree([np.asarray(way(tj.gpu(x)))], [step(x)])

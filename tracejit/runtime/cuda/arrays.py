@@ -185,7 +185,7 @@ class DeviceArray(OnDevice):
         return capsule_of(self)
 
     def host(self) -> np.ndarray:
-        """Return a copy of the elements in the memory of the host."""
+        """Return a copy of the elements in the memory of the host: of a number one, of an array without axes one."""
         data, shown = self._memory_like()
         with self.on.lanes.order:
             self.on.lanes.take_over([self])
@@ -193,7 +193,7 @@ class DeviceArray(OnDevice):
         self.on.synchronize()
         result = np.empty(self.shape, self.dtype)
         result[...] = shown
-        return result
+        return result if self.ndim or self.base is None else result[...]
 
     def like(self) -> np.ndarray:
         """Return an ndarray of the host that lies in memory as the elements do; its own are not set."""
@@ -295,6 +295,15 @@ def uploaded(on: Driver, data: np.ndarray) -> DeviceArray:
     array = empty(on, data.shape, data.dtype)
     on.upload(array.address, np.ascontiguousarray(data))
     return array
+
+
+def uploaded_as_it_is(on: Driver, data: np.ndarray) -> DeviceArray:
+    """Return a copy of an ndarray on the device; of an array without axes one that can be written.
+
+    Such an array has a base, and a number has none (is_scalar in record/views.py).
+    """
+    array = uploaded(on, data)
+    return array if data.ndim or data.base is None else array[...]
 
 
 def adopted(x: Any, function: str, argument: str) -> DeviceArray:
