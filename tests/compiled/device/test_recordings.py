@@ -110,6 +110,28 @@ def test_an_argument_that_is_written_and_also_read_elsewhere_is_refused(fake: Fa
     assert w.tolist() == [1.0] * 3
 
 
+def test_an_array_of_the_host_that_is_written_and_also_an_argument_is_refused(fake: FakeLibrary) -> None:
+    """The copy of the argument on the device would not show what is written."""
+    holder = _Holder()
+    holder.kept = np.ones(3, F32)
+
+    def count(x: Any) -> Any:
+        holder.kept += 1
+        return x.sum() + holder.kept.sum()
+
+    function = tj.dlaccelerate(count, target="cuda")
+    for argument in (holder.kept, holder.kept[1:]):
+        with pytest.raises(
+            WriteError, match="an array of the host is written, and is both an argument and met"
+        ):
+            function(argument)
+    assert holder.kept.tolist() == [1.0] * 3
+    for number in range(1, 5):
+        assert function(np.zeros(3, F32)).item() == 3.0 * (number + 1)
+        with pytest.raises(WriteError):
+            function(holder.kept)
+
+
 def _train(holder: _Holder) -> Any:
     """Return a step that writes arrays besides its arguments: whole, by an index, and through a view."""
 
