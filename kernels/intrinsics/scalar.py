@@ -126,23 +126,29 @@ def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Valu
     return builder.select(builder.icmp_signed("<", exponent, zero), truncated, next_result)
 
 
+def _shifted_out(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return what to shift and by how much, for a shift that gives 0 where y is not one of the places of x.
+
+    x is made 0, not the result: for a choice between a shift and 0 LLVM 22 has one instruction of a GPU, which reads
+    the lower 32 bits of y only, so that 1 << 2**32 would be 1.
+    """
+    inside = builder.icmp_unsigned("<", y, ir.Constant(y.type, y.type.width))
+    places = ir.Constant(y.type, y.type.width - 1)
+    return builder.select(inside, x, ir.Constant(x.type, 0)), builder.and_(y, places)
+
+
 def _left_shift(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
     """Return x << y, 0 where y is not one of the places of x."""
-    x, y = values
-    inside = builder.icmp_unsigned("<", y, ir.Constant(y.type, y.type.width))
-    shifted = builder.shl(x, builder.select(inside, y, ir.Constant(y.type, 0)))
-    return builder.select(inside, shifted, ir.Constant(x.type, 0))
+    return builder.shl(*_shifted_out(builder, *values))
 
 
 def _right_shift(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
     """Return x >> y, 0 where y is not one of the places of x, or -1 for a negative x."""
     x, y = values
+    if not signed:
+        return builder.lshr(*_shifted_out(builder, x, y))
     last = ir.Constant(y.type, y.type.width - 1)
-    inside = builder.icmp_unsigned("<=", y, last)
-    if signed:
-        return builder.ashr(x, builder.select(inside, y, last))
-    shifted = builder.lshr(x, builder.select(inside, y, last))
-    return builder.select(inside, shifted, ir.Constant(x.type, 0))
+    return builder.ashr(x, builder.select(builder.icmp_unsigned("<=", y, last), y, last))
 
 
 def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:

@@ -135,7 +135,7 @@ class FakeLibrary(FakeStreams):
         assert self.objects[number_of(context)] == ("context",)
 
     def _cuPointerGetAttribute(self, out: int, number: int, address: int) -> int | None:
-        known = any(start <= address < start + max(size, 1) for start, size in self.sizes.items())
+        known = any(start <= address < start + max(size, 1) for start, size in self.sizes.copy().items())
         if not known and address not in self.others and address not in self.pinned:
             return 1
         ctypes.c_int.from_address(out).value = self.others.get(address, 0)

@@ -268,6 +268,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "(x.copy()).",
     ),
     (
+        on_device(lambda fake: np.from_dlpack(tj.gpu(np.ones(3)), device="cpu", copy=False)),
+        BufferError,
+        "the array lies on cuda:0, and nowhere else without a copy; leave copy= out.",
+    ),
+    (
         on_device(lambda fake: tj.dlarray(foreign(0, typestr="x"))),
         ArgumentError,
         "dlarray: data is a Foreign whose __cuda_array_interface__ cannot be read (data type 'x' not "

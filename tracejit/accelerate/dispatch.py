@@ -208,7 +208,8 @@ class CallDispatcher:
             return _recorded(run, self.cache)
         from tracejit.traces.record_on_device import record_on_device
 
-        recording = record_on_device(self._name, self._function, call, write)
+        run = partial(record_on_device, self._name, self._function, call, write)
+        recording = _recorded(run, self.cache)
         if self._follows and not recording.met.read and is_moved(call):
             self._follows = False  # it meets none any more
         return recording

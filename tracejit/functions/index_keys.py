@@ -22,6 +22,7 @@ from tracejit.record import recorder
 from tracejit.record.conversion import joined, ndarray_of
 from tracejit.record.selections import SIZE_OF_SELECTION
 from tracejit.util.arguments import as_index
+from tracejit.util.devices import on_host
 from tracejit.util.text import brief
 
 _SLICE, _INT, _NEW, _PLACES, _MASK, _GAP, _FLAG = range(7)  # the kinds of entries of a key
@@ -382,18 +383,19 @@ def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlar
             f"{function}: index arrays of sizes {sizes} do not broadcast together; their sizes, aligned "
             "from the last, must be equal or 1. Index one axis after the other, or reshape them."
         ) from None
-    for index, extent in zip(indices, extents, strict=True):
-        outside = (index._data < -extent) | (index._data >= extent)
+    known = [on_host(index._data) for index in indices]
+    for places, extent in zip(known, extents, strict=True):
+        outside = (places < -extent) | (places >= extent)
         if outside.any():
             raise BoundsError(
-                f"{function}: index {index._data[outside][0]} is out of range for an axis of size {extent}; "
+                f"{function}: index {places[outside][0]} is out of range for an axis of size {extent}; "
                 f"valid indices are {-extent} to {extent - 1}."
             )
     if recorder.recorder() is None:
         total: Any = 0
-        for index, extent in zip(indices, extents, strict=True):
+        for index, places, extent in zip(indices, known, extents, strict=True):
             recorder.check_open(index)
-            places = index._data.astype(INT64, copy=False)
+            places = places.astype(INT64, copy=False)
             total = total * extent + np.where(places < 0, places + extent, places)
         return as_array(total)
     # A replay sees other indices: one out of range must not name a place in another row, so all of the result

@@ -13,6 +13,7 @@ from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import AxisError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import views
+from tracejit.record.memory import is_contiguous
 from tracejit.util.arguments import MOST_AXES, as_numbers, check_sizes, integers
 from tracejit.util.text import brief
 
@@ -142,7 +143,7 @@ def ravel(x: Any) -> dlarray:
     """
     array = as_array(x, "ravel")
     result = reshaped(array, (array._data.size,), None)
-    return result if array._data.flags.c_contiguous else apart(result, array, "C")
+    return result if is_contiguous(array) else apart(result, array, "C")
 
 
 def flatten(x: Any) -> dlarray:

@@ -21,6 +21,7 @@ from tracejit.array import apply, dlarray
 from tracejit.aval import INT64
 from tracejit.record import recorder, views
 from tracejit.record.memory import is_private
+from tracejit.util.devices import beside, on_host
 
 _Take = tuple[int, dlarray]  # an axis, and an index array for it
 
@@ -123,10 +124,11 @@ def getitem(
     """Return ``array[key]``; `get` and `put` are getitem and setitem for keys without numbers that vary."""
     part = Part(key, get, put)
     value = part.of(array)
-    data = part.numpy(array._data)
-    if not isinstance(data, np.ndarray):  # a number, which shares no memory
+    shown = part.numpy(on_host(array._data))
+    if not isinstance(shown, np.ndarray):  # a number, which shares no memory
         return value
     assert value._value is not None
+    (data,) = beside((array._data,), (shown,))
     value._value.data = data  # it lies in memory as NumPy's view does
     result: dlarray = recorder.wrap(data, value._format, value._value)
     views.link(result, array, part)
@@ -173,7 +175,7 @@ def _true(x: Any) -> Any:
     if type(x) is slice:
         return slice(_true(x.start), _true(x.stop), x.step)
     if type(x) is dlarray:
-        return int(x._data)
+        return int(on_host(x._data))
     return x._number if recorder.is_number(x) else x
 
 

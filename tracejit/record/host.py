@@ -23,6 +23,7 @@ from tracejit.record import monitor, recorder
 from tracejit.record.ended import refuse_other_thread
 from tracejit.record.places import user_location
 from tracejit.record.state import NOTHING
+from tracejit.util.devices import beside, on_host
 from tracejit.util.frames import user_frame
 from tracejit.util.quiet import call_quietly
 
@@ -65,9 +66,9 @@ def params_here() -> dict[str, Any]:
     return {}
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Return a view of an array that cannot be written."""
-    view = array.view()
+def read_only(array: Any) -> np.ndarray:
+    """Return a view of an array, or of a copy of one on a device, that cannot be written."""
+    view: np.ndarray = on_host(array).view()
     view.flags.writeable = False
     return view
 
@@ -92,6 +93,7 @@ def append(
     current = recorder.thread.recorder
     single = type(avals) is Aval
     parts: Sequence[Aval] = (avals,) if single else avals
+    results = beside([array._data for array in arrays], results)
     if current is None:
         refuse_other_thread(op.name, arrays)
         return tuple([recorder.wrap(data, aval.format) for data, aval in zip(results, parts, strict=True)])

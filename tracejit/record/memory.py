@@ -14,13 +14,15 @@ written into it, it is NumPy's own memory, written in place, whose views are Num
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tracejit.errors import WriteError
-from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
+from tracejit.ir import Value
+from tracejit.ops import OPS
+from tracejit.util.devices import OnDevice, computed, is_same_memory, is_view_of, may_share_memory
 from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.spans import Spans
 
@@ -322,7 +324,7 @@ def _end(array: Any, done: set[int]) -> None:
     if type(array._view) is tuple:
         base, op, params = array._view
         _end(base, done)
-        array._data = base._data if op is None else op.numpy(base._data, **params)
+        array._data = base._data if op is None else computed(op, (base._data,), params)
     elif array._value is not None and array._value.is_constant:
         array._data = array._data.copy()  # a trace goes on with the constant
     array._value = None
@@ -345,6 +347,38 @@ def check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> 
             f"write: {what} shares memory with an array that {name} writes, and shows it in another way, which a trace "
             "cannot follow. Pass a copy of one of them, or pass the array that both are views of and slice it inside."
         )
+
+
+def is_view(result: Value, source: Value, array: Any, params: Mapping[str, Any]) -> bool:
+    """Return whether what a reshape of an array gave shows its elements; on a device, whether it would in NumPy.
+
+    There it has elements of its own, but a write into it reaches those of the array, in the trace as in replays.
+
+    Args:
+        result, source: of the result and of the array.
+        array: the array.
+        params: of the reshape.
+    """
+    if not isinstance(result.data, OnDevice):
+        return is_view_of(result.data, source.data)
+    like = _like(array)
+    return is_view_of(OPS["reshape"].numpy(like, **params), like)
+
+
+def is_contiguous(array: Any) -> bool:
+    """Return whether the elements of an array lie in C order; on a device, whether they would in NumPy."""
+    data = array._data
+    is_seen = type(array._view) is tuple and isinstance(data, OnDevice)
+    return bool((_like(array) if is_seen else data).flags.c_contiguous)
+
+
+def _like(array: Any) -> np.ndarray:
+    """Return an ndarray that lies in memory as NumPy's array would; its elements are not set."""
+    if type(array._view) is not tuple:
+        data = array._data
+        return data.like() if isinstance(data, OnDevice) else data
+    base, op, params = array._view
+    return _like(base) if op is None else op.numpy(_like(base), **params)
 
 
 def root_of(array: Any) -> Any:

@@ -31,12 +31,12 @@ from tracejit.record.ended import check_open, is_open, refuse_other_thread
 from tracejit.record.generator_draws import GeneratorDraw, in_order
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.mapping import Mapping, check_same
-from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private, root_of
+from tracejit.record.memory import MIXED_WRITES, Change, Memories, is_ndarray, is_private, is_view, root_of
 from tracejit.record.places import Refusal, at_location, describe_location, under_settings, user_location
 from tracejit.record.plain_numbers import PlainNumber
 from tracejit.record.selections import Selections
 from tracejit.record.state import NOTHING, State
-from tracejit.util.devices import as_data, computed, is_view_of, on_host
+from tracejit.util.devices import as_data, computed, on_host
 from tracejit.util.quiet import call_as_wanted, raising
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
@@ -568,7 +568,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         raise
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
-        if op.view is not None and (op is not _RESHAPE or is_view_of(outputs.data, values[0].data)):
+        if op.view is not None and (op is not _RESHAPE or is_view(outputs, values[0], arrays[0], params)):
             base = arrays[0]
             if (
                 not base._data.ndim

@@ -27,7 +27,7 @@ def link(array: Any, source: Any, part: Any = None) -> None:
 
 def seen(array: Any, part: Any, found: Any) -> Any:
     """Return what a part shows of an array as a view that goes by no op; `found` is a copy of it that was recorded."""
-    data = part.numpy(array._data)
+    data = computed(part, (array._data,), {})
     value = None if found is None else found._value
     if value is not None:
         value.data = data  # it lies in memory as NumPy's view does

@@ -18,7 +18,7 @@ from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, CodegenError
 from tracejit.ir import Builder, Graph, asarray
 from tracejit.ops import Kind, Op
-from tracejit.record import monitor
+from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
 from tracejit.traces.replay import pipeline
 from tracejit.util import devices
@@ -53,11 +53,13 @@ def gpu(x: Any) -> Any:
         >>> device
         'cuda:0'
     """
-    from tracejit.runtime.cuda.arrays import uploaded
+    from tracejit.runtime.cuda.arrays import uploaded_as_it_is
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
-    return _moved("gpu", x, lambda data: data if isinstance(data, devices.OnDevice) else uploaded(on, data))
+    return _moved(
+        "gpu", x, lambda data: data if isinstance(data, devices.OnDevice) else uploaded_as_it_is(on, data)
+    )
 
 
 def gather(x: Any) -> Any:
@@ -99,6 +101,8 @@ def _is_array(leaf: Any) -> bool:
 
 def _untraced(function: str, leaf: Any) -> dlarray:
     array: dlarray = as_array(leaf, function)
+    if isinstance(leaf, np.ndarray) and not leaf.ndim:
+        array = views.without_axes(array)
     if array._value is not None and recorders.is_open(array):
         raise ArgumentError(
             f"{function}: x is traced ({recorders.describe(array)}); where a function runs is decided outside it. Call "
@@ -107,18 +111,19 @@ def _untraced(function: str, leaf: Any) -> dlarray:
     return array
 
 
-def compute(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
+def compute(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     """Return what an op gives, on the device (Note [operations on the device])."""
     with monitor.paused(), recorders.suspended():  # a recording around it is not one of the compiler
         return _computed(op, data, params)
 
 
-def _computed(op: Op, data: Sequence[Any], params: dict[str, Any]) -> Any:
+def _computed(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     from tracejit.runtime.cuda.arrays import uploaded
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
-    executable = _executable(op, data, params)
+    # A view that goes by no op (record/views.py) has no program.
+    executable = _executable(op, data, params) if isinstance(op, Op) else None
     if executable is not None:
         inputs = [
             (part if part.flags.c_contiguous else part.copy())  # type: ignore[attr-defined]
@@ -176,5 +181,13 @@ def _adopt(x: Any, function: str, argument: str) -> Any:
     return adopted(x, function, argument)
 
 
+def _upload(data: Any) -> Any:
+    from tracejit.runtime.cuda.arrays import uploaded_as_it_is
+    from tracejit.runtime.cuda.driver import driver
+
+    return uploaded_as_it_is(driver(), data)
+
+
 devices.registered.compute = compute
 devices.registered.adopt = _adopt
+devices.registered.upload = _upload

@@ -57,7 +57,7 @@ def is_moved(call: Call) -> bool:
 
 def _moved(call: Call, numbers: list[int]) -> Call:
     """Return a call whose arrays of the given numbers are copied to the device."""
-    from tracejit.runtime.cuda.arrays import uploaded
+    from tracejit.runtime.cuda.arrays import uploaded_as_it_is
     from tracejit.runtime.cuda.driver import driver
 
     on = driver()
@@ -68,9 +68,10 @@ def _moved(call: Call, numbers: list[int]) -> Call:
         leaf, part = leaves[i], parts[i]
         assert isinstance(part, ArrayPart)
         originals.setdefault(i, leaf._data)  # what the function writes is written there
-        data: Any = uploaded(on, leaf._data)
+        data: Any = uploaded_as_it_is(on, leaf._data)
         leaves[i] = dlarray._wrap(data, leaf._format, leaf._value)
-        parts[i] = part._replace(strides=None, device=data.device)
+        # Those of an array without axes tell it from a number.
+        parts[i] = part._replace(strides=None if part.shape else part.strides, device=data.device)
     arrays: list[Any] = [
         leaf for leaf, part in zip(leaves, parts, strict=True) if type(part) is ArrayPart
     ]  # numbers that vary are not known yet

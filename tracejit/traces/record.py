@@ -68,12 +68,12 @@ class Met(NamedTuple):
     """The arrays that a function writes, and those on a device that it met besides its arguments.
 
     read        the latter
-    written     those of them that it writes
+    written     the arrays besides its arguments that it writes
     arguments   the numbers of the arguments that it writes
     """
 
     read: Sequence[OnDevice] = ()
-    written: Sequence[OnDevice] = ()
+    written: Sequence[Any] = ()
     arguments: Sequence[int] = ()
 
 
@@ -392,8 +392,7 @@ def _effects(
 def _met(recorder: recorders.Recorder, writes: list[_Write]) -> Met:
     read = [data for data in recorder.memories.read.values() if isinstance(data, OnDevice)]
     changed = [write.change.data for write in writes if write.change is not None]
-    there = [data for data in changed if isinstance(data, OnDevice)]
-    return Met(read, there, [write.number for write in writes if write.change is None])
+    return Met(read, changed, [write.number for write in writes if write.change is None])
 
 
 def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:

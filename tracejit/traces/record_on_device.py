@@ -10,33 +10,37 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.signature import Call
 from tracejit.errors import WriteError
+from tracejit.record.state import Exchange
 from tracejit.traces.record import Met, Recording, record
 from tracejit.util.devices import OnDevice, is_same_memory, may_share_memory
 
 
-def record_on_device(name: str, function: Callable[..., Any], call: Call, write: bool = True) -> Recording:
+def record_on_device(
+    name: str, function: Callable[..., Any], call: Call, write: bool, exchange: Exchange
+) -> Recording:
     """Run a function once, as record() does; the results, and arrays that it stores, lie on the device.
 
     Raises:
+        NotTakenError: as record() does.
         WriteError: if it writes into an array whose memory an argument, or what it reads besides, shows in another way
             or has from before the call.
     """
-    copies = _Copies(name)
     originals = {number: data for number, data in call.originals.items() if isinstance(data, OnDevice)}
+    here = {number: data for number, data in call.originals.items() if number not in originals}
+    copies = _Copies(name, [*here.values()])
     leaves = [
         copies.of(leaf, originals.get(number, leaf._data)) if type(leaf) is dlarray else leaf
         for number, leaf in enumerate(call.leaves)
     ]
     by_array = {id(old): new for old, new in zip(call.leaves, leaves, strict=True) if type(old) is dlarray}
     arrays = [by_array.get(id(array), array) for array in call.arrays]  # numbers that vary are the host's
-    here = {number: data for number, data in call.originals.items() if number not in originals}
     copied = call._replace(leaves=leaves, arrays=arrays, originals=here)
 
     def place(result: Any, met: Met) -> Any:
         copies.check([arrays[number]._data for number in met.arguments], met)
         return result_on_device(result)
 
-    recording = record(name, function, copied, None, write, place)
+    recording = record(name, function, copied, None, write, place, exchange)
     copies.write_back()
     return recording
 
@@ -55,10 +59,15 @@ def result_on_device(result: Any) -> Any:
 
 
 class _Copies:
-    """Copies of arrays on the device, in the memory of the host; one for arrays that are the same memory."""
+    """Copies of arrays on the device, in the memory of the host; one for arrays that are the same memory.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    Args:
+        name: of the function.
+        of_host: the caller's memory of arguments that were copied to the device.
+    """
+
+    def __init__(self, name: str, of_host: Sequence[np.ndarray] = ()) -> None:
+        self._name, self._of_host = name, of_host
         self._copies: list[tuple[Any, np.ndarray, bytes]] = []
 
     def of(self, array: dlarray, data: Any) -> dlarray:
@@ -67,8 +76,6 @@ class _Copies:
             if is_same_memory(other, data):
                 return dlarray._wrap(copy, array._format, None)
         copy = data.host()
-        # As the array is: a number has no base (is_scalar in record/views.py).
-        copy = copy if data.ndim or data.base is None else copy[...]
         copy.flags.writeable = data.flags.writeable
         self._copies.append((data, copy, copy.tobytes()))
         return dlarray._wrap(copy, array._format, None)
@@ -86,12 +93,14 @@ class _Copies:
             if any(may_share_memory(data, other) for other in met.read):
                 raise self._also_read(data)
         for data in met.written:
-            if any(may_share_memory(data, other) for other, _, _ in self._copies):
+            arguments = [*[other for other, _, _ in self._copies], *self._of_host]
+            if any(may_share_memory(data, other) for other in arguments):
                 raise self._also_read(data)
 
-    def _also_read(self, data: OnDevice) -> WriteError:
+    def _also_read(self, data: Any) -> WriteError:
+        place = f"on {data.device}" if isinstance(data, OnDevice) else "of the host"
         return WriteError(
-            f"{self._name}: an array on {data.device} is written, and is both an argument and met besides the "
+            f"{self._name}: an array {place} is written, and is both an argument and met besides the "
             "arguments (a global, a closure or an attribute), where the new elements would not be seen; use it in one "
             "of these ways, or return the new array."
         )

@@ -36,6 +36,10 @@ class OnDevice:
         """Return a copy of the elements in the memory of the host, after all work on them."""
         raise NotImplementedError
 
+    def like(self) -> np.ndarray:
+        """Return an ndarray of the host that lies in memory as the elements do; its own are not set."""
+        raise NotImplementedError
+
     def copy(self) -> "OnDevice":
         """Return an array on the device with elements of its own."""
         raise NotImplementedError
@@ -51,11 +55,13 @@ class _Registered:
     in_use      whether there are arrays on a device
     compute     returns what an op gives: takes its record, the data of its operands, and its parameters
     adopt       returns the elements of another library's array: takes it, a function's name and an argument's
+    upload      returns a copy of an ndarray on the device
     """
 
     in_use: bool = False
     compute: Callable[[Any, Sequence[Any], dict[str, Any]], Any]
     adopt: Callable[[Any, str, str], Any]
+    upload: Callable[[np.ndarray], Any]
 
 
 registered = _Registered()
@@ -71,6 +77,13 @@ def computed(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     if registered.in_use and any_on_device(data):
         return registered.compute(op, data, params)
     return op.numpy(*data, **params)
+
+
+def beside(data: Sequence[Any], results: Sequence[np.ndarray]) -> list[Any]:
+    """Return what NumPy computed from data, or from copies of them: on the device if some of them lie there."""
+    if registered.in_use and any_on_device(data):
+        return [registered.upload(result) for result in results]
+    return [*results]
 
 
 def as_data(result: Any) -> Any:

@@ -108,6 +108,16 @@ def test_indices_of_64_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert same_bits(found, want)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "uint32", "uint8"])
+def test_shifts_by_more_places_than_there_are(dtype: str) -> None:
+    """A GPU's shift reads 32 bits of the number of places."""
+    info = np.iinfo(dtype)
+    places = [0, 1, 31, 32, 63, 64, 1 << 32, (1 << 33) + 5, (1 << 63) - 1, -1, -(1 << 32), -(1 << 63)]
+    y = np.array([n for n in {*places, info.min, info.max} if info.min <= n <= info.max], dtype)
+    for value in (5, info.min, info.max):
+        run(lambda x, y: (x << y, x >> y), np.full_like(y, value), y)
+
+
 ROWS = [(5, 7), (3, 33), (4, 1), (1, 40), (70, 3)]
 
 

@@ -70,6 +70,18 @@ def test_capsules_of_dlpack(fake: FakeLibrary) -> None:
     assert len(fake.sizes) == before - 1
 
 
+def test_a_capsule_of_a_copy(fake: FakeLibrary) -> None:
+    """On the device, or where the one who takes it asks for it; a write into it does not reach the array."""
+    x = tj.gpu(np.arange(6, dtype=F32).reshape(2, 3))
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    for given, is_own in (({}, True), ({"copy": False, "dl_device": (2, 0)}, True), ({"copy": True}, False)):
+        capsule = x.__dlpack__(**given)
+        assert (ctypes.c_uint64.from_address(pointer(capsule, b"dltensor")).value == address(x)) == is_own
+    for more in ({}, {"copy": True}):
+        assert np.from_dlpack(x, device="cpu", **more).tolist() == x.tolist()
+
+
 @pytest.mark.parametrize(
     ("given", "waits"), [({}, 1), ({"stream": None}, 1), ({"stream": 1}, 1), ({"stream": -1}, 0)]
 )

@@ -110,6 +110,28 @@ def test_an_argument_that_is_written_and_also_read_elsewhere_is_refused(fake: Fa
     assert w.tolist() == [1.0] * 3
 
 
+def test_an_array_of_the_host_that_is_written_and_also_an_argument_is_refused(fake: FakeLibrary) -> None:
+    """The copy of the argument on the device would not show what is written."""
+    holder = _Holder()
+    holder.kept = np.ones(3, F32)
+
+    def count(x: Any) -> Any:
+        holder.kept += 1
+        return x.sum() + holder.kept.sum()
+
+    function = tj.dlaccelerate(count, target="cuda")
+    for argument in (holder.kept, holder.kept[1:]):
+        with pytest.raises(
+            WriteError, match="an array of the host is written, and is both an argument and met"
+        ):
+            function(argument)
+    assert holder.kept.tolist() == [1.0] * 3
+    for number in range(1, 5):
+        assert function(np.zeros(3, F32)).item() == 3.0 * (number + 1)
+        with pytest.raises(WriteError):
+            function(holder.kept)
+
+
 def _train(holder: _Holder) -> Any:
     """Return a step that writes arrays besides its arguments: whole, by an index, and through a view."""
 
@@ -171,6 +193,72 @@ def test_a_captured_ndarray_of_the_host_is_written(fake: FakeLibrary, options: d
             assert there.kept is array and there.kept.tolist() == here.kept.tolist()
     if options == {}:
         assert function.stats.hits == 3
+
+
+class _Counting:
+    """An object whose number and ndarrays, in a list, change in each call."""
+
+    def __init__(self) -> None:
+        self.count, self.parts = 0, [np.zeros(3, F32), np.ones(3, F32)]
+
+    def step(self, x: Any) -> Any:
+        self.count += 1
+        for part in self.parts:
+            part *= F32(0.5)
+            part += x
+        return self.parts[0] * self.count + self.parts[1]
+
+
+@pytest.mark.parametrize("place", [tj.gpu, np.copy], ids=["gpu", "host"])
+def test_numbers_and_ndarrays_that_vary_are_inputs(
+    fake: FakeLibrary, place: Callable[[np.ndarray], Any]
+) -> None:
+    """As on the CPU, where such a function is replayed too."""
+    there, here = _Counting(), _Counting()
+    function = tj.dlaccelerate(there.step, target="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number in range(10):
+            x = np.arange(3, dtype=F32) + number
+            assert function(place(x)).tolist() == here.step(x).tolist()
+            assert there.count == here.count
+            assert [part.tolist() for part in there.parts] == [part.tolist() for part in here.parts]
+    assert function.stats.hits == 5 and not function.stats.uncompiled
+
+
+def test_an_error_of_the_function_itself_is_raised_as_it_is(fake: FakeLibrary) -> None:
+    """Also where it may be due to what stands in the place of ndarrays, so that the call is recorded again."""
+    model = _Counting()
+
+    def step(x: Any, fails: bool) -> Any:
+        result = model.step(x)
+        if fails:
+            raise TypeError("wrong")
+        return result
+
+    function = tj.dlaccelerate(step, target="cuda")
+    for number in range(6):
+        function(np.ones(3, F32), False)
+        with pytest.raises(TypeError, match=r"^wrong$"):
+            function(np.ones(3, F32), True)
+        assert model.count == number + 1
+
+
+def test_a_function_that_takes_ndarrays_only_gets_them(fake: FakeLibrary) -> None:
+    model = _Counting()
+
+    def step(x: Any) -> Any:
+        result = model.step(x)
+        for part in model.parts:
+            if type(part) is not np.ndarray:
+                raise TypeError("an ndarray is expected")
+        return result
+
+    function, plain = tj.dlaccelerate(step, target="cuda"), _Counting()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tj.NotAcceleratedWarning)
+        for _ in range(4):
+            assert function(np.ones(3, F32)).tolist() == plain.step(np.ones(3, F32)).tolist()
 
 
 @pytest.mark.parametrize("options", [{"check_mode": "tolerance"}, {"audit": True}, None])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels for more elements than indices of 32 bits can count, which mean the same, and for many arrays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tracejit.aval import Aval
 from tracejit.codegen.device import sizes
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Value
-from tracejit.ops import OPS
+from tracejit.ops import OPS, Layout
 from tracejit.passes.loops.few_arguments import MOST_WORDS
 from tracejit.pipeline import build_for_device
 from tracejit.program import Program
@@ -32,13 +32,13 @@ MOVED: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] 
 ]
 
 
-def program(op: str, *shapes: tuple[int, ...], **params: Any) -> Program:
+def program(op: str, *shapes: tuple[int, ...], layouts: Sequence[Layout] = (), **params: Any) -> Program:
     """Return the program of one operation on arrays that are nowhere."""
     builder = Builder(Graph())
     result = builder.apply(OPS[op], [builder.input(Aval(shape, None, F32)) for shape in shapes], params)
     assert isinstance(result, Value)
     builder.graph.outputs = [result]
-    return build_for_device(builder.graph)
+    return build_for_device(builder.graph, layouts)
 
 
 @pytest.mark.parametrize(("function", "shapes"), [*PROGRAMS, *MOVED])
@@ -70,6 +70,16 @@ def test_large_launches_have_indices_of_64_bits(op: str, shapes: tuple[tuple[int
 
 def test_other_launches_have_indices_of_32_bits() -> None:
     assert "index64" not in program("exp", (1 << 30,)).rows[0].kernel.text
+
+
+@pytest.mark.parametrize(("op", "params"), [("exp", {}), ("sum", {"axes": (0,), "keepdims": False})])
+@pytest.mark.parametrize(("strides", "bits"), [((1 << 29, 1), 64), ((1, -(1 << 29)), 64), ((1 << 20, 1), 32)])
+def test_arrays_of_few_elements_that_lie_far_apart(
+    op: str, params: dict[str, Any], strides: tuple[int, ...], bits: int
+) -> None:
+    """Such as some columns of a large array of another library: the last row is more than 2^31 elements away."""
+    first, *_ = program(op, (5, 5), layouts=[Layout(0, (5, 5), strides)], **params).rows
+    assert ("index64(" in first.kernel.text) == (bits == 64)
 
 
 def test_a_sum_over_more_pairs_than_32_bits_count() -> None:

@@ -17,7 +17,7 @@ from tracejit.codegen.emit import Origins, op_at
 from tracejit.codegen.loop_order import joined
 from tracejit.codegen.nest import Emitted
 from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch
-from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.select import Selection
 from tracejit.passes.loops.spread import (
@@ -148,7 +148,7 @@ def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     if isinstance(launch, SpreadLaunch):
         spread = launch.spread
         grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, spread.threads)
-        return [_fitting(emit_spread(spread), grid)]
+        return [_fitting(emit_spread(spread), grid, spread.nest)]
     if isinstance(launch.whole, Product):
         return [_fitting(*emit_product(launch), launch.whole)]
     made = emit_kernel(launch)
@@ -159,6 +159,6 @@ def _emitted(launch: SpreadLaunch | KernelLaunch) -> list[tuple[Emitted, Grid]]:
     return made
 
 
-def _fitting(emitted: Emitted, grid: Grid, whole: Product | None = None) -> tuple[Emitted, Grid]:
+def _fitting(emitted: Emitted, grid: Grid, whole: Product | Nest | None = None) -> tuple[Emitted, Grid]:
     """Return a kernel whose indices are large enough for its launch, and its threads."""
     return in_64_bits(emitted) if is_too_large(emitted.arguments, whole) else emitted, grid

@@ -45,6 +45,7 @@ from tracejit.functions.numpy_api.seen import without_flat
 from tracejit.functions.numpy_api.table import late_implementations
 from tracejit.record import monitor, numba_functions, patches, recorder, views
 from tracejit.record.conversion import LISTS
+from tracejit.record.memory import is_contiguous
 
 _Function = Callable[..., Any]
 
@@ -182,7 +183,7 @@ def _as_asked(
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
     is_copy = given._data.dtype != array._data.dtype or given is not data
-    if (order == "C" and not array._data.flags.c_contiguous) or (copy and not is_copy and order != "F"):
+    if (order == "C" and not is_contiguous(array)) or (copy and not is_copy and order != "F"):
         array, is_copy = views.copy(array, "C" if order == "C" else "K"), True
     elif order == "F" and ((copy and not is_copy) or not array._data.flags.f_contiguous):
         array, is_copy = views.copy(array.T, "C").T, True

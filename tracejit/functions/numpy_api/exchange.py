@@ -6,7 +6,7 @@ from typing import Any
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.record import recorder
-from tracejit.util.devices import OnDevice, device_of
+from tracejit.util.devices import OnDevice, device_of, on_host
 from tracejit.util.text import brief
 
 
@@ -25,10 +25,16 @@ def dlpack(
     self: dlarray, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
 ) -> Any:
     """Return a capsule with the elements, for any library that knows DLPack."""
-    if isinstance(self._data, OnDevice):
-        return self._data.__dlpack__(stream=stream)
+    data: Any = self._data
+    is_elsewhere = dl_device is not None and tuple(dl_device) != tuple(data.__dlpack_device__())
+    if isinstance(data, OnDevice) and not (is_elsewhere and copy is not False):
+        if is_elsewhere:
+            raise BufferError(
+                f"the array lies on {data.device}, and nowhere else without a copy; leave copy= out."
+            )
+        return (data.copy() if copy else data).__dlpack__(stream=stream)  # type: ignore[attr-defined]
     given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-    data = recorder.need_value(self, "__dlpack__()")
+    data = on_host(recorder.need_value(self, "__dlpack__()"))
     # Whoever takes it may write to it, and a tape that holds it must not change.
     source = data if self._value is None else data.copy()
     return source.__dlpack__(**{name: value for name, value in given.items() if value is not None})

@@ -18,6 +18,7 @@ from tracejit.functions.numpy_api.lists import as_array_of_list, holds_traced, i
 from tracejit.functions.refusals import refuse
 from tracejit.record import monitor, patches, recorder, views
 from tracejit.record.guards import Decides
+from tracejit.record.memory import is_contiguous
 
 _Function = Callable[..., Any]
 
@@ -51,7 +52,7 @@ def _required(
         return views.without_axes(array)
     if "F" in letters:
         return array if array._data.flags.f_contiguous else array.copy("F")
-    return array if not letters & {"C", "O"} or array._data.flags.c_contiguous else array.copy()
+    return array if not letters & {"C", "O"} or is_contiguous(array) else array.copy()
 
 
 def range_of(*args: Any, **kwargs: Any) -> Any:

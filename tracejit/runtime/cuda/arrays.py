@@ -185,17 +185,25 @@ class DeviceArray(OnDevice):
         return capsule_of(self)
 
     def host(self) -> np.ndarray:
-        """Return a copy of the elements in the memory of the host."""
-        low, high = self.span
-        data = np.empty(high - low, np.uint8)
+        """Return a copy of the elements in the memory of the host: of a number one, of an array without axes one."""
+        data, shown = self._memory_like()
         with self.on.lanes.order:
             self.on.lanes.take_over([self])
-            self.on.begin_download(data, low)
+            self.on.begin_download(data, self.span[0])
         self.on.synchronize()
-        shown = np.ndarray(self.shape, self.dtype, data, self.address - low, self.strides)
         result = np.empty(self.shape, self.dtype)
         result[...] = shown
-        return result
+        return result if self.ndim or self.base is None else result[...]
+
+    def like(self) -> np.ndarray:
+        """Return an ndarray of the host that lies in memory as the elements do; its own are not set."""
+        return self._memory_like()[1]
+
+    def _memory_like(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return memory of the host as that of the elements and what is between them, and the elements in it."""
+        low, high = self.span
+        data = np.empty(high - low, np.uint8)
+        return data, np.ndarray(self.shape, self.dtype, data, self.address - low, self.strides)
 
     def copy(self, order: str = "C") -> "DeviceArray":
         """Return an array with elements of its own in C order."""
@@ -210,12 +218,10 @@ class DeviceArray(OnDevice):
     def write(self, data: Any) -> None:
         """Replace the elements by those of an array of the same size and dtype, on the device or not."""
         if not self.flags.c_contiguous:
-            low, high = self.span
-            whole = np.empty(high - low, np.uint8)
+            (low, _), (whole, shown) = self.span, self._memory_like()
             with self.on.lanes.order:
                 self.on.lanes.take_over([self])
                 self.on.download(whole, low)
-                shown = np.ndarray(self.shape, self.dtype, whole, self.address - low, self.strides)
                 shown[...] = data.host() if isinstance(data, DeviceArray) else data
                 self.on.upload(low, whole)
         elif isinstance(data, DeviceArray) and data.flags.c_contiguous:
@@ -289,6 +295,15 @@ def uploaded(on: Driver, data: np.ndarray) -> DeviceArray:
     array = empty(on, data.shape, data.dtype)
     on.upload(array.address, np.ascontiguousarray(data))
     return array
+
+
+def uploaded_as_it_is(on: Driver, data: np.ndarray) -> DeviceArray:
+    """Return a copy of an ndarray on the device; of an array without axes one that can be written.
+
+    Such an array has a base, and a number has none (is_scalar in record/views.py).
+    """
+    array = uploaded(on, data)
+    return array if data.ndim or data.base is None else array[...]
 
 
 def adopted(x: Any, function: str, argument: str) -> DeviceArray:
