@@ -168,6 +168,28 @@ def test_derivatives() -> None:
         np.testing.assert_allclose(tj.extractdata(have).astype(float), want, atol=4e-3 * np.abs(want).max())
 
 
+def test_gradients_through_a_replay_within_an_evaluation() -> None:
+    """The adjoint program takes its cotangents in 16 bits; those that the tape adds up have 32."""
+    rng = np.random.default_rng(4)
+    x, w = rng.normal(size=(3, 3)).astype(HALF), rng.normal(size=(3, 2)).astype(np.float32)
+    product = dlaccelerate(lambda x, w: x @ w)
+
+    def loss(x: Any, w: Any, dtype: Any) -> Any:
+        y = product(x, w.astype(dtype))
+        return tj.dlgradient((y**2).mean() + y.sum(), w)
+
+    def again(x: Any, w: Any, dtype: Any) -> Any:
+        return tj.dlgradient(tj.dlgradient((product(x, w.astype(dtype)) ** 2).mean(), w).sum(), w)
+
+    for function in (loss, again):
+        want = np.asarray(tj.dlfeval(function, dlarray(x.astype(float)), dlarray(w.astype(float)), float))
+        for _ in range(3):
+            found = tj.dlfeval(function, dlarray(x), dlarray(w), HALF)
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(np.asarray(found), want, atol=4e-3 * np.abs(want).max())
+    assert product.hit_rate > 50
+
+
 def test_loops_carry_16_bits() -> None:
     x = (np.arange(12) / 8).astype(HALF).reshape(6, 2)
 

@@ -7,6 +7,6 @@ May import: batching and below.
 """
 
 from tracejit.autodiff.forward import tangents
-from tracejit.autodiff.reverse import gradient
+from tracejit.autodiff.reverse import gradient, rounded
 
-__all__ = ["gradient", "tangents"]  # many.py and laplacian.py are imported when they are used
+__all__ = ["gradient", "rounded", "tangents"]  # many.py and laplacian.py are imported when they are used

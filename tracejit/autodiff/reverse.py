@@ -62,7 +62,7 @@ def gradient(
         if received.count(None) == len(received):
             continue
         if node.op.kind is Kind.LOOP:  # whose body has the dtypes of its outputs
-            received = [_rounded(b, ct, v) for ct, v in zip(received, node.outputs, strict=True)]
+            received = [rounded(b, ct, v) for ct, v in zip(received, node.outputs, strict=True)]
         b.location = node.where
         assert node.op.vjp is not None
         contributions = node.op.vjp(b, node, received[0] if len(received) == 1 else tuple(received))
@@ -78,12 +78,12 @@ def gradient(
                 continue
             ct = fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
-    found = [_rounded(b, cts.get(v), v) for v in wrt]
+    found = [rounded(b, cts.get(v), v) for v in wrt]
     b.location, b.active = location, around
     return found
 
 
-def _rounded(b: Builder, ct: Value | None, value: Value) -> Value | None:
+def rounded(b: Builder, ct: Value | None, value: Value) -> Value | None:
     """Return the cotangent of a value in its dtype: those of 16-bit numbers are summed in float32."""
     return b.cast(ct, dtype=value.dtype) if ct is not None and ct.dtype != value.dtype else ct
 

@@ -194,6 +194,8 @@ def along(
     """
     is_one = treedef.structure == tree.LEAF  # then a list is one array
     leaves, given_treedef = ([given], treedef) if is_one else tree.flatten(given, function=function)
+    if given_treedef != treedef:  # a network stands for its learnables, as where derivatives are taken by it
+        leaves, given_treedef = tree.flatten(tree.parameters(given, function)[0], function=function)
     if given_treedef != treedef:
         raise ArgumentError(
             f"{function}: {name} must have an array for each of {what}, in the same containers; "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tracejit import config
+from tracejit.autodiff import rounded
 from tracejit.aval import Aval
 from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
@@ -384,9 +385,12 @@ def _recomputing_vjp(b: Any, node: Any, cts: Sequence[Any], name: str, forward: 
 
 
 def _cotangents(b: Any, node: Any, cts: Sequence[Any], by_output: Sequence[bool]) -> list[Any]:
-    """Return the cotangents of the floating-point outputs, zeros where there is none."""
+    """Return the cotangents of the floating-point outputs, zeros where there is none.
+
+    An adjoint program takes them in the dtypes of the outputs; those of 16-bit numbers were added up in float32.
+    """
     return [
-        b.constant(np.zeros(value.shape, value.dtype)) if ct is None else ct
+        b.constant(np.zeros(value.shape, value.dtype)) if ct is None else rounded(b, ct, value)
         for value, ct, has in zip(node.outputs, cts, by_output, strict=False)
         if has
     ]

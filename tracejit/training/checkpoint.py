@@ -125,8 +125,14 @@ class Checkpoint:
             why = error.strerror if isinstance(error, OSError) and error.strerror else "it is no checkpoint"
             raise ArgumentError(f"trainnet: resume: {path} cannot be read ({why}).") from error
 
-    def table(self, name: str, like: Any) -> dict[str, dict[str, Any]]:
+    def table(self, name: str, like: Any, keeps_dtypes: bool = True) -> dict[str, dict[str, Any]]:
         """Return the arrays of a table, in dicts by layer and parameter, with the labels of another one.
+
+        Args:
+            name: of the table.
+            like: the other table.
+            keeps_dtypes: whether training leaves dtypes as they are. Those of a state may change: statistics of float32
+                beside data or weights of float64 are float64 after the first step.
 
         Raises:
             ArgumentError: an array is not there, or has a different size or dtype.
@@ -136,7 +142,11 @@ class Checkpoint:
             array = self._arrays.get(f"{name}/{row.layer}/{row.parameter}")
             if array is not None and row.value.dtype.kind == "V" and array.dtype == np.uint16:
                 array = array.view(row.value.dtype)
-            if array is None or array.shape != row.value.shape or array.dtype != row.value.dtype:
+            if (
+                array is None
+                or array.shape != row.value.shape
+                or (keeps_dtypes and array.dtype != row.value.dtype)
+            ):
                 have = "no such array" if array is None else f"one of {array.shape} {array.dtype}"
                 raise ArgumentError(
                     f"trainnet: resume: {self.path} is of another network: for {row.layer}/{row.parameter} of "
@@ -159,7 +169,9 @@ class Checkpoint:
     def network(self, name: str, net: dlnetwork) -> dlnetwork:
         """Return a network with the arrays that were saved under a name."""
         net = net.with_learnables(self.table(f"{name}.learnables", net.learnables))
-        return net.with_state(self.table(f"{name}.state", net.state)) if len(net.state) else net
+        if not len(net.state):
+            return net
+        return net.with_state(self.table(f"{name}.state", net.state, keeps_dtypes=False))
 
 
 def tables_of(name: str, net: dlnetwork) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class _Replayed:
         self._seen: set[Hashable] = set()
 
     def __call__(self, net: Any, *arguments: Any) -> Any:
-        leaves, treedef = tree.flatten(arguments)
+        # With the state: its dtype after the first step may be another one, for which the function is recorded again.
+        leaves, treedef = tree.flatten((net.state, arguments))
         sizes = treedef, tuple([(leaf.shape, leaf.dtype, leaf.format) for leaf in leaves])
         for _ in range(0 if sizes in self._seen else 2):
             with rng():

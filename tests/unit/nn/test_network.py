@@ -359,3 +359,18 @@ def test_initialisers(kind):
         assert_allclose(weights @ weights.T, np.eye(50), atol=1e-5)
     if kind == "glorot":
         assert np.abs(weights).max() <= (6 / 150) ** 0.5
+
+
+@pytest.mark.slow
+def test_a_direction_may_be_a_network():
+    net = small()
+    step = tj.dlupdate(lambda p: p + 1, net)
+    change = tj.jvp(lambda net: net.predict(X), (net,), (step,))[1]
+    want = tj.jvp(lambda net: net.predict(X), (net,), (step.learnables,))[1]
+    assert_allclose(change, want, rtol=1e-5)
+    energy = lambda net: (tj.stripdims(net.predict(X)) ** 2).sum()
+    have, want = (arrays(tj.hvp(energy, net, direction)) for direction in (step, step.learnables))
+    for one, other in zip(have, want, strict=True):
+        assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    with pytest.raises(tj.ArgumentError, match="in the same containers"):
+        tj.hvp(energy, net, net.freeze("fc").state)

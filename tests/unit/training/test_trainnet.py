@@ -159,6 +159,21 @@ def test_it_goes_on_from_any_iteration(tmp_path: Path, solver: str, shuffle: str
         assert info[2:] == told[2:]
 
 
+@pytest.mark.parametrize("part", ["data", "weights"])
+def test_it_goes_on_where_the_state_becomes_wider(tmp_path: Path, part: str) -> None:
+    """Statistics of float32 are float64 after a step with data or weights of float64."""
+    net, x = network(nn.BatchNormalization()), X.astype(np.float64)
+    if part == "weights":
+        net, x = tj.dlupdate(lambda p: p.astype(np.float64), net), X
+    assert net.state["batchnorm", "trained_mean"].dtype == np.float32
+    want, _ = tj.trainnet((x, T), net, options=checkpointed(tmp_path, max_epochs=1))
+    assert want.state["batchnorm", "trained_mean"].dtype == np.float64
+    for iteration in (1, 2):
+        path = tmp_path / f"checkpoint_{iteration}.npz"
+        found, _ = tj.trainnet((x, T), net, options=checkpointed(tmp_path, max_epochs=1), resume=path)
+        assert_equal(found, want)
+
+
 @pytest.mark.slow
 def test_a_stopped_training_goes_on(tmp_path: Path) -> None:
     net = network(nn.Dropout(0.2))
