@@ -346,16 +346,16 @@ class PathReader:
         """Return the file and the span of the code that uses something, as user_place() does."""
         return self._snapshot.where[0], use.place
 
-    def _added(self, use: Use) -> tuple[int, Any]:
-        """Return the sign and the operand of an augmented assignment."""
+    def _added(self, use: Use) -> tuple[str, Any]:
+        """Return the operator and the operand of an augmented assignment."""
         assert use.addition is not None
-        sign, operand = use.addition
+        written, operand = use.addition
         if type(operand) is Constant:
-            return sign, operand.value
+            return written, operand.value
         if type(operand) is not AccessPath or operand.scope == "module":
-            return sign, UNKNOWN
+            return written, UNKNOWN
         value = self._at(operand, self._variables if operand.scope == "local" else self._scope)
-        return sign, UNKNOWN if value is MISSING else value
+        return written, UNKNOWN if value is MISSING else value
 
     def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
         """Note what a path reads from an object whose next step cannot be looked at."""
