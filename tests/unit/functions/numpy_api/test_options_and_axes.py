@@ -22,6 +22,13 @@ CASES: dict[str, Case] = {
         lambda a, w: np.average(a, axis=(-1, 0), weights=w, returned=True, keepdims=True),
         (A, A[:, 0].T ** 2),
     ),
+    **{
+        f"apply_along_axis of rows without elements, {along.__name__}": (
+            lambda x, along=along: np.apply_along_axis(along, 0, x),
+            (np.zeros((0, 3)),),
+        )
+        for along in (np.sum, np.sort)
+    },
     "gradient along axes out of order": (lambda a, x: np.gradient(a, 2.0, x, axis=(1, 0)), (A, np.array([0.0, 1, 4]))),
     "gradient along a negative axis first": (lambda a: np.gradient(a, 2, 3, axis=(-1, 0)), (A,)),
     "gradient along axes in a list": (lambda a: np.gradient(a, 2, 3, axis=[1, 0]), (A,)),  # type: ignore[arg-type]
