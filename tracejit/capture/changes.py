@@ -185,6 +185,9 @@ class _Search:
         snapshot, kind = self._snapshot, type(observed.value)
         is_same = are_same(was, is_now) and not any(slot.is_replaced for slot in observed.slots.values())
         has_items = kind not in SETS and kind not in MEMORIES
+        if kind in MAPPINGS and any(slot.is_deleted and slot.is_assigned for slot in observed.slots.values()):
+            # A key that comes back goes behind the others, those that are added outside, too.
+            snapshot.read(observed, ExtentSlot, "")
         if is_same and _ARRAYS.isdisjoint(map(type, parts_of(was))):  # fast, for large containers
             for slot in [*observed.slots.values()] if has_items else ():
                 if type(slot) in (AttributeSlot, ItemSlot) and slot.value is not MISSING:

@@ -21,12 +21,14 @@ class Slot:
         additions: what code reads it for an assignment to it only, as ``+=`` does: the operator and the operand,
             UNKNOWN where it is not known. What the slot held matters only if a replay repeats that assignment.
         is_counted: whether a replay adds a number to what it holds.
+        is_deleted: whether code can have deleted what it held.
         number: the input that stands for the number that it held, if that varies.
         is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
     """
 
     __slots__ = (
-        "additions", "is_assigned", "is_counted", "is_late", "is_read", "name", "number", "value", "where",
+        "additions", "is_assigned", "is_counted", "is_deleted", "is_late", "is_read", "name", "number", "value",
+        "where",
     )  # fmt: skip
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
@@ -35,6 +37,7 @@ class Slot:
         self.is_read = False
         self.is_assigned = False
         self.is_counted = False
+        self.is_deleted = False
         self.additions: list[tuple[str, Any]] = []
         self.number: Any = None
         self.is_late = False

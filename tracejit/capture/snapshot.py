@@ -404,7 +404,9 @@ class Snapshot:
 
     def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
         """Note that what is in a slot can be deleted, which asks whether there is anything."""
-        self.slot(owner, kind, name)
+        slot = self.slot(owner, kind, name)
+        if slot is not None:
+            slot.is_deleted = True
         if kind is not ItemSlot or type(owner.value) in MAPPINGS:
             self.read(owner, presence_of(owner, kind, name), name)
         elif isinstance(owner, ObservedInstance):
