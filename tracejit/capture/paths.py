@@ -360,8 +360,11 @@ class PathReader:
     def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
         """Note what a path reads from an object whose next step cannot be looked at."""
         kind, name = steps[0]
-        is_deeper = len(steps) > 1 and kind == "attr" and isinstance(owner, ObservedInstance)
-        if is_deeper and type(static(type(owner.value), name)) in _FUNCTIONS:  # an attribute of a method
+        # An attribute of a method, or the method itself; of one that is called, its code tells.
+        is_read = (
+            kind == "attr" and (len(steps) > 1 or use.how == READ) and isinstance(owner, ObservedInstance)
+        )
+        if is_read and type(static(type(owner.value), name)) in _FUNCTIONS:
             self._follow(use, self._snapshot.root_of(type(owner.value)).value, steps)
         self._snapshot.add_names({str(name) for kind, name in steps[1:] if kind == "attr"})
         if kind != "attr" or name not in TOLD_BY_SHAPE:

@@ -397,9 +397,8 @@ class Snapshot:
                     self.extended.add(id(container))
                 else:
                     self.change(container, place)
-            elif (
-                type(slot.value) is set and addition[0] == "^="
-            ):  # done again, the others change nothing more
+            elif type(slot.value) is set and addition[0] == "^=":
+                # Done again, the other operators change nothing more.
                 self.read_whole(self.read(owner, kind, name))
 
     def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
