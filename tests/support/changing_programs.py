@@ -114,7 +114,7 @@ TOLD = (
     "o.c.update('ab')",
     "o.h.insert(0, 1)", "o.h[len(o.h):] = [1]", "o.queue.appendleft(k)", "o.h.append(1); o.h.reverse()",
     "o.h.append(1); o.h.insert(0, 2)", "o.h += [2]; o.h[0] = 3", "o.h.append(2); o.h *= 2",
-    "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.memory[0] += 1",
+    "o.s.add(len(o.s))", "o.s.update([len(o.s)])", "o.s ^= {1}", "o.memory[0] += 1",
     "o.memory.append(1)", "o.memory += b'a'", "o.memory[1:2] = b'a'; o.memory[0] += 1",
 )  # fmt: skip
 

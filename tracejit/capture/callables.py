@@ -133,9 +133,9 @@ class ObservedFunction(ObservedNames):
             (snapshot.assign if used.is_assigned else snapshot.slot)(self, ClosureSlot, (number, name))
             if used.is_read:
                 snapshot.read(self, ClosureSlot, (number, name))
-            for sign, operand in used.additions:
+            for written, operand in used.additions:
                 added = operand.value if isinstance(operand, Constant) else UNKNOWN
-                snapshot.update(self, ClosureSlot, (number, name), (sign, added))
+                snapshot.update(self, ClosureSlot, (number, name), (written, added))
 
 
 class ObservedComposite(ObservedCode):

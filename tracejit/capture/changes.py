@@ -166,6 +166,7 @@ class _Search:
                     (slot.has_changed(observed) or slot.is_replaced)
                     and value is not UNKNOWN
                     and value is not MISSING
+                    and not self._is_still_inherited(observed, slot)
                 ):
                     after = self._settled(observed, slot, value)
                     before = MISSING if self._is_inherited(observed, slot) else slot.value
@@ -185,6 +186,9 @@ class _Search:
         snapshot, kind = self._snapshot, type(observed.value)
         is_same = are_same(was, is_now) and not any(slot.is_replaced for slot in observed.slots.values())
         has_items = kind not in SETS and kind not in MEMORIES
+        if kind in MAPPINGS and any(slot.is_deleted and slot.is_assigned for slot in observed.slots.values()):
+            # A key that comes back goes behind the others, those that are added outside, too.
+            snapshot.read(observed, ExtentSlot, "")
         if is_same and _ARRAYS.isdisjoint(map(type, parts_of(was))):  # fast, for large containers
             for slot in [*observed.slots.values()] if has_items else ():
                 if type(slot) in (AttributeSlot, ItemSlot) and slot.value is not MISSING:
@@ -355,6 +359,12 @@ class _Search:
         return isinstance(observed, ObservedInstance) and slot.name not in self._snapshot.contents.get(
             id(value), (slot.name,)
         )
+
+    def _is_still_inherited(self, observed: Observed, slot: Slot) -> bool:
+        """Return whether a class has a slot's value from a class above, or from its metaclass, as it had before."""
+        value = observed.value
+        is_of_class = type(slot) is AttributeSlot and isinstance(value, type)
+        return is_of_class and slot.name not in vars(value) and self._is_inherited(observed, slot)
 
     def _has_changed_above(self, observed: Observed, slot: Slot) -> bool:
         """Return whether the run has changed an attribute in the class, too, from which the object had inherited it."""

@@ -15,6 +15,7 @@ from typing import Any
 from tracejit.capture.observed import Slot
 
 _NUMBERS = (int, float)
+_SIGNS = {"+=": 1, "-=": -1}
 
 
 class Increment:
@@ -34,23 +35,23 @@ def increment_of(slot: Slot, value: Any) -> Increment | None:
     before, kind = slot.value, type(value)
     if slot.is_assigned or type(before) is not kind or kind not in _NUMBERS:
         return None
-    if not all(sign for sign, _ in slot.additions):
+    if not all(written in _SIGNS for written, _ in slot.additions):
         return None
     if kind is int:
         return Increment(value - before)
     if len(slot.additions) != 1:
         return None
-    sign, operand = slot.additions[0]
-    if type(operand) not in _NUMBERS or before + sign * operand != value:
+    written, operand = slot.additions[0]
+    if type(operand) not in _NUMBERS or before + _SIGNS[written] * operand != value:
         return None
-    return Increment(sign * operand)
+    return Increment(_SIGNS[written] * operand)
 
 
-def is_seen(before: Any, sign: int, operand: Any) -> bool:
+def is_seen(before: Any, written: str, operand: Any) -> bool:
     """Return whether an addition to a number would have changed it, or is one that replays make again."""
-    if not sign or type(before) not in _NUMBERS:
+    if written not in _SIGNS or type(before) not in _NUMBERS:
         return False
     if type(before) is int:
         return True
     is_known = math.isfinite(before) and type(operand) in _NUMBERS
-    return is_known and before + sign * operand != before
+    return is_known and before + _SIGNS[written] * operand != before

@@ -18,16 +18,17 @@ class Slot:
     Attributes:
         is_read: whether what it held matters.
         is_assigned: whether it can have been assigned to, other than by ``+=`` and the like.
-        additions: what code reads it for an assignment to it only, as ``+=`` does: the sign and the operand of an
-            addition, UNKNOWN where it is not known; the sign is 0 for other operators. What the slot held matters only
-            if a replay repeats that assignment.
+        additions: what code reads it for an assignment to it only, as ``+=`` does: the operator and the operand,
+            UNKNOWN where it is not known. What the slot held matters only if a replay repeats that assignment.
         is_counted: whether a replay adds a number to what it holds.
+        is_deleted: whether code can have deleted what it held.
         number: the input that stands for the number that it held, if that varies.
         is_late: whether only what the function did tells that it is read: what other slots lead to has their names.
     """
 
     __slots__ = (
-        "additions", "is_assigned", "is_counted", "is_late", "is_read", "name", "number", "value", "where",
+        "additions", "is_assigned", "is_counted", "is_deleted", "is_late", "is_read", "name", "number", "value",
+        "where",
     )  # fmt: skip
 
     def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
@@ -36,7 +37,8 @@ class Slot:
         self.is_read = False
         self.is_assigned = False
         self.is_counted = False
-        self.additions: list[tuple[int, Any]] = []
+        self.is_deleted = False
+        self.additions: list[tuple[str, Any]] = []
         self.number: Any = None
         self.is_late = False
         self.where = where
@@ -108,7 +110,7 @@ class Notes(Protocol):
     def assign(self, owner: "Observed", kind: type[Slot], name: Any) -> None:
         """Note that a slot can be assigned to."""
 
-    def update(self, owner: "Observed", kind: type[Slot], name: Any, addition: tuple[int, Any]) -> None:
+    def update(self, owner: "Observed", kind: type[Slot], name: Any, addition: tuple[str, Any]) -> None:
         """Note that a slot is read for an assignment to it only."""
 
     def hold(self, container: Any) -> None:

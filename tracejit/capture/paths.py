@@ -346,22 +346,25 @@ class PathReader:
         """Return the file and the span of the code that uses something, as user_place() does."""
         return self._snapshot.where[0], use.place
 
-    def _added(self, use: Use) -> tuple[int, Any]:
-        """Return the sign and the operand of an augmented assignment."""
+    def _added(self, use: Use) -> tuple[str, Any]:
+        """Return the operator and the operand of an augmented assignment."""
         assert use.addition is not None
-        sign, operand = use.addition
+        written, operand = use.addition
         if type(operand) is Constant:
-            return sign, operand.value
+            return written, operand.value
         if type(operand) is not AccessPath or operand.scope == "module":
-            return sign, UNKNOWN
+            return written, UNKNOWN
         value = self._at(operand, self._variables if operand.scope == "local" else self._scope)
-        return sign, UNKNOWN if value is MISSING else value
+        return written, UNKNOWN if value is MISSING else value
 
     def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
         """Note what a path reads from an object whose next step cannot be looked at."""
         kind, name = steps[0]
-        is_deeper = len(steps) > 1 and kind == "attr" and isinstance(owner, ObservedInstance)
-        if is_deeper and type(static(type(owner.value), name)) in _FUNCTIONS:  # an attribute of a method
+        # An attribute of a method, or the method itself; of one that is called, its code tells.
+        is_read = (
+            kind == "attr" and (len(steps) > 1 or use.how == READ) and isinstance(owner, ObservedInstance)
+        )
+        if is_read and type(static(type(owner.value), name)) in _FUNCTIONS:
             self._follow(use, self._snapshot.root_of(type(owner.value)).value, steps)
         self._snapshot.add_names({str(name) for kind, name in steps[1:] if kind == "attr"})
         if kind != "attr" or name not in TOLD_BY_SHAPE:

@@ -57,11 +57,11 @@ class Constant(NamedTuple):
 class Added(NamedTuple):
     """The right side of an augmented assignment.
 
-    sign        1 for ``+=``, -1 for ``-=``, 0 for another operator
+    operator    as it is written: ``+=``
     operand     the right side, as far as it is known
     """
 
-    sign: int
+    operator: str
     operand: AccessPath | Constant | None
 
 

@@ -83,7 +83,6 @@ _LEN = AccessPath("global", "len")
 _GETTERS = frozenset({"attrgetter", "methodcaller"})
 # Functions that take elements out of what they get first, or by one of these names.
 _TAKERS, _TAKEN = frozenset({"choice", "choices", "sample"}), frozenset({"population", "seq"})
-_SIGNS = {"+=": 1, "-=": -1}
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
 _WRITER_STEPS = frozenset(("attr", name) for name in WRITERS)
@@ -501,8 +500,8 @@ class Scanner:
             at += 1
         if at < len(self._instructions) and _stores(self._instructions[at], target):
             self._updated_at = at
-            sign = _SIGNS.get(instruction.argrepr, 0)
-            addition = Added(sign, operand if type(operand) in (AccessPath, Constant) else None)
+            is_known = type(operand) in (AccessPath, Constant)
+            addition = Added(instruction.argrepr, operand if is_known else None)
             self._use(target, UPDATE, addition)
         else:
             self._use(target)

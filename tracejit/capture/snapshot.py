@@ -385,7 +385,7 @@ class Snapshot:
             slot.is_assigned = True
 
     def update(
-        self, owner: Observed, kind: type[Slot], name: Any, addition: tuple[int, Any], place: Any = None
+        self, owner: Observed, kind: type[Slot], name: Any, addition: tuple[str, Any], place: Any = None
     ) -> None:
         """Note that a slot is read for an assignment to it only, as ``+=`` does at a place of the code."""
         slot = self.slot(owner, kind, name)
@@ -393,14 +393,19 @@ class Snapshot:
             slot.additions.append(addition)
             if is_written_in_place(slot.value):
                 container = self.read(owner, kind, name)
-                if type(container) in SEQUENCES and addition[0] == 1:
+                if type(container) in SEQUENCES and addition[0] == "+=":
                     self.extended.add(id(container))
                 else:
                     self.change(container, place)
+            elif type(slot.value) is set and addition[0] == "^=":
+                # Done again, the other operators change nothing more.
+                self.read_whole(self.read(owner, kind, name))
 
     def delete(self, owner: Observed, kind: type[Slot], name: Any) -> None:
         """Note that what is in a slot can be deleted, which asks whether there is anything."""
-        self.slot(owner, kind, name)
+        slot = self.slot(owner, kind, name)
+        if slot is not None:
+            slot.is_deleted = True
         if kind is not ItemSlot or type(owner.value) in MAPPINGS:
             self.read(owner, presence_of(owner, kind, name), name)
         elif isinstance(owner, ObservedInstance):

@@ -14,11 +14,12 @@ from tracejit.record import monitor
 from tracejit.util.frames import PACKAGE
 from tracejit.util.text import module_of
 
-_OF_ANYTHING = frozenset({
+# By identity: an object that is called can have no hash, and its == is code of the user's.
+_OF_ANYTHING = frozenset(map(id, (
     abs, all, any, enumerate, filter, iter, len, map, max, min, next, reversed, sorted, sum, zip, range, slice, bool,
     complex, dict, float, int, list, round, tuple, divmod, pow, callable, setattr, super,
-})  # fmt: skip
-_OF_ATTRIBUTES = (builtins.getattr, builtins.hasattr)
+)))  # fmt: skip
+_OF_ATTRIBUTES = frozenset(map(id, (builtins.getattr, builtins.hasattr)))
 # Of NumPy: what tells memory, texts, or makes arrays of buffers.
 _OTHERS = frozenset({
     "shares_memory", "may_share_memory", "array2string", "array_repr", "array_str", "frombuffer", "fromiter",
@@ -54,10 +55,10 @@ def takes_dlarrays(function: Any, arguments: Sequence[Any] = ()) -> bool:
     if isinstance(function, np.ufunc):
         return True
     if isinstance(function, type):
-        return function in _OF_ANYTHING or monitor.is_user_class(function)
+        return id(function) in _OF_ANYTHING or monitor.is_user_class(function)
     if function is isinstance:
         return len(arguments) > 1 and _tells_arrays_alike(arguments[1])
-    if function in _OF_ATTRIBUTES:
+    if id(function) in _OF_ATTRIBUTES:
         return len(arguments) > 1 and arguments[1] not in lacking()
     owner, name = getattr(function, "__objclass__", None), str(getattr(function, "__name__", ""))
     if isinstance(function, (types.BuiltinFunctionType, types.MethodWrapperType)):
@@ -69,7 +70,7 @@ def takes_dlarrays(function: Any, arguments: Sequence[Any] = ()) -> bool:
         return owner in _CONTAINERS
     if str(getattr(function, "__module__", "")).partition(".")[0] == "numpy":
         return (kind is type(np.sum) and name not in _OTHERS) or _is_answered(kind)
-    return function in _OF_ANYTHING or _is_answered(kind)
+    return id(function) in _OF_ANYTHING or _is_answered(kind)
 
 
 def _is_answered(kind: type) -> bool:

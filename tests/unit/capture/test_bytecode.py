@@ -198,7 +198,7 @@ def outer():
     read = FreeVariable(is_read=True)
     assert reads.free == {
         "rate": read,
-        "count": FreeVariable(additions=(Added(1, Constant(1)),)),
+        "count": FreeVariable(additions=(Added("+=", Constant(1)),)),
         "model": read,
     }
     assert {written(use.path) for use in reads_of(code_of(source, "inner")).uses} == {"local model.w"}

@@ -234,3 +234,31 @@ def test_a_tuple_in_two_places() -> None:
         assert holder.pair is pair is holder.same is holder.nested[0] is holder.nested[1][0]
         assert [part.tolist() for part in pair] == [first.tolist(), second.tolist()]
     assert accelerated.stats.hits >= 4
+
+
+class Scaled:  # noqa: PLW1641
+    """An object that is called, with == and so without a hash."""
+
+    def __init__(self) -> None:
+        self.by = np.full(3, 0.5)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scaled)
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.by
+
+
+def test_an_object_without_a_hash_that_is_called_with_an_array_that_varies() -> None:
+    scaled = Scaled()
+
+    def step(model: Model, x: Any) -> Any:
+        model.parts[0] = np.sort(model.parts[0] + 1)
+        return (scaled(x) + model.parts[0]).sum()
+
+    have, want = Model(), Model()
+    accelerated = tj.dlaccelerate(lambda x: step(have, x))
+    for n in range(8):
+        assert float(accelerated(np.full(3, n))) == float(step(want, np.full(3, n)))
+        assert [np.asarray(part).tolist() for part in have.parts] == [part.tolist() for part in want.parts]
+    assert accelerated.stats.hits >= 2

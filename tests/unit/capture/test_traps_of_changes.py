@@ -487,3 +487,22 @@ def test_a_warning_about_an_object_that_no_line_leads_to_shows_no_line() -> None
     assert effect is not None
     assert effect.what == "changes a list that it did not make"
     assert effect.where is None
+
+
+@pytest.mark.parametrize("above", ["Base", "Meta"])
+def test_a_class_does_not_get_what_changes_above_it(above: str) -> None:
+    names: dict[str, Any] = {"__name__": "classes"}
+    exec(
+        "class Meta(type):\n    n = 1\n\n"
+        "class Base:\n    n = 1\n\n"
+        f"class Below({'metaclass=Meta' if above == 'Meta' else 'Base'}):\n    pass\n\n"
+        f"def step(x, k=1):\n    if k:\n        {above}.n += 1\n    else:\n        Below.n = 5\n    return x * 1",
+        names,
+    )
+    step = tj.dlaccelerate(names["step"])
+    for call in range(6):
+        step(np.ones(1))
+        assert names[above].n == names["Below"].n == call + 2
+        assert "n" not in vars(names["Below"])
+    step(np.ones(1), 0)
+    assert (names[above].n, vars(names["Below"])["n"]) == (7, 5)

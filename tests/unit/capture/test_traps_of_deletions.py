@@ -143,3 +143,24 @@ def test_a_deletion_needs_no_recording(body: str) -> None:
         warnings.simplefilter("error", tj.TraceJitWarning)
         _, program = followed(body, dict, (), tj.dlaccelerate(audit=False))
     assert program.stats.hits >= 4
+
+
+@pytest.mark.parametrize(
+    "body", ["del d['f']; d['f'] = 3.0", "del d['n'], d['f']; d['n'] = 3.0; d['f'] = 4.0"]
+)
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+def test_a_key_that_comes_back_goes_behind_keys_that_were_added_outside(body: str, kind: type) -> None:
+    found: list[list[list[str]]] = []
+    for accelerated in (tj.dlaccelerate, lambda fun: fun):
+        names: dict[str, Any] = {"d": kind(n=1.0, f=2.0)}
+        exec(f"def program(x):\n    {body}\n    return x * 1", names)
+        program = accelerated(names["program"])
+        found.append([])
+        for call in range(10):
+            if call % 5 == 4:
+                names["d"][f"new{call}"] = 0.0
+            program(np.ones(2))
+            found[-1].append([*names["d"]])
+        if accelerated is tj.dlaccelerate:
+            assert program.stats.hits >= 3
+    assert found[0] == found[1]

@@ -638,3 +638,60 @@ def the_same_code_with_other_global_names():
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ("box.kept = box.static", "static"),
+        ("box.kept = [box.static]", "static"),
+        ("box.kept = box.static == first", "static"),
+        ("box.kept = box.of_class == first", "of_class"),
+        ("box.kept = box.own == first", "own"),
+    ],
+)
+def test_a_method_that_is_read_and_not_called_is_compared(body, name):
+    found = []
+    for accelerated in (tj.dlaccelerate(audit=False), lambda fun: fun):
+        names = {}
+        exec(READ_METHODS.replace("BODY", body).replace("NAME", name), names)
+        program = accelerated(names["program"])
+        found.append([])
+        for call in range(8):
+            if call == 4:
+                names["replace"]()
+            program(np.ones(2))
+            found[-1].append(names["shown"]())
+    assert found[0] == found[1]
+    assert found[0][3] != found[0][4]
+
+
+READ_METHODS = """
+class Box:
+    def own(self): pass
+
+    @staticmethod
+    def static(): pass
+
+    @classmethod
+    def of_class(cls): pass
+
+
+def replace():
+    def other(*args): return 1
+    Box.own, Box.static, Box.of_class = other, staticmethod(other), classmethod(other)
+
+
+def shown():
+    kept = box.kept[0] if type(box.kept) is list else box.kept
+    return getattr(kept, "__name__", kept)
+
+
+def program(x):
+    BODY
+    return x * 1
+
+
+box = Box()
+first = box.NAME
+"""

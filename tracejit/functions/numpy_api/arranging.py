@@ -4,6 +4,7 @@
 Labels: an axis that stays keeps its label; what makes one vector of all elements has none.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -226,7 +227,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     number = normalize_axis("np.apply_along_axis", array, axis)
     rows = movement.moveaxis(array, number, -1)
     lead = rows.shape[:-1]
-    rows = movement.reshape(rows, (-1, rows.shape[-1]))
+    rows = movement.reshape(rows, (math.prod(lead), rows.shape[-1]))
     if not len(rows):
         refuse("np.apply_along_axis", "arr has no rows, so that the size of a result is not known")
     parts = [as_array(func1d(rows[i], *args, **kwargs), "np.apply_along_axis") for i in range(len(rows))]

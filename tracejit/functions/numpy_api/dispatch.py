@@ -66,13 +66,12 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
             options["dtype"] = _methods().dtype_for_out(ufunc, inputs[0], out[0])
         if chosen is not True:
             inputs = tuple([_without_others(x, chosen) for x in inputs])
+        casting = options.get("casting", "same_kind")
         result = call_ufunc(ufunc, method, inputs, options)
         if isinstance(result, tuple):
-            return tuple([_written(name, part, one, chosen) for part, one in zip(result, out, strict=True)])
-        result = as_array(result)
-        if chosen is not True:
-            result = elementwise.where(chosen, result, *out)
-        return writes.into(out, result, name, broadcasts=method in ("__call__", "outer"))
+            pairs = zip(result, out, strict=True)
+            return tuple([_written(name, part, one, chosen, casting) for part, one in pairs])
+        return _written(name, result, out[0], chosen, casting, method in ("__call__", "outer"))
     if method == "reduce" and ufunc in REDUCTIONS and options.keys() <= {"axis", "keepdims"}:
         return REDUCTIONS[ufunc](
             *inputs, axis=options.get("axis", 0), keepdims=options.get("keepdims", False)
@@ -110,12 +109,14 @@ def _without_others(x: Any, chosen: Any) -> Any:
     return elementwise.where(chosen, x, elementwise.stop_gradient(x))
 
 
-def _written(name: str, result: Any, out: Any, chosen: Any) -> Any:
-    """Return one of several results of a ufunc, written into the array that was given for it, if there is one."""
+def _written(name: str, result: Any, out: Any, chosen: Any, casting: str, broadcasts: bool = True) -> Any:
+    """Return a result of a ufunc, written into the array that was given for it, if there is one."""
     if out is None:
         return result
-    given = result if chosen is True else elementwise.where(chosen, result, out)
-    return writes.into(out, as_array(given), name)
+    given = outputs.fitting(as_array(result), out, casting, name)
+    if chosen is not True:
+        given = elementwise.where(chosen, given, out)
+    return writes.into(out, given, name, broadcasts)
 
 
 def _apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
@@ -321,7 +322,7 @@ def _with_out(
     if out is not None:
         if function in _ADDED_UP and len(args) == 1 and options.get("dtype") is None:
             options["dtype"] = _methods().dtype_for_out(_ADDED_UP[function], args[0], out)
-        casting = options.get("casting", "safe")
+        casting = options.get("casting")
         return outputs.put(function, _name(function), out, call_function(function, args, options), casting)
     return _result(function, ours, args, options)
 

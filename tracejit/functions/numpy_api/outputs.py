@@ -14,7 +14,6 @@ from tracejit.functions.numpy_api import writes
 _EXACT = frozenset({np.dot, np.linalg.multi_dot})
 _BUFFERED = frozenset({np.take, np.compress})
 """Functions that fill a buffer in the dtype of the array, and copy it into what is given as out=."""
-_SAFE = _BUFFERED | {np.einsum}
 _GIVES_PLACES = frozenset({np.argmax, np.argmin, np.nanargmax, np.nanargmin})
 _BROADCASTS = frozenset({
     np.percentile, np.quantile, np.nanpercentile, np.nanquantile, np.nanmedian, np.clip, np.outer, np.fix,
@@ -23,7 +22,22 @@ _BROADCASTS = frozenset({
 """Functions that write a result into a larger array as ufuncs do; others want an array of its size."""
 
 
-def put(function: Callable[..., Any], name: str, out: Any, result: Any, casting: str = "safe") -> Any:
+def fitting(result: dlarray, out: Any, casting: str, name: str) -> dlarray:
+    """Return a result as a rule of casting lets it go into an array; "same_kind" is the rule of all writes."""
+    if casting == "unsafe":
+        return result if result.dtype == out.dtype else elementwise.cast(result, out.dtype)
+    _check_fit(casting == "same_kind" or np.can_cast(result.dtype, out.dtype, casting), result, out, name)  # type: ignore[arg-type]
+    return result
+
+
+def _check_fit(fits: bool, result: dlarray, out: Any, name: str) -> None:
+    if not fits:
+        raise DTypeError(
+            f"{name}: the result is {result.dtype}, but out is {out.dtype}; pass an array of {result.dtype}."
+        )
+
+
+def put(function: Callable[..., Any], name: str, out: Any, result: Any, casting: str | None = None) -> Any:
     """Write the result of a function of NumPy into the array that was given as out=, and return the array.
 
     Args:
@@ -31,7 +45,7 @@ def put(function: Callable[..., Any], name: str, out: Any, result: Any, casting:
         name: its name.
         out: the array.
         result: what is written.
-        casting: the rule that np.einsum was given.
+        casting: the rule that the function was given, if it was given one.
 
     Raises:
         ArgumentValueError, DTypeError: if the function does not write such a result into such an array.
@@ -42,8 +56,9 @@ def put(function: Callable[..., Any], name: str, out: Any, result: Any, casting:
             f"{name}: the result is {np.dtype(np.intp)}, but out is {out.dtype}; pass an array of integers."
         )
     result = as_array(result)
-    if is_array and (function != np.einsum or casting == "safe"):
-        result = _in_dtype_of(function, out, result, name)
+    if is_array:
+        usual = "safe" if function == np.einsum else "same_kind"
+        result = fitting(_in_dtype_of(function, out, result, name), out, casting or usual, name)
     return writes.into(out, result, name, broadcasts=function in _BROADCASTS)
 
 
@@ -54,9 +69,7 @@ def _in_dtype_of(function: Callable[..., Any], out: Any, result: dlarray, name: 
             f"{name}: the result is {result.dtype} of size {result.shape}, but out is {out.dtype} of size {out.shape}; "
             "pass an array of the same dtype and size."
         )
-    into, other = (result, out) if function == np.einsum else (out, result)
-    if function in _SAFE and not np.can_cast(into.dtype, other.dtype, "safe"):
-        raise DTypeError(
-            f"{name}: the result is {result.dtype}, but out is {out.dtype}; pass an array of {result.dtype}."
-        )
-    return elementwise.cast(result, out.dtype) if function in _BUFFERED else result
+    if function not in _BUFFERED:
+        return result
+    _check_fit(np.can_cast(out.dtype, result.dtype, "safe"), result, out, name)
+    return elementwise.cast(result, out.dtype)

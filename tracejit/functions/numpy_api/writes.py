@@ -241,7 +241,9 @@ def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> N
         return
     if ufunc == np.subtract:
         given = as_array(value, f"{name}.at")
-        value = elementwise.negative(elementwise.cast(given, target.dtype) if given.dtype == bool else given)
+        if given.dtype.kind in "bu":  # which have no negative numbers
+            given = elementwise.cast(given, np.result_type(target.dtype, given.dtype))
+        value = elementwise.negative(given)
     views.store(target, indexing.setitem(target, key, value, add=True))
 
 

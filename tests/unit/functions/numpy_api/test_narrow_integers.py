@@ -62,3 +62,19 @@ def test_a_ufunc_of_one_integer_starts_from_its_identity(ufunc: Any, dtype: str)
         ours, theirs = ufunc.reduce(dlarray(x)), ufunc.reduce(x)
         assert ours.dtype == theirs.dtype
         assert ours.item() == theirs.item()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "uint32", "uint64"])
+@pytest.mark.parametrize("into", ["float64", "float32", "int64", "uint8", "complex128"])
+def test_numbers_without_a_sign_are_subtracted_at_places(into: str, dtype: str) -> None:
+    def subtracted(x: Any, values: Any) -> Any:
+        np.subtract.at(x, [0, 1, 1], values)
+        np.subtract.at(x, 2, values[0])
+        return x * 1
+
+    if not np.can_cast(np.result_type(into, dtype), into, "same_kind"):
+        pytest.skip("NumPy refuses it")
+    x, values = np.array([5, 1, 0]).astype(into), np.array([3, 1, 0]).astype(dtype)
+    step, expected = dlaccelerate(subtracted), subtracted(x.copy(), values)
+    for found in (subtracted(dlarray(x.copy()), values), step(x.copy(), values), step(x.copy(), values)):
+        assert np.asarray(found).tolist() == expected.tolist()

@@ -22,6 +22,26 @@ CASES: dict[str, Case] = {
         lambda a, w: np.average(a, axis=(-1, 0), weights=w, returned=True, keepdims=True),
         (A, A[:, 0].T ** 2),
     ),
+    **{
+        f"apply_along_axis of rows without elements, {along.__name__}": (
+            lambda x, along=along: np.apply_along_axis(along, 0, x),
+            (np.zeros((0, 3)),),
+        )
+        for along in (np.sum, np.sort)
+    },
+    **{
+        f"{name} into integers by unsafe casts": (written, (10 * A[0], N[:3].astype(np.uint8)))
+        for name, written in {
+            "add": lambda a, n: np.add(abs(a[0, :3]), n, out=n.copy(), casting="unsafe"),
+            "multiply where": lambda a, n: np.multiply(n, 1.5, out=n.copy(), where=a[0, :3] > 0, casting="unsafe"),
+            "sin": lambda a, n: np.sin(n / 100, out=n.copy(), casting="unsafe"),
+            "divmod": lambda a, n: np.divmod(abs(a[:, 0]), 2.5, out=(n.copy(), n.copy()), casting="unsafe"),
+            "add of a dtype": lambda a, n: np.add(n, n, out=n.copy(), dtype=np.float32, casting="unsafe"),
+            "concatenate": lambda a, n: np.concatenate([n[:1], abs(a[0, :2])], out=n.copy(), casting="unsafe"),
+            "clip": lambda a, n: np.clip(abs(a[0, :3]), 1, 50, out=n.copy(), casting="unsafe"),
+            "einsum": lambda a, n: np.einsum("i->i", abs(a[0, :3]), out=n.copy(), casting="unsafe"),
+        }.items()
+    },
     "gradient along axes out of order": (lambda a, x: np.gradient(a, 2.0, x, axis=(1, 0)), (A, np.array([0.0, 1, 4]))),
     "gradient along a negative axis first": (lambda a: np.gradient(a, 2, 3, axis=(-1, 0)), (A,)),
     "gradient along axes in a list": (lambda a: np.gradient(a, 2, 3, axis=[1, 0]), (A,)),  # type: ignore[arg-type]
@@ -169,3 +189,11 @@ def test_weights_of_a_quantile_are_compared_in_its_precision() -> None:
             lambda x, w: np.quantile(x, 0.4, weights=w, method="inverted_cdf"), x, np.ones(5, dtype)
         )
         assert found.item() == 20.0
+
+
+@pytest.mark.parametrize("casting", ["safe", "no", "equiv"])
+def test_a_rule_of_casts_holds_for_the_array_that_is_written(casting: Any) -> None:
+    for x in (A, tj.dlarray(A)):
+        with pytest.raises(TypeError):
+            np.add(x, x, out=np.zeros(A.shape, np.float32), casting=casting)
+        assert np.add(x, x, out=np.zeros(A.shape), casting=casting)[0, 0, 0] == 2 * A[0, 0, 0]
