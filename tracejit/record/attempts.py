@@ -6,34 +6,47 @@ A call of SciPy's can be recorded in several ways, which are tried in turn. What
 is no guard. But objects of the user's code that it met may have changed meanwhile, in reliance on these guards. So what
 can be undone is undone: a number that became a true one varies again. What cannot be undone stays, and its guards are
 noted again: a selection whose elements were gathered keeps its size, and an array that became an ndarray keeps the
-numbers that it was computed from.
+numbers that it was computed from. Arrays that the failed way has made itself are of no use to anybody.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+from tracejit.ir import Graph, Node
 
 _Call = Callable[[], object]
 
 
 class _Attempt:
-    """An attempt that is open: what follows if it fails, and if it and those around it succeed."""
+    """An attempt that is open: what follows if it fails, and if it and those around it succeed.
 
-    def __init__(self) -> None:
+    Args:
+        start: the number of operations that were recorded before it.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.start = start
         self.undo: list[_Call] = []
-        self.repeat: list[_Call] = []
+        self.repeat: list[tuple[Node | None, _Call]] = []
         self.settle: list[_Call] = []
 
 
 class Attempts:
     """The attempts of a recording that are open, one within the other.
 
+    Args:
+        graph: of the recording.
+
     Attributes:
         is_lasting: whether what happens now cannot be undone.
     """
 
-    def __init__(self) -> None:
-        self._open: list[_Attempt] = []
+    def __init__(self, graph: Graph) -> None:
         self.is_lasting = False
+        self._graph = graph
+        self._open: list[_Attempt] = []
+        self._changed: Node | None = None
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -48,21 +61,22 @@ class Attempts:
     def noted(self, repeat: _Call) -> None:
         """Note how a note is made again if an attempt fails, because something that cannot be undone relies on it."""
         if self._open:
-            self._open[-1].repeat.append(repeat)
+            self._open[-1].repeat.append((self._changed, repeat))
 
     @contextmanager
-    def lasting(self) -> Iterator[None]:
-        """Mark what a block does as something that cannot be undone: the recorder makes its guards again."""
-        around, self.is_lasting = self.is_lasting, bool(self._open)
+    def lasting(self, array: Any) -> Iterator[None]:
+        """Mark what a block does to a traced array as something that cannot be undone: its guards are noted again."""
+        around = self.is_lasting, self._changed
+        self.is_lasting, self._changed = bool(self._open), getattr(array._value, "node", None)
         try:
             yield
         finally:
-            self.is_lasting = around
+            self.is_lasting, self._changed = around
 
     @contextmanager
     def attempt(self, forget: _Call) -> Iterator[None]:
         """Run a block; if it raises an error, call `forget`, undo what can be undone, and note the rest again."""
-        attempt = _Attempt()
+        attempt = _Attempt(len(self._graph.nodes))
         self._open.append(attempt)
         try:
             yield
@@ -77,7 +91,9 @@ class Attempts:
     def _leave(self, attempt: _Attempt) -> None:
         for undo in reversed(attempt.undo):
             undo()
-        for repeat in attempt.repeat:
+        made = {*self._graph.nodes[attempt.start :]}
+        attempt.repeat = [(changed, repeat) for changed, repeat in attempt.repeat if changed not in made]
+        for _, repeat in attempt.repeat:
             repeat()
         self._repeat_around(attempt)
 

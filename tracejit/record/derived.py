@@ -112,9 +112,9 @@ def _sources_of(owner: Any, value: Value) -> frozenset[int]:
 def settle(array: Any, what: str) -> None:
     """Have such an array, and all that share its elements, be ndarrays that NumPy knows from now on, for `what`."""
     owner = array._value.owner
-    with owner.attempts.lasting():
+    with owner.attempts.lasting(array):
         elements(array, what)
-    owner.attempts.noted(partial(number.settle_needed, owner))
+        owner.attempts.noted(partial(number.settle_needed, owner))
     root = root_of(array)
     views = [view for view in owner.memories.views if view is not root and root_of(view) is root]
     root._value = None

@@ -134,7 +134,7 @@ class Recorder(RecordingBlock):
         self.ndarrays: dict[int, weakref.ref[np.ndarray] | None] = {}
         self.through: dict[int, str] = {}  # names of ndarrays that are written, by the id of their elements
         self._guarded: set[tuple[Value, Decides]] = set()
-        self.attempts = Attempts()
+        self.attempts = Attempts(self.graph)
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.generator_draws: list[GeneratorDraw] = []  # Note [draws of generators]

@@ -226,7 +226,7 @@ def settle(selection: Any) -> None:
         begin = len(recorder.graph.nodes)
         around, thread.recorder = thread.recorder, recorder
         try:
-            with recorder.attempts.lasting():
+            with recorder.attempts.lasting(mask.array):
                 gathered = (
                     _gather(source, mask.array)
                     if axis is None

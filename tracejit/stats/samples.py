@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.errors import DimsError
 from tracejit.functions import elementwise as e
 from tracejit.functions import movement, reductions
 from tracejit.functions.axes import normalize_axes
@@ -37,6 +38,21 @@ def _samples(
     x = floating(f"stats.{name}", a)
     axes = normalize_axes(f"stats.{name}", x, axis)
     return x, axes, reductions.number_of(x, axes)
+
+
+def _of_one_shape(name: str, *samples: Any, axis: Any) -> list[dlarray]:
+    """Return samples of the sizes that they broadcast to, of which `axis` names one; labelled ones as they are."""
+    found = [floating(f"stats.{name}", x) for x in samples]
+    if any(x.format is not None for x in found) or len({x.shape for x in found}) == 1:
+        return found
+    if axis is None:
+        found = [movement.reshape(x, (-1,)) for x in found]
+    try:
+        shape = np.broadcast_shapes(*[x.shape for x in found])
+    except ValueError:
+        sizes = " and ".join(str(x.shape) for x in found)
+        refuse(f"stats.{name}", f"samples of sizes {sizes} do not broadcast", DimsError)
+    return [x if x.shape == shape else movement.broadcast_to(x, shape) for x in found]
 
 
 def _without_axes(x: dlarray, axes: tuple[int, ...], keepdims: Any, name: str) -> dlarray:
@@ -427,6 +443,8 @@ def entropy(
         >>> tj.stats.entropy([1.0, 1.0], base=2).item()
         1.0
     """
+    if qk is not None:
+        pk, qk = _of_one_shape("entropy", pk, qk, axis=axis)
     x, axes, _ = _samples("entropy", pk, axis, nan_policy)
     kept = flag("stats.entropy", "keepdims", keepdims)
     shares = x / reductions.sum(x, axes, True)
