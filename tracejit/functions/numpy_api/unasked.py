@@ -95,10 +95,11 @@ def _from_iterable(
 
 
 def _as_matrix(original: _Function, data: Any, *args: Any, **kwargs: Any) -> Any:
-    """Refuse np.asmatrix of a traced array, whose memory it would not show."""
+    """Refuse np.asmatrix and np.bmat of a traced array, whose memory they would not show."""
     if is_traced(data) or (isinstance(data, (list, tuple)) and holds_traced(data)):
+        instead = "use the array itself" if original.__name__ == "asmatrix" else "join blocks with np.block"
         refuse(
-            "np.asmatrix", "not supported on dlarrays; use the array itself, and @ for products of matrices"
+            f"np.{original.__name__}", f"not supported on dlarrays; {instead}, and @ for products of matrices"
         )
     return NotImplemented
 
@@ -126,6 +127,7 @@ def install() -> None:
     patches.answer(polynomials, "isscalar", _is_scalar, is_alias=True)
     patches.answer(polynomials, "atleast_1d", _coefficients, is_alias=True)
     patches.answer(np, "asmatrix", _as_matrix)
+    patches.answer(np, "bmat", _as_matrix)
     patches.replace("fromiter", _from_iterable)
     for name in ("array", "asarray", "masked_where", "masked_invalid", "masked_equal", "masked_greater",
                  "masked_less", "masked_inside", "masked_outside", "median", "average", "mean", "sum"):  # fmt: skip
