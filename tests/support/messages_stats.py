@@ -19,6 +19,33 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (lambda: tj.stats.moment(X, order=-1), ArgumentError, "stats.moment: order is -1, expected at least 0."),
     (
+        lambda: tj.stats.moment(X, center=X),
+        DimsError,
+        "stats.moment: center has shape (4,), expected a number.",
+    ),
+    (
+        lambda: tj.stats.gmean(np.ones((3, 4)), weights=X),
+        DimsError,
+        "stats.gmean: weights have shape (4,) and the samples (3, 4), expected the same, or a vector for the last "
+        "axis.",
+    ),
+    (
+        lambda: tj.stats.entropy(np.ones((2, 3)), X),
+        DimsError,
+        "stats.entropy: samples of sizes (2, 3) and (4,) do not broadcast.",
+    ),
+    (
+        lambda: tj.stats.ttest_1samp(np.ones((3, 4)), X),
+        DimsError,
+        "stats.ttest_1samp: popmean has shape (4,) and the samples (3, 4), expected a number, or the sizes of the "
+        "samples with 1 along the axis.",
+    ),
+    (
+        lambda: tj.stats.ttest_ind(np.ones((3, 4)), X),
+        DimsError,
+        "stats.ttest_ind: samples have shapes (3, 4) and (4,), expected sizes that differ along the axis only.",
+    ),
+    (
         lambda: tj.stats.entropy(X, base=-2),
         ArgumentError,
         "stats.entropy: base is -2, expected a positive number or None.",

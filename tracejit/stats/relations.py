@@ -10,7 +10,7 @@ from tracejit.array import dlarray
 from tracejit.aval import FLOAT64
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise as e
-from tracejit.functions import reductions
+from tracejit.functions import movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import floating, in_dtype, operand
 from tracejit.functions.refusals import refuse
@@ -155,7 +155,7 @@ def ttest_1samp(a: Any, popmean: Any, axis: Any = 0, alternative: str = "two-sid
 
     Args:
         a: samples, at least two.
-        popmean: the mean that is expected.
+        popmean: the mean that is expected: a number, or an array with size 1 along the axis.
         axis: the axis of the samples.
         alternative: "two-sided", "less" or "greater": which means the p-value is for.
 
@@ -163,7 +163,7 @@ def ttest_1samp(a: Any, popmean: Any, axis: Any = 0, alternative: str = "two-sid
         A named tuple of dlarrays: statistic and pvalue.
 
     Raises:
-        DimsError: if the array has no such axis.
+        DimsError: if the array has no such axis, or `popmean` has other sizes.
 
     Examples:
         >>> import tracejit as tj
@@ -174,7 +174,17 @@ def ttest_1samp(a: Any, popmean: Any, axis: Any = 0, alternative: str = "two-sid
     place = normalize_axis("stats.ttest_1samp", x, axis)
     count = x.shape[place]
     spread = reductions.std(x, place, ddof=1) / float(count) ** 0.5
-    t = (reductions.mean(x, place) - operand("stats.ttest_1samp", "popmean", popmean)) / spread
+    expected = operand("stats.ttest_1samp", "popmean", popmean)
+    if np.shape(expected):
+        if np.shape(expected) != tuple([1 if k == place else size for k, size in enumerate(x.shape)]):
+            refuse(
+                "stats.ttest_1samp",
+                f"popmean has shape {np.shape(expected)} and the samples {x.shape}, expected a number, or the sizes of "
+                "the samples with 1 along the axis",
+                DimsError,
+            )
+        expected = movement.squeeze(expected, place)
+    t = (reductions.mean(x, place) - expected) / spread
     return _of_student("ttest_1samp", t, count - 1.0, alternative)
 
 
@@ -198,6 +208,20 @@ def ttest_rel(a: Any, b: Any, axis: Any = 0, alternative: str = "two-sided") -> 
     """
     first, second, place = _pair("ttest_rel", a, b, axis, 2)
     return ttest_1samp(first - second, 0.0, place, alternative)
+
+
+def _check_beside(name: str, samples: list[dlarray], axes: list[int]) -> None:
+    """Check that samples differ in size along their axes only.
+
+    Raises:
+        DimsError: if they do not.
+    """
+    others = [x.shape[:place] + x.shape[place + 1 :] for x, place in zip(samples, axes, strict=True)]
+    if axes[0] != axes[1] or others[0] != others[1]:
+        raise DimsError(
+            f"stats.{name}: samples have shapes {samples[0].shape} and {samples[1].shape}, expected sizes that differ "
+            "along the axis only."
+        )
 
 
 def ttest_ind(
@@ -226,10 +250,16 @@ def ttest_ind(
     axes = [normalize_axis("stats.ttest_ind", x, axis) for x in samples]
     # Of no samples there is no t, as for SciPy.
     counts = [float(x.shape[place]) or math.nan for x, place in zip(samples, axes, strict=True)]
+    _check_beside("ttest_ind", samples, axes)
     means = [reductions.mean(x, place) for x, place in zip(samples, axes, strict=True)]
     variances = [reductions.var(x, place, ddof=1) for x, place in zip(samples, axes, strict=True)]
     df: Any = counts[0] + counts[1] - 2.0
     if flag("stats.ttest_ind", "equal_var", equal_var):
+        # A single sample has no variance, and no part in that of both.
+        variances = [
+            mean * 0.0 if count == 1 else variance
+            for mean, variance, count in zip(means, variances, counts, strict=True)
+        ]
         pooled = (variances[0] * (counts[0] - 1.0) + variances[1] * (counts[1] - 1.0)) / df
         square = pooled * (1.0 / counts[0] + 1.0 / counts[1])
     else:

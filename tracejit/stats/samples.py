@@ -192,7 +192,7 @@ def moment(
     Args:
         a, axis, nan_policy: as in `zscore`.
         order: an integer of at least 0.
-        center: what is subtracted; None for the mean.
+        center: the number that is subtracted; None for the mean.
         keepdims: keep the reduced axes with size 1.
 
     Returns:
@@ -200,6 +200,7 @@ def moment(
 
     Raises:
         ArgumentError: for another order.
+        DimsError: if `center` is no number.
 
     Examples:
         >>> import tracejit as tj
@@ -211,6 +212,8 @@ def moment(
     if power < 0:
         refuse("stats.moment", f"order is {power}, expected at least 0")
     middle = reductions.mean(x, axes, True) if center is None else operand("stats.moment", "center", center)
+    if center is not None and np.shape(middle):
+        refuse("stats.moment", f"center has shape {np.shape(middle)}, expected a number", DimsError)
     return _without_axes(reductions.mean((x - middle) ** power, axes, True), axes, keepdims, "moment")
 
 
@@ -285,12 +288,20 @@ def kurtosis(
 
 
 def _weighted(name: str, x: dlarray, axes: tuple[int, ...], weights: Any) -> dlarray:
-    """Return means, with weights if there are some, with the axes."""
+    """Return means, with weights if there are some, with the axes.
+
+    Raises:
+        DimsError: for weights of other sizes than the samples, and than a vector of these along the last axis.
+    """
     if weights is None:
         return reductions.mean(x, axes, True)
     w = floating(f"stats.{name}", weights)
-    if w.ndim == 1 and len(axes) == 1 and x.ndim > 1:
-        w = movement.reshape(w, tuple([-1 if k == axes[0] else 1 for k in range(x.ndim)]))
+    if w.shape != x.shape and not (w.shape == x.shape[-1:] and axes == (x.ndim - 1,)):
+        refuse(
+            f"stats.{name}",
+            f"weights have shape {w.shape} and the samples {x.shape}, expected the same, or a vector for the last axis",
+            DimsError,
+        )
     return reductions.sum(x * w, axes, True) / reductions.sum(w + x * 0.0, axes, True)
 
 
@@ -307,7 +318,7 @@ def gmean(
     Args:
         a, axis, nan_policy: as in `zscore`.
         dtype: the dtype that is computed in.
-        weights: as large as `a`, or a vector along the axis; None for equal ones.
+        weights: as large as `a`, or a vector where the axis is the last one; None for equal ones.
         keepdims: keep the reduced axes with size 1.
 
     Returns:
@@ -315,6 +326,7 @@ def gmean(
 
     Raises:
         DTypeError: for complex numbers.
+        DimsError: for weights of other sizes.
 
     Examples:
         >>> import tracejit as tj

@@ -179,7 +179,10 @@ def test_names() -> None:
 @pytest.mark.parametrize("name", [name for name, count in special_ufuncs.OPERANDS.items() if count > 1])
 def test_numbers_that_vary(name: str, kind: Any) -> None:
     """Beside ndarrays; a number of NumPy has a dtype, and one of Python takes that of the arrays."""
-    ufunc, count = ufunc_of(name), special_ufuncs.OPERANDS[name]
+    try:
+        ufunc, count = ufunc_of(name), special_ufuncs.OPERANDS[name]
+    except tj.ArgumentError:
+        pytest.skip("SciPy has none yet")
 
     def fun(k: Any, *arrays: Any) -> Any:
         return ufunc(k, *arrays)

@@ -70,7 +70,7 @@ def install() -> None:
 
 def _install(package: str) -> None:
     module = sys.modules[package]
-    for name in getattr(module, "__all__", ()):
+    for name in getattr(module, "__all__", None) or [name for name in vars(module) if name[0] != "_"]:
         function = getattr(module, name, None)
         is_function = callable(function) and not isinstance(function, _NO_FUNCTIONS)
         if is_function and hasattr(function, "__name__") and not patches.is_patched(function):
