@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions, objects and matrices of SciPy with traced arrays: SciPy's numbers, and derivatives where there are any."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -216,6 +217,9 @@ class TestEqualRecordings:
         accelerated = repeated(plain, *[(rng.normal(size=9), rng.normal(size=9)) for _ in range(4)])
         assert accelerated.stats.uncompiled == 0
 
+    @pytest.mark.skipif(
+        "random_state" in inspect.signature(scipy.stats.ttest_ind).parameters, reason="it may draw"
+    )
     def test_tuples_unpack_alike(self):
         def run(x, y):
             t, p = scipy.stats.ttest_ind(x, y, nan_policy="omit", keepdims=True)
@@ -278,7 +282,7 @@ class TestWays:
 
     def test_a_function_that_draws_is_refused(self):
         with pytest.raises(tj.TraceError, match="permutation_test"):
-            tj.dlfeval(lambda x: scipy.stats.permutation_test((x, x), np.mean, rng=1), np.ones(3))
+            tj.dlfeval(lambda x: scipy.stats.permutation_test((x, x), np.mean, n_resamples=9), np.ones(3))
 
     @pytest.mark.parametrize(
         ("name", "option", "call"),
@@ -478,7 +482,7 @@ class TestRefusals:
     @pytest.mark.parametrize("name", ["eigsh", "eigs", "svds", "aslinearoperator", "splu", "factorized"])
     def test_a_traced_matrix_for_functions_of_sparse_ones(self, name):
         with pytest.raises(tj.ArgumentError) as caught:
-            tj.dlfeval(getattr(scipy.sparse.linalg, name), np.eye(5))
+            tj.dlfeval(getattr(scipy.sparse.linalg, name), np.eye(9))
         assert str(caught.value) == (
             f"scipy.sparse.linalg.{name}: not supported for a matrix that is traced; use a function of scipy.linalg, "
             "or a sparse matrix that is made outside of the function."
