@@ -272,7 +272,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = 
     if not s.size:
         return reductions.sum(s > 0, -1)
     if tol is not None:
-        return reductions.sum(s > tol, -1)
+        bound = as_array(tol, "matrix_rank", "tol")
+        return reductions.sum(s > (bound[..., None] if bound.ndim else bound), -1)
     share = max(array.shape[-2:]) * float(np.finfo(s.dtype).eps)
     return reductions.sum(_cut("matrix_rank", s, rtol, share), -1)
 

@@ -132,6 +132,13 @@ def test_ranks(shape: tuple[int, int], rank: int) -> None:
         np.testing.assert_allclose(u * s @ v, a, atol=1e-12)
 
 
+@pytest.mark.parametrize("tol", [0.5, [0.5, 1.5], [[0.2], [1.0]]])
+def test_a_rank_by_bounds_of_each_matrix(tol):
+    a = np.random.default_rng(0).normal(size=(2, 3, 3))
+    found = dlaccelerate(lambda a: np.linalg.matrix_rank(a, tol))(a)
+    assert found.tolist() == np.linalg.matrix_rank(a, tol).tolist()
+
+
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-150, 1e150, 1e200, 1e300])
 def test_singular_values_of_sizes_whose_squares_overflow_or_vanish(scale: float) -> None:
     step = dlaccelerate(lambda a: (np.linalg.svdvals(a), np.linalg.matrix_rank(a), np.linalg.norm(a[0], -2)))
