@@ -70,6 +70,14 @@ OF_NUMBERS = {
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_number_of_numpy_varies_again(name, kind):
+    fun = OF_NUMBERS[name]
+    numbers = [(kind(k),) for k in (1.5, 2.5, 3.25, 3.25, 3.25, 4.5, 5.5, 1.25)]
+    assert accelerated_beside(lambda k: fun(k) * k, numbers).stats.hits >= 3
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
 def test_a_number_varies_again(name):
     """The third value, by which it becomes an input, comes twice: two recordings agree, whatever it was taken for."""
     fun = OF_NUMBERS[name]
