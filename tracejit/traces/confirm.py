@@ -6,6 +6,7 @@ reason: they are variants of each other. If anything else differs, the function 
 random numbers, the time, a counter, a file.
 """
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ class Divergence(NamedTuple):
     guard: ValueGuard
 
 
+_Numbered = tuple[int, Node]
+
 _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
 _BY_VALUES = "values decide its dtype or its size"
@@ -58,6 +61,30 @@ def compare(first: Trace, second: Trace) -> Divergence | Difference | None:
     return _Comparison(first, second).run()
 
 
+class _Used:
+    """The operations of a recording that have a part in what its trace computes, with their numbers.
+
+    Where SciPy's code was recorded in vain, and then called as a whole (`Recorder.attempt`), its operations are left
+    over. Values that are no guards any more may have decided which these are, and objects that it makes are other ones
+    in each call.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        graph = trace.graph
+        used = {*live(graph.nodes, [*graph.outputs, *[guard.value for guard in trace.guards]])}
+        numbered = enumerate(graph.nodes[: trace.length], 1)
+        self.nodes: list[_Numbered] = [(number, node) for number, node in numbered if node in used]
+
+    def node(self, at: int) -> _Numbered | None:
+        return self.nodes[at] if at < len(self.nodes) else None
+
+    def guards(self) -> list[tuple[int, ValueGuard]]:
+        """Return the guards, each with how many of these operations come before it."""
+        numbers = [number for number, _ in self.nodes]
+        return [(bisect_right(numbers, guard.at), guard) for guard in self._trace.guards]
+
+
 class _Comparison:
     def __init__(self, first: Trace, second: Trace) -> None:
         self.first = first
@@ -67,7 +94,6 @@ class _Comparison:
         self.partner: dict[Value, Value] = {
             value: inputs[name] for name, value in _named(first).items() if name in inputs
         }
-        self.used: set[Node] | None = None
         self.merged = self._merge()
 
     def _merge(self) -> int:
@@ -93,20 +119,21 @@ class _Comparison:
 
     def run(self) -> Divergence | Difference | None:
         first, second = self.first, self.second
-        pending = [list(first.guards), list(second.guards)]
-        guarded = {guard.at for guard in (*first.guards, *second.guards)}
-        last = max(first.length, second.length)
+        of_first, of_second = _Used(first), _Used(second)
+        pending = [of_first.guards(), of_second.guards()]
+        guarded = {at for guards in pending for at, _ in guards}
+        last = max(len(of_first.nodes), len(of_second.nodes))
         for at in range(last + 1):
-            while at in guarded and any(guards and guards[0].at == at for guards in pending):
+            while at in guarded and any(guards and guards[0][0] == at for guards in pending):
                 departure = self.guards(
-                    *[guards[0] if guards and guards[0].at == at else None for guards in pending]
+                    *[guards[0][1] if guards and guards[0][0] == at else None for guards in pending]
                 )
                 if departure is not None:
                     return departure
                 for guards in pending:
                     del guards[0]
             if at < last:
-                difference = self.nodes(at)
+                difference = self.nodes(of_first.node(at), of_second.node(at))
                 if difference is not None:
                     return difference
         if len(first.graph.inputs) - self.merged != len(second.graph.inputs):
@@ -121,24 +148,23 @@ class _Comparison:
             return Difference(f"only one of them took a value by {guard.what}", guard.where, _CODE)
         return None if same(a.outcome, b.outcome) else Divergence(b)
 
-    def nodes(self, at: int) -> Difference | None:
-        a = self.first.graph.nodes[at] if at < self.first.length else None
-        b = self.second.graph.nodes[at] if at < self.second.length else None
-        if a is None or b is None:
-            node = b or a
-            assert node is not None
+    def nodes(self, first: _Numbered | None, second: _Numbered | None) -> Difference | None:
+        """Compare the next operations of both, each None if there is none."""
+        if first is None or second is None:
+            found = second or first
+            assert found is not None
+            _, node = found
             return Difference(f"only one of them recorded {node.op.name}", node.where, _CODE)
-        difference = self.pair(a, b, at)
-        if difference is not None and self.are_unused(a, b):
-            difference = None
+        (_, a), (number, b) = first, second
+        difference = self.pair(a, b, number)
         if difference is None:
             self.partner.update(zip(a.outputs, b.outputs, strict=False))
         return difference
 
-    def pair(self, a: Node, b: Node, at: int) -> Difference | None:
-        """Return how two operations differ."""
+    def pair(self, a: Node, b: Node, number: int) -> Difference | None:
+        """Return how two operations differ; the second has a number in its recording."""
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
-            return _other_op(a, b, at + 1)
+            return _other_op(a, b, number)
         if a.params and str(a.params) != str(b.params):
             return _params(a, b)
         partner = self.partner
@@ -146,19 +172,6 @@ class _Comparison:
             if partner.get(x) is not y and not self.alike(x, y):
                 return self.operand(x, y, b)
         return None
-
-    def are_unused(self, a: Node, b: Node) -> bool:
-        """Return whether two operations of one name have no part in what the traces compute.
-
-        Where SciPy's code was recorded in vain, and then called as a whole (`Recorder.attempt`), its operations are
-        left over. Objects that it makes, such as a ShortTimeFFT, are other ones in each call.
-        """
-        if a.op.name != b.op.name:
-            return False
-        if self.used is None:
-            graphs = (self.first.graph, self.second.graph)
-            self.used = {node for graph in graphs for node in live(graph.nodes, graph.outputs)}
-        return a not in self.used and b not in self.used
 
     def alike(self, x: Value, y: Value) -> bool:
         """Return whether two values are the same: the same input or result, or equal constants."""

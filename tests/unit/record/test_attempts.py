@@ -72,12 +72,36 @@ OF_NUMBERS = {
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_number_of_numpy_varies_again(name, kind):
+    fun = OF_NUMBERS[name]
+    numbers = [(kind(k),) for k in (1.5, 2.5, 3.25, 3.25, 3.25, 4.5, 5.5, 1.25)]
+    assert accelerated_beside(lambda k: fun(k) * k, numbers).stats.hits >= 3
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
 def test_a_number_varies_again(name):
     """The third value, by which it becomes an input, comes twice: two recordings agree, whatever it was taken for."""
     fun = OF_NUMBERS[name]
     numbers = [(k,) for k in (1.5, 2.5, 3.25, 3.25, 3.25, 4.5, 5.5, 1.25)]
     assert accelerated_beside(fun, numbers).stats.hits >= 4
     assert accelerated_beside(lambda k: fun(k) * k + (k > 3), numbers).stats.hits >= 2
+
+
+@pytest.mark.filterwarnings("error::tracejit.TraceJitWarning")
+@pytest.mark.parametrize("audit", [True, False])
+def test_what_is_left_of_a_failed_way_is_not_compared(audit):
+    """Values decide how much SciPy's code computes before it is given up: two recordings of it agree nevertheless."""
+
+    def step(x):
+        share = float(x.sum())
+        return signal.windows.tukey(6, share) * share
+
+    accelerated = tj.dlaccelerate(step, audit=audit)
+    for share in (0.2, 0.3, 1.5, -1.0, 0.4, 1.5, 2.0, 0.0, 0.5, -2.0):
+        x = np.array([share])
+        np.testing.assert_allclose(np.asarray(accelerated(x)), step(x), rtol=1e-9)
+    assert accelerated.stats.hits >= 7
 
 
 @pytest.mark.parametrize("name", ["median_filter", "trim_mean", "find_peaks", "periodogram"])

@@ -23,6 +23,8 @@ from tracejit.util.named_tuples import NamedTuple
 _MODULES = ("numpy.linalg", "numpy.fft", "numpy.polynomial.polynomial")
 _FUNCTIONS = (np.roots, np.sort_complex)
 _NUMBERS = (int, float, complex)
+# Numbers that a program passes on where they vary, and their forms; whole ones are mostly sizes.
+_FRACTIONS = {float: "float", np.float64: "number", np.float32: "number"}
 _PLAIN = (bool, int, float, complex, str, type(None), type(Ellipsis), slice, np.dtype, np.generic, type)
 
 
@@ -81,8 +83,8 @@ def call(name: str, function: Callable[..., Any], args: Any, options: dict[str, 
     kept: list[Any] = []
     for given in leaves:
         leaf = given
-        if recorder.is_number(leaf) and type(leaf._number) is float:
-            kept.append(ArgumentPlace(len(arrays), "float"))
+        if recorder.is_number(leaf) and type(leaf._number) in _FRACTIONS:
+            kept.append(ArgumentPlace(len(arrays), _FRACTIONS[type(leaf._number)]))
             arrays.append(leaf._array)
             continue
         if recorder.is_number(leaf):
