@@ -7,7 +7,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, BoundsError
 from tracejit.functions import elementwise, joining, movement, reductions
 from tracejit.functions.elementwise import where
-from tracejit.functions.formats import floating
+from tracejit.functions.formats import floating, in_dtype
 from tracejit.interpolate.bsplines import make_interp_spline
 from tracejit.interpolate.piecewise import PPoly, interval, knots, moved, samples
 from tracejit.record.demands import demand
@@ -50,6 +50,7 @@ class interp1d:
     ) -> None:  # fmt: skip
         places = movement.relabel(floating("interp1d", as_array(x, "interp1d", "x")), None)
         values, self.axis = samples("interp1d", places, y, axis)
+        self._dtype = floating("interp1d", as_array(y, "interp1d", "y")).dtype
         if not flag("interp1d", "assume_sorted", assume_sorted):
             order = apply("order", elementwise.stop_gradient(places), axis=0)[0]
             places, values = (apply("take", part, order, axis=0) for part in (places, values))
@@ -127,5 +128,5 @@ class interp1d:
             place = interval(self.x, points) + (points >= self.x[-1])
         found: dlarray = apply("take", self.y, elementwise.clip(place, 0, n - 1), axis=0)
         if self.degree != 0:
-            return found  # which NaN takes for a large number, as SciPy does
+            return in_dtype(found, self._dtype)  # which NaN takes for a large number, as SciPy does
         return found + movement.reshape(points * 0, (*points.shape, *(1,) * (self.y.ndim - 1)))

@@ -39,6 +39,15 @@ def _of_b_splines(package: Any, o: Any) -> Any:
     return package.BSpline(o.t, o.c, o.k, o.extrapolate, o.axis)
 
 
+def _between_neighbours(package: Any, o: Any) -> Any:
+    kind, places = o._kind, o.x  # a name, which SciPy keeps nowhere else
+    if kind == "spline":  # which SciPy computes in float64
+        kind, places = o._spline.k, o.x.astype(float)
+    return package.interp1d(
+        places, o.y, kind, o.axis, False, o.bounds_error, o.fill_value, assume_sorted=True
+    )
+
+
 def _on_grid(package: Any, o: Any) -> Any:
     return package.RegularGridInterpolator(o.grid, o.values, o.method, o.bounds_error, o.fill_value)
 
@@ -79,8 +88,9 @@ _METHODS: dict[str, dict[str, tuple[tuple[str, ...], _Make | None]]] = {
         "BPoly": (("__call__",), _spline),  # its own since SciPy 1.18
         "BSpline": (("__call__",), _of_b_splines),
         "RegularGridInterpolator": (("__call__",), _on_grid),
+        "interp1d": (("__call__",), _between_neighbours),
         **dict.fromkeys(
-            ("interp1d", "BarycentricInterpolator", "NdPPoly", "LinearNDInterpolator", "NearestNDInterpolator",
+            ("BarycentricInterpolator", "NdPPoly", "LinearNDInterpolator", "NearestNDInterpolator",
              "RBFInterpolator", "UnivariateSpline", "RectBivariateSpline"),
             (("__call__",), None),
         ),
