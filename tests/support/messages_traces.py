@@ -334,7 +334,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "random functions of tracejit with like=, which are recorded.",
     ),
     (
-        lambda: refused(in_turn(lambda x: x[0] + 1, lambda x: (y := x[0] + 1) and y)),
+        lambda: refused(in_turn(lambda x: (x[0] + 1, x)[1], lambda x: (x[0] + 1) and x)),
         NotAcceleratedWarning,
         "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: only one "
         "of them took a value by bool() at <place>. Likely cause: a random choice, a counter, or something that the "

@@ -29,6 +29,7 @@ class _Attempt:
         self.start = start
         self.undo: list[_Call] = []
         self.repeat: list[tuple[Node | None, _Call]] = []
+        self.lasting: list[tuple[Node | None, list[Node]]] = []
         self.settle: list[_Call] = []
 
 
@@ -40,10 +41,12 @@ class Attempts:
 
     Attributes:
         is_lasting: whether what happens now cannot be undone.
+        in_vain: the operations that attempts which failed have recorded.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.is_lasting = False
+        self.in_vain: set[Node] = set()
         self._graph = graph
         self._open: list[_Attempt] = []
         self._changed: Node | None = None
@@ -66,11 +69,13 @@ class Attempts:
     @contextmanager
     def lasting(self, array: Any) -> Iterator[None]:
         """Mark what a block does to a traced array as something that cannot be undone: its guards are noted again."""
-        around = self.is_lasting, self._changed
+        around, begin = (self.is_lasting, self._changed), len(self._graph.nodes)
         self.is_lasting, self._changed = bool(self._open), getattr(array._value, "node", None)
         try:
             yield
         finally:
+            if self._open:
+                self._open[-1].lasting.append((self._changed, self._graph.nodes[begin:]))
             self.is_lasting, self._changed = around
 
     @contextmanager
@@ -92,6 +97,8 @@ class Attempts:
         for undo in reversed(attempt.undo):
             undo()
         made = {*self._graph.nodes[attempt.start :]}
+        attempt.lasting = [(changed, nodes) for changed, nodes in attempt.lasting if changed not in made]
+        self.in_vain |= made.difference(*[nodes for _, nodes in attempt.lasting])
         attempt.repeat = [(changed, repeat) for changed, repeat in attempt.repeat if changed not in made]
         for _, repeat in attempt.repeat:
             repeat()
@@ -109,3 +116,4 @@ class Attempts:
     def _repeat_around(self, attempt: _Attempt) -> None:
         if self._open:
             self._open[-1].repeat += attempt.repeat
+            self._open[-1].lasting += attempt.lasting

@@ -61,20 +61,23 @@ def compare(first: Trace, second: Trace) -> Divergence | Difference | None:
     return _Comparison(first, second).run()
 
 
-class _Used:
-    """The operations of a recording that have a part in what its trace computes, with their numbers.
+class _Operations:
+    """The operations of a recording that are compared, with their numbers.
 
     Where SciPy's code was recorded in vain, and then called as a whole (`Recorder.attempt`), its operations are left
-    over. Values that are no guards any more may have decided which these are, and objects that it makes are other ones
-    in each call.
+    over, without use, and values that are no guards any more may have decided which these are: they are left out. So
+    no others are, because what one of two recordings does not use may be what the other one does after a guard.
     """
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         graph = trace.graph
-        used = {*live(graph.nodes, [*graph.outputs, *[guard.value for guard in trace.guards]])}
+        unused = trace.in_vain
+        if unused:
+            results = [*graph.outputs, *[guard.value for guard in trace.guards]]
+            unused = unused - {*live(graph.nodes, results)}
         numbered = enumerate(graph.nodes[: trace.length], 1)
-        self.nodes: list[_Numbered] = [(number, node) for number, node in numbered if node in used]
+        self.nodes: list[_Numbered] = [(number, node) for number, node in numbered if node not in unused]
 
     def node(self, at: int) -> _Numbered | None:
         return self.nodes[at] if at < len(self.nodes) else None
@@ -94,6 +97,7 @@ class _Comparison:
         self.partner: dict[Value, Value] = {
             value: inputs[name] for name, value in _named(first).items() if name in inputs
         }
+        self.used: set[Node] | None = None
         self.merged = self._merge()
 
     def _merge(self) -> int:
@@ -119,7 +123,7 @@ class _Comparison:
 
     def run(self) -> Divergence | Difference | None:
         first, second = self.first, self.second
-        of_first, of_second = _Used(first), _Used(second)
+        of_first, of_second = _Operations(first), _Operations(second)
         pending = [of_first.guards(), of_second.guards()]
         guarded = {at for guards in pending for at, _ in guards}
         last = max(len(of_first.nodes), len(of_second.nodes))
@@ -157,6 +161,8 @@ class _Comparison:
             return Difference(f"only one of them recorded {node.op.name}", node.where, _CODE)
         (_, a), (number, b) = first, second
         difference = self.pair(a, b, number)
+        if difference is not None and self.are_unused(a, b):
+            difference = None
         if difference is None:
             self.partner.update(zip(a.outputs, b.outputs, strict=False))
         return difference
@@ -172,6 +178,15 @@ class _Comparison:
             if partner.get(x) is not y and not self.alike(x, y):
                 return self.operand(x, y, b)
         return None
+
+    def are_unused(self, a: Node, b: Node) -> bool:
+        """Return whether two operations of one name have no part in what the traces compute."""
+        if a.op.name != b.op.name:
+            return False
+        if self.used is None:
+            graphs = (self.first.graph, self.second.graph)
+            self.used = {node for graph in graphs for node in live(graph.nodes, graph.outputs)}
+        return a not in self.used and b not in self.used
 
     def alike(self, x: Value, y: Value) -> bool:
         """Return whether two values are the same: the same input or result, or equal constants."""

@@ -171,6 +171,7 @@ def record(
     # A generator has to be left as the function leaves it that raises an error.
     trace.side_effect, trace.handles_errors = side_effect, handles_errors or bool(recorder.generator_draws)
     trace.plain_inputs = _plain_inputs(recorder)
+    trace.in_vain = recorder.attempts.in_vain
     trace.shared = None if stores.shared is None else stores.shared[0]
     placed = with_containers(place(result.assemble(arrays), met), containers)
     kept = trace if _is_kept(recorder) else None

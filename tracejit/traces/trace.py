@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A trace: the graph of one recording of a function, its replays, and the structure of its result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from tracejit.array import dlarray
@@ -12,7 +12,7 @@ from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import MISS, ResultArray, ResultLayout
 from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, layouts
 from tracejit.call.tables import Tables, pattern, recipe
-from tracejit.ir import Graph
+from tracejit.ir import Graph, Node
 from tracejit.ops import Op
 from tracejit.program import NO_WRITES, Writes
 from tracejit.record import recorder, views
@@ -309,6 +309,7 @@ class Trace(Replayable):
         self.shared: str | None = None
         # By the inputs that they depend on: plain numbers without a derivative (record/plain_numbers.py).
         self.plain_inputs: Mapping[int, PlainNumber] = {}
+        self.in_vain: Set[Node] = frozenset()  # recorded by attempts that failed
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
         self.guards = guards
