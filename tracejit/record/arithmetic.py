@@ -105,8 +105,7 @@ def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
     try:
         result = operation(a, b)
     except Exception:
-        kinds = {type(a), type(b)}
-        if kinds <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
+        if {type(a), type(b)} <= {int, float, bool} and _agrees(name, operation, x, y) and name == "pow":
             is_finite(recorder.apply(name, scalar(x, FLOAT), scalar(y, FLOAT)), _SIZE, _refuse_power)
         needed(f"an error of {name}", x, y, drops=False)
         raise
@@ -231,14 +230,15 @@ _SUM_BITS = SUM.bit_length() - 1
 
 def _is_followed_shift(name: str, x: Any, y: Any) -> bool:
     """Return whether the graph shifts an integer as Python does, for all that the guards admit."""
-    negative: Callable[[], None] = partial(operator.lshift, 1, -1)
-    is_valid = (
-        y >= 0
-        if not is_number(y)
-        else _is_met(recorder.apply("greater_equal", y._array, 0), "a shift", negative)
-    )
-    if not is_valid or name == "right_shift":
-        return bool(is_valid and _below(x, SUM) and _below(y, SUM))
+    if is_number(y):
+        negative: Callable[[], None] = partial(operator.lshift, 1, -1)
+        is_valid = _is_met(recorder.apply("greater_equal", y._array, 0), "a shift", negative)
+    else:
+        is_valid = y >= 0
+    if not is_valid:
+        return False
+    if name == "right_shift":
+        return _below(x, SUM) and _below(y, SUM)
     if not is_number(y):
         return bool(y < _SUM_BITS and x.below(SUM >> y))
     bits = _SUM_BITS // 2 if is_number(x) else x.bit_length()

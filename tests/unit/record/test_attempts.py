@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways of recording a call that fail: what they have asked values for is forgotten, but for what cannot be undone."""
+"""A way of recording a call that fails leaves no guards, except those of changes that cannot be undone."""
 
 from contextlib import nullcontext
 
