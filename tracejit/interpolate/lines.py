@@ -49,8 +49,9 @@ class interp1d:
         fill_value: Any = float("nan"), assume_sorted: Any = False,
     ) -> None:  # fmt: skip
         places = movement.relabel(floating("interp1d", as_array(x, "interp1d", "x")), None)
-        values, self.axis = samples("interp1d", places, y, axis)
-        self._dtype = floating("interp1d", as_array(y, "interp1d", "y")).dtype
+        given = as_array(y, "interp1d", "y")
+        values, self.axis = samples("interp1d", places, given, axis)
+        self._dtype = floating("interp1d", given).dtype
         if not flag("interp1d", "assume_sorted", assume_sorted):
             order = apply("order", elementwise.stop_gradient(places), axis=0)[0]
             places, values = (apply("take", part, order, axis=0) for part in (places, values))
